@@ -1,0 +1,256 @@
+// What a variant implements, and nothing else: plain C++20, no CUDA, no other header of ours.
+//
+// A variant is one file. It derives a class from Variant<T>, and one Registration object at the end
+// of the file makes it known. The harness then calls, once per cell,
+//
+//   refuse(problem) -> prepare(problem) -> run(observer) ... run(observer) -> fetch(result)
+//
+// and judges the fetched result against its own float64 oracle.
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace clusterbench {
+
+/// Which algorithm a variant implements.
+enum class Family { kmeans, fcm };
+
+/// Where a variant computes.
+enum class Device { cpu, gpu, multi_gpu, mpi, external };
+
+/// How the harness starts the process(es) of a variant.
+enum class Launch { process, mpirun, program };
+
+/// The arithmetic of the distances: that of the data, or a narrower one on the same data.
+enum class Arithmetic { as_data, tf32, bf16, f16 };
+
+/// The form in which squared distances are computed. It decides how much rounding may move a label:
+/// `difference` is sum((x - c)^2), `expanded` is |x|^2 - 2 x.c + |c|^2, which cancels far from 0.
+enum class DistanceForm { difference, expanded };
+
+/// Which centroids the returned labels (k-means) belong to: those that entered the last pass, so
+/// that the returned centroids are the means of the returned labels; or the returned ones.
+enum class LabelsFrom { entering_centroids, returned_centroids };
+
+/// When a run is over. Every rule is also bounded by max_iterations.
+struct StopRule {
+  enum class Kind {
+    iterations, ///< after max_iterations passes
+    loss,       ///< |loss - previous loss| < threshold; loss: see PassFacts
+    labels,     ///< a pass changed no label
+    shift       ///< sum of squared centroid shifts <= threshold (the harness has scaled it already)
+  };
+  Kind kind = Kind::iterations;
+  double threshold = 0.0;
+  std::size_t max_iterations = 300;
+};
+
+/// What one pass found out, as far as the stop rule asks for it.
+struct PassFacts {
+  /// k-means: the sum over points of the Euclidean distance (not squared) to the nearest of the
+  /// centroids that entered the pass. FCM: the objective sum(u^m * distance^2) with memberships u
+  /// and the centres that they were computed from.
+  double loss = 0.0;
+  bool labels_changed = true; ///< true in the first pass
+  double squared_shift = 0.0; ///< sum over all centroids of |new - old|^2
+};
+
+/// Counts passes and applies a StopRule to them; one object per run.
+class StopTest {
+public:
+  explicit StopTest(const StopRule& rule) : rule_(rule) {}
+
+  /// What a variant has to compute; anything else may stay at its default in PassFacts.
+  bool wants_loss() const { return rule_.kind == StopRule::Kind::loss; }
+  bool wants_labels_changed() const { return rule_.kind == StopRule::Kind::labels; }
+  bool wants_shift() const { return rule_.kind == StopRule::Kind::shift; }
+
+  /// Records one executed pass; true if it was the last. The pass that meets the rule counts.
+  bool after_pass(const PassFacts& facts) {
+    ++passes_;
+    const double previous_loss = std::exchange(previous_loss_, facts.loss);
+    if (passes_ >= rule_.max_iterations) {
+      return true;
+    }
+    switch (rule_.kind) {
+    case StopRule::Kind::iterations:
+      return false;
+    case StopRule::Kind::loss:
+      return std::abs(facts.loss - previous_loss) < rule_.threshold;
+    case StopRule::Kind::labels:
+      return !facts.labels_changed;
+    case StopRule::Kind::shift:
+      return facts.squared_shift <= rule_.threshold;
+    }
+    return true;
+  }
+
+  std::size_t passes() const { return passes_; }
+
+private:
+  StopRule rule_;
+  std::size_t passes_ = 0;
+  double previous_loss_ = std::numeric_limits<double>::infinity();
+};
+
+/// One clustering task, in the precision of its cell. The spans outlive the variant.
+template <typename T>
+struct Problem {
+  std::size_t n = 0;              ///< points
+  std::size_t d = 0;              ///< features
+  std::size_t k = 0;              ///< clusters
+  std::span<const T> points;      ///< [n, d] row-major
+  std::span<const T> centroids;   ///< [k, d] initial state; empty if FCM starts from memberships
+  std::span<const T> memberships; ///< [n, k] initial state of FCM; empty if it starts from centres
+  StopRule stop;
+  double fuzzifier = 2.0; ///< m of FCM, > 1
+  int threads = 1;        ///< CPU threads that a variant may use
+  int rank = 0;           ///< this process among `world` processes (MPI, NCCL)
+  int world = 1;
+};
+
+/// Where a variant puts its answer. The harness owns the memory.
+///
+/// One pass of k-means: labels from the centroids, then centroids as the means of the labels. Ties
+/// go to the lowest index; an empty cluster keeps its centroid. One pass of FCM: started from
+/// centres, memberships from the centres and then centres from the memberships; started from
+/// memberships, centres first. Labels of FCM are the largest membership of each row.
+template <typename T>
+struct Result {
+  std::span<std::int32_t> labels; ///< [n]
+  std::span<T> centroids;         ///< [k, d]
+  std::span<T> memberships;       ///< [n, k] row-major; empty for k-means
+  std::size_t iterations = 0;     ///< passes executed by the last run
+};
+
+/// Watches a run. This base class is the null object of timed runs; one separate recording run
+/// gets an observer that keeps what it is told.
+template <typename T>
+class Observer {
+public:
+  virtual ~Observer() = default;
+  /// False in timed runs: nothing needs to be collected or copied for the observer.
+  virtual bool recording() const { return false; }
+  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order.
+  virtual void pass(std::span<const T> /*centroids*/) {}
+  /// Seconds spent in one phase ("assign", "update", "check", ...) of the current pass.
+  virtual void phase(std::string_view /*name*/, double /*seconds*/) {}
+  /// The loss as the variant itself computed it, for programs that print theirs.
+  virtual void printed_loss(double /*loss*/) {}
+  /// A count worth showing, such as the distances evaluated by an algorithm that skips some.
+  virtual void counter(std::string_view /*name*/, double /*value*/) {}
+};
+
+/// Times the enclosing block as a phase of the current pass; costs nothing in timed runs.
+template <typename T>
+class Phase {
+public:
+  Phase(Observer<T>& observer, std::string_view name) : observer_(observer), name_(name) {
+    if (observer_.recording()) {
+      start_ = std::chrono::steady_clock::now();
+    }
+  }
+  ~Phase() {
+    if (observer_.recording()) {
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
+      observer_.phase(name_, elapsed.count());
+    }
+  }
+  Phase(const Phase&) = delete;
+  Phase& operator=(const Phase&) = delete;
+
+private:
+  Observer<T>& observer_;
+  std::string_view name_;
+  std::chrono::steady_clock::time_point start_{};
+};
+
+/// One implementation in one precision.
+template <typename T>
+class Variant {
+public:
+  virtual ~Variant() = default;
+  /// Empty, or the reason why this variant cannot take the problem. Never another path in silence.
+  virtual std::string refuse(const Problem<T>& /*problem*/) const { return {}; }
+  /// Allocate, change layout, upload. Timed apart from run(). Throws std::runtime_error.
+  virtual void prepare(const Problem<T>& problem) = 0;
+  /// From the initial state to the stop rule, blocking; every call starts afresh. The timed part.
+  virtual void run(Observer<T>& observer) = 0;
+  /// Download the answer of the last run. Timed apart from run().
+  virtual void fetch(Result<T>& result) = 0;
+  /// Which of several code paths prepare() chose, if there are several.
+  virtual std::string chosen_path() const { return {}; }
+};
+
+/// What the harness and a reader need to know about a variant before running it.
+struct Meta {
+  std::string name;   ///< `<family>_<backend>_<idea>`, the stem of its file
+  std::string idea;   ///< one line
+  std::string source; ///< article and section, or paper
+  Family family = Family::kmeans;
+  Device device = Device::cpu;
+  Launch launch = Launch::process;
+  Arithmetic arithmetic = Arithmetic::as_data;
+  DistanceForm distance = DistanceForm::difference;
+  LabelsFrom labels = LabelsFrom::entering_centroids;
+  bool deterministic = true;  ///< the same bits in every run
+  bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
+  std::size_t min_d = 1;
+  std::size_t max_d = std::numeric_limits<std::size_t>::max();
+  std::size_t max_k = std::numeric_limits<std::size_t>::max();
+  std::string previous; ///< previous rung of the teaching ladder, by name
+};
+
+/// Makes variant objects; an empty function means that the precision is not supported.
+struct Factories {
+  std::function<std::unique_ptr<Variant<float>>()> f32;
+  std::function<std::unique_ptr<Variant<double>>()> f64;
+};
+
+/// Factories of a class template in both precisions.
+template <template <typename> class V>
+Factories both_precisions() {
+  return {[] { return std::make_unique<V<float>>(); }, [] { return std::make_unique<V<double>>(); }};
+}
+
+/// Factories of a class that exists in float32 only.
+template <typename V>
+Factories f32_only() {
+  return {[] { return std::make_unique<V>(); }, {}};
+}
+
+/// A registered variant and the file that holds it.
+struct RegisteredVariant {
+  Meta meta;
+  Factories factories;
+  std::string file;
+};
+
+/// All registered variants, in link order; the harness sorts them.
+inline std::vector<RegisteredVariant>& registered_variants() {
+  static std::vector<RegisteredVariant> variants;
+  return variants;
+}
+
+/// One object of this type at the end of a variant's file makes the variant known.
+class Registration {
+public:
+  Registration(Meta meta, Factories factories,
+               std::source_location where = std::source_location::current()) {
+    registered_variants().push_back({std::move(meta), std::move(factories), where.file_name()});
+  }
+};
+
+} // namespace clusterbench
