@@ -1,0 +1,46 @@
+# Finds the CUDA toolchain. Sets CLUSTERBENCH_CUDA_MISSING to the reason when it cannot be used, and
+# otherwise defines clusterbench_cuda_options: how every .cu file of ours is compiled.
+
+set(CLUSTERBENCH_CUDA_MISSING "")
+if(CLUSTERBENCH_CUDA STREQUAL "OFF")
+  set(CLUSTERBENCH_CUDA_MISSING "switched off with -DCLUSTERBENCH_CUDA=OFF")
+  return()
+endif()
+
+# The toolkit's usual home is not always on the PATH.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(CLUSTERBENCH_NVCC nvcc HINTS /usr/local/cuda/bin)
+  if(CLUSTERBENCH_NVCC)
+    set(CMAKE_CUDA_COMPILER ${CLUSTERBENCH_NVCC})
+  endif()
+endif()
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "CUDA architectures to build for")
+endif()
+
+include(CheckLanguage)
+check_language(CUDA)
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CLUSTERBENCH_CUDA_MISSING "no CUDA compiler (nvcc) was found")
+else()
+  enable_language(CUDA)
+  find_package(CUDAToolkit QUIET)
+  if(NOT TARGET CUDA::cublas)
+    set(CLUSTERBENCH_CUDA_MISSING "the CUDA toolkit has no cuBLAS")
+  endif()
+endif()
+if(CLUSTERBENCH_CUDA_MISSING)
+  if(CLUSTERBENCH_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "CUDA was asked for, but ${CLUSTERBENCH_CUDA_MISSING}")
+  endif()
+  return()
+endif()
+
+if(NOT TARGET clusterbench_cuda_options)
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  add_library(clusterbench_cuda_options INTERFACE)
+  # CMake 3.25 accepts CMAKE_CUDA_STANDARD 20 and passes nothing, hence the flag by hand.
+  target_compile_options(clusterbench_cuda_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20 -Xcompiler=-Wall,-Wextra,-Wshadow -lineinfo>)
+  target_link_libraries(clusterbench_cuda_options INTERFACE CUDA::cudart_static)
+endif()
