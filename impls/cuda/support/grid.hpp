@@ -1,0 +1,75 @@
+// Launch sizes, computed in 64 bits and checked against the limits of a grid.
+#pragma once
+
+#include "impls/cuda/support/check.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace clusterbench::cuda {
+
+inline constexpr std::size_t kMaxGridX = 2147483647; ///< blocks in x; the same on all devices
+
+/// a / b, rounded up.
+constexpr std::size_t ceil_div(std::size_t a, std::size_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+/// Blocks of `threads` threads, one thread an item. Throws std::runtime_error over the grid's
+/// limit.
+inline unsigned blocks_for(std::size_t items, std::size_t threads) {
+  const std::size_t blocks = ceil_div(items, threads);
+  if (blocks > kMaxGridX) {
+    throw std::runtime_error(std::to_string(items) + " items in blocks of " +
+                             std::to_string(threads) + " exceed the grid");
+  }
+  return static_cast<unsigned>(blocks);
+}
+
+/// At most `limit` blocks, for kernels whose threads stride over the items.
+inline unsigned blocks_at_most(std::size_t items, std::size_t threads, std::size_t limit) {
+  return static_cast<unsigned>(std::min(ceil_div(items, threads), std::min(limit, kMaxGridX)));
+}
+
+/// Bytes of shared memory that one block may ask for on the current device; 48 KiB, which every
+/// device has, where there is none to ask. Does not create a context.
+inline std::size_t shared_memory_limit() {
+  int device = 0;
+  int bytes = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
+          cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 48 * 1024;
+  }
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Lets `kernel` use `bytes` of dynamic shared memory; beyond 48 KiB a kernel must be asked to.
+template <typename Kernel>
+void allow_shared_memory(Kernel* kernel, std::size_t bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(bytes)),
+        "cudaFuncSetAttribute for " + std::to_string(bytes) + " bytes of shared memory");
+}
+
+/// Blocks that fill the current device once: those resident on a multiprocessor times their number.
+template <typename Kernel>
+std::size_t resident_blocks(Kernel* kernel, std::size_t threads, std::size_t shared_bytes) {
+  int device = 0;
+  int processors = 0;
+  int blocks = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device),
+        "cudaDeviceGetAttribute");
+  check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, static_cast<int>(threads),
+                                                      shared_bytes),
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+  return static_cast<std::size_t>(processors) * static_cast<std::size_t>(std::max(1, blocks));
+}
+
+} // namespace clusterbench::cuda

@@ -1,0 +1,97 @@
+// What a stop rule needs to know of a pass, collected on the device and read where it is needed.
+#pragma once
+
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace clusterbench::cuda {
+
+/// The device's side of PassFacts. Sums are double in every precision: one addition a warp.
+struct DeviceFacts {
+  double loss;
+  double squared_shift;
+  unsigned labels_changed;
+};
+
+/// Where a kernel puts its facts: a null pointer means that nobody wants them.
+struct WantedFacts {
+  double* loss = nullptr;
+  double* squared_shift = nullptr;
+  unsigned* labels_changed = nullptr;
+};
+
+/// Adds the values of a warp's 32 threads to `total`. All threads of the warp must call it.
+__device__ inline void add_warp(double value, double* total) {
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value += __shfl_down_sync(0xffffffffu, value, offset);
+  }
+  if (threadIdx.x % 32 == 0) { // one atomic a warp instead of 32
+    atomicAdd(total, value);
+  }
+}
+
+/// Sets the flag if `changed` holds in any thread of the block. All its threads must call it: the
+/// vote is a barrier, and leaves one atomic a block instead of one a thread.
+__device__ inline void flag_block(bool changed, unsigned* flag) {
+  if (__syncthreads_or(changed) && threadIdx.x == 0) {
+    atomicOr(flag, 1u);
+  }
+}
+
+/// Two DeviceFacts used by turns: while the host reads those of one pass, the last kernel of that
+/// pass has already cleared the others for the next, so no launch is spent on clearing.
+class FactsBuffer {
+public:
+  /// Allocates. Throws std::runtime_error.
+  static FactsBuffer create() {
+    FactsBuffer facts;
+    facts.d_facts_ = DeviceBuffer<DeviceFacts>(2);
+    facts.host_ = PinnedBuffer<DeviceFacts>(1);
+    return facts;
+  }
+  /// Clears both in the order of `stream`; to be called when a run starts.
+  void start(const StopTest& stop, cudaStream_t stream) {
+    wants_loss_ = stop.wants_loss();
+    wants_shift_ = stop.wants_shift();
+    wants_labels_changed_ = stop.wants_labels_changed();
+    turn_ = 0;
+    d_facts_.zero(stream);
+  }
+  /// Where the kernels of this pass add what the rule asks for.
+  WantedFacts wanted() {
+    DeviceFacts* facts = d_facts_.data() + turn_;
+    return {wants_loss_ ? &facts->loss : nullptr, wants_shift_ ? &facts->squared_shift : nullptr,
+            wants_labels_changed_ ? &facts->labels_changed : nullptr};
+  }
+  /// What the last kernel of this pass must clear: `*to_clear() = {}` by one thread.
+  DeviceFacts* to_clear() { return d_facts_.data() + (1 - turn_); }
+  /// The facts of this pass; ends it. Waits for the stream only if the stop rule needs to know.
+  PassFacts finish_pass(cudaStream_t stream) {
+    PassFacts result;
+    if (wants_loss_ || wants_shift_ || wants_labels_changed_) {
+      check(cudaMemcpyAsync(host_.data(), d_facts_.data() + turn_, sizeof(DeviceFacts),
+                            cudaMemcpyDeviceToHost, stream),
+            "cudaMemcpyAsync of the facts of a pass");
+      check(cudaStreamSynchronize(stream), "cudaStreamSynchronize for the stop rule");
+      result.loss = host_[0].loss;
+      result.squared_shift = host_[0].squared_shift;
+      result.labels_changed = host_[0].labels_changed != 0;
+    }
+    turn_ = 1 - turn_;
+    return result;
+  }
+
+private:
+  DeviceBuffer<DeviceFacts> d_facts_;
+  PinnedBuffer<DeviceFacts> host_;
+  std::size_t turn_ = 0;
+  bool wants_loss_ = false;
+  bool wants_shift_ = false;
+  bool wants_labels_changed_ = false;
+};
+
+} // namespace clusterbench::cuda
