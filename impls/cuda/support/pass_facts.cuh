@@ -10,7 +10,8 @@
 
 namespace clusterbench::cuda {
 
-/// The device's side of PassFacts. Sums are double in every precision: one addition a warp.
+/// The device's side of PassFacts. Sums are double in every precision: they cost one addition a
+/// block.
 struct DeviceFacts {
   double loss;
   double squared_shift;
@@ -24,12 +25,22 @@ struct WantedFacts {
   unsigned* labels_changed = nullptr;
 };
 
-/// Adds the values of a warp's 32 threads to `total`. All threads of the warp must call it.
-__device__ inline void add_warp(double value, double* total) {
+/// Adds the values of all threads of the block to `total`. All its threads must call it, in whole
+/// warps. The sum of the warps goes through shared memory, so that one atomic a block is left.
+__device__ inline void add_block(double value, double* total) {
+  __shared__ double warp_sums[32];
   for (int offset = 16; offset > 0; offset /= 2) {
     value += __shfl_down_sync(0xffffffffu, value, offset);
   }
-  if (threadIdx.x % 32 == 0) { // one atomic a warp instead of 32
+  __syncthreads(); // an earlier call may still be reading
+  if (threadIdx.x % 32 == 0) {
+    warp_sums[threadIdx.x / 32] = value;
+  }
+  __syncthreads(); // all warps have written before the first thread reads
+  if (threadIdx.x == 0) {
+    for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) {
+      value += warp_sums[warp];
+    }
     atomicAdd(total, value);
   }
 }
