@@ -1,0 +1,177 @@
+// resolve() and load(): from a name or a path to points, by way of the cache.
+#include "datasets/catalog.hpp"
+#include "datasets/errors.hpp"
+#include "datasets/generators.hpp"
+#include "datasets/npy.hpp"
+#include "datasets/output_file.hpp"
+#include "datasets/sha256.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace clusterbench::datasets {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::int64_t modified_ns(const fs::path& file) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             fs::last_write_time(file).time_since_epoch())
+      .count();
+}
+
+/// Where a recipe's points and their description are kept.
+struct Slot {
+  fs::path points, description;
+};
+
+Slot slot_of(const Recipe& recipe) {
+  const std::string key =
+      fmt::format("{} {} {}", recipe.generator, recipe.arguments, kGeneratorVersion);
+  std::string stem = recipe.name;
+  std::replace_if(
+      stem.begin(), stem.end(), [](char c) { return c == ':' || c == ','; }, '-');
+  stem += '-' + sha256_hex(std::as_bytes(std::span(key))).substr(0, 16);
+  const fs::path folder = cache_directory();
+  return {folder / (stem + ".npy"), folder / (stem + ".json")};
+}
+
+void write_description(const Recipe& recipe, const Slot& slot, const Resolved& resolved) {
+  const json description = {{"name", recipe.name},
+                            {"generator", recipe.generator},
+                            {"arguments", json::parse(recipe.arguments)},
+                            {"generator_version", kGeneratorVersion},
+                            {"rows", resolved.rows},
+                            {"cols", resolved.cols},
+                            {"type", name_of(resolved.type)},
+                            {"sha256", resolved.sha256},
+                            {"bytes", fs::file_size(slot.points)},
+                            {"modified_ns", modified_ns(slot.points)}};
+  const std::string text = description.dump(2) + '\n';
+  OutputFile file(slot.description);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+/// The cached dataset, or nothing when it is missing or not what its description says. A file whose
+/// time or size has changed since it was described must prove itself by its SHA-256.
+std::optional<Resolved> look_up(const Recipe& recipe, const Slot& slot) {
+  try {
+    const json description = json::parse(std::ifstream(slot.description));
+    const Array points = read_npy(slot.points); // header and size are checked here
+    Resolved resolved{recipe.name,   slot.points,   points.rows(),
+                      points.cols(), points.type(), description.at("sha256")};
+    if (description.at("rows") != points.rows() || description.at("cols") != points.cols() ||
+        description.at("type") != name_of(points.type()))
+      return std::nullopt;
+    if (description.at("bytes") == fs::file_size(slot.points) &&
+        description.at("modified_ns") == modified_ns(slot.points))
+      return resolved;
+    if (sha256_hex(points.bytes()) != resolved.sha256)
+      return std::nullopt;
+    write_description(recipe, slot, resolved); // so that the next look is quick again
+    return resolved;
+  } catch (const json::exception&) {
+  } catch (const InputError&) {
+  } catch (const fs::filesystem_error&) {
+  }
+  return std::nullopt; // whatever was wrong: make it anew
+}
+
+/// Removes what interrupted processes left half-written; a live one touches its file all the time.
+void remove_leftovers(const fs::path& folder) {
+  std::error_code ignored;
+  const auto yesterday = fs::file_time_type::clock::now() - std::chrono::hours(24);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == ".tmp" && entry.last_write_time(ignored) < yesterday)
+      fs::remove(entry.path(), ignored);
+}
+
+Resolved resolve_recipe(const Recipe& recipe) {
+  const Slot slot = slot_of(recipe);
+  if (std::optional<Resolved> cached = look_up(recipe, slot))
+    return *cached;
+  std::error_code error;
+  fs::create_directories(slot.points.parent_path(), error);
+  if (error)
+    throw OutputError(fmt::format("cannot create the cache {}: {}",
+                                  slot.points.parent_path().string(), error.message()));
+  remove_leftovers(slot.points.parent_path());
+  const Array points = generate(recipe.generator, json::parse(recipe.arguments));
+  const Resolved resolved{recipe.name,   slot.points,   points.rows(),
+                          points.cols(), points.type(), sha256_hex(points.bytes())};
+  const std::vector<std::size_t> shape{points.rows(), points.cols()};
+  if (points.type() == ElementType::f32)
+    write_npy(slot.points, points.f32(), shape);
+  else
+    write_npy(slot.points, points.f64(), shape);
+  write_description(recipe, slot, resolved);
+  return resolved;
+}
+
+Resolved resolve_file(const fs::path& path, ReadOptions options) {
+  const Array points = read_file(path, options);
+  check_points(points, path.string());
+  return {path.string(), path,          points.rows(),
+          points.cols(), points.type(), sha256_hex(points.bytes())};
+}
+
+[[noreturn]] void throw_unknown(std::string_view word) {
+  // Patterns are compared by what stands before their colon.
+  const auto stem = [](std::string_view name) {
+    return std::string(name.substr(0, name.find(':')));
+  };
+  std::vector<std::string> names;
+  for (const CatalogEntry& entry : catalog())
+    names.push_back(stem(entry.name));
+  const std::string best = nearest(stem(word), names);
+  const auto index =
+      static_cast<std::size_t>(std::find(names.begin(), names.end(), best) - names.begin());
+  throw InputError(fmt::format("unknown dataset '{}', and no such file; did you mean '{}'?", word,
+                               catalog()[index].name));
+}
+
+} // namespace
+
+fs::path cache_directory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return fs::path(value == nullptr ? "" : value);
+  };
+  if (const fs::path own = variable("CLUSTERBENCH_CACHE"); !own.empty())
+    return own;
+  if (const fs::path shared = variable("XDG_CACHE_HOME"); !shared.empty())
+    return shared / "clusterbench";
+  if (const fs::path home = variable("HOME"); !home.empty())
+    return home / ".cache" / "clusterbench";
+  throw InputError("no cache folder: set CLUSTERBENCH_CACHE, XDG_CACHE_HOME or HOME");
+}
+
+Resolved resolve(std::string_view name_or_path, ReadOptions options) {
+  if (const std::optional<Recipe> recipe = parse_spec(name_or_path))
+    return resolve_recipe(*recipe);
+  const fs::path path(name_or_path);
+  std::error_code ignored;
+  // What looks like a path is told what is wrong with it as a file, not as a name.
+  if (fs::exists(path, ignored) || is_readable_extension(path) || path.has_parent_path())
+    return resolve_file(path, options);
+  throw_unknown(name_or_path);
+}
+
+Array load(const Resolved& resolved, ReadOptions options) {
+  Array points = read_file(resolved.file, options);
+  if (points.rows() != resolved.rows || points.cols() != resolved.cols ||
+      points.type() != resolved.type)
+    throw InputError(fmt::format("{}: the file has changed: {} x {} {} expected, {} x {} {} found",
+                                 resolved.file.string(), resolved.rows, resolved.cols,
+                                 name_of(resolved.type), points.rows(), points.cols(),
+                                 name_of(points.type())));
+  return points;
+}
+
+} // namespace clusterbench::datasets

@@ -1,0 +1,72 @@
+// Datasets by name: found in the catalogue, made on first use, kept in a cache.
+//
+// A cached dataset is a .npy under cache_directory(), named after the hash of its recipe and of
+// kGeneratorVersion, with a .json beside it that holds its shape and SHA-256. A damaged, truncated
+// or foreign file is noticed and made anew; processes may make the same one at the same time.
+#pragma once
+
+#include "datasets/array.hpp"
+#include "datasets/readers.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clusterbench::datasets {
+
+struct CatalogEntry {
+  std::string name, description, source;
+  std::size_t rows, cols; // 0 for the patterns, where the name says it
+};
+
+/// The fixed names, then the patterns `mixture:n,d,components,std,seed` and `uniform:n,d,seed`.
+std::vector<CatalogEntry> catalog();
+
+/// Whether `spec` is a fixed name or follows a pattern. Does not look at files.
+bool is_known(std::string_view spec);
+
+/// A dataset's recipe: its canonical name, and the generator and arguments for generate().
+struct Recipe {
+  std::string name;
+  std::string generator;
+  std::string arguments; // JSON, keys sorted
+};
+
+/// Parses a fixed name or a pattern; nothing when `spec` is neither.
+/// Throws InputError when it follows a pattern but its numbers do not.
+std::optional<Recipe> parse_spec(std::string_view spec);
+
+/// Runs `generator` (make_classification, make_blobs, uniform, mixture, colour_moments) with the
+/// named arguments, which are those of its options. Throws InputError for unknown or bad ones.
+Array generate(std::string_view generator, const nlohmann::json& arguments);
+
+struct Resolved {
+  std::string name;           // canonical spec, or the path as given
+  std::filesystem::path file; // in the cache, or the user's own
+  std::size_t rows, cols;
+  ElementType type;
+  std::string sha256; // of the raw points: row-major, little-endian, `type` each
+};
+
+/// Finds a dataset: a name or pattern, generated into the cache on first use, or a path to a user's
+/// file, which is read, checked for NaN and Inf, and hashed. Names go before paths.
+/// Throws InputError (an unknown name comes with the nearest known), OutputError (a cache that
+/// cannot be written).
+Resolved resolve(std::string_view name_or_path, ReadOptions options = {});
+
+/// The points; mapped from the cache where possible. Throws InputError.
+Array load(const Resolved& resolved, ReadOptions options = {});
+
+/// $CLUSTERBENCH_CACHE, else $XDG_CACHE_HOME/clusterbench, else ~/.cache/clusterbench.
+/// Throws InputError when none of them is set.
+std::filesystem::path cache_directory();
+
+/// The candidate with the smallest edit distance to `word`; empty when there is no candidate.
+std::string nearest(std::string_view word, std::span<const std::string> candidates);
+
+} // namespace clusterbench::datasets
