@@ -25,6 +25,9 @@ struct WantedFacts {
   unsigned* labels_changed = nullptr;
 };
 
+/// Static shared memory of add_block, which a kernel's dynamic part has to leave free.
+inline constexpr std::size_t kFactsSharedBytes = 32 * sizeof(double);
+
 /// Adds the values of all threads of the block to `total`. All its threads must call it, in whole
 /// warps. The sum of the warps goes through shared memory, so that one atomic a block is left.
 __device__ inline void add_block(double value, double* total) {
