@@ -52,8 +52,7 @@ public:
   template <class T>
   T convert(const std::string& key, const json& member) const {
     if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>)
-      if (!member.is_number_unsigned() ||
-          member.get<std::uint64_t>() > std::numeric_limits<T>::max())
+      if (!member.is_number_integer() || member < 0 || member > std::numeric_limits<T>::max())
         throw InputError(fmt::format("{}: {}: {} is not a whole number in range", generator_, key,
                                      member.dump()));
     try {
