@@ -84,6 +84,7 @@ struct Sweep {
   double loss = 0.0;
   double inertia = 0.0;
   bool labels_changed = false;
+  bool empty_cluster = false;
   std::vector<double> means; ///< the centroids that follow
 };
 
@@ -122,8 +123,12 @@ Sweep sweep(Family family, const Problem<T>& problem, const std::vector<double>&
           part.weights.add(j, &one, weight);
         }
       });
-  return {total.loss.value(), total.inertia.value(), total.labels_changed,
-          means(total, centroids, k, d)};
+  Sweep result{total.loss.value(), total.inertia.value(), total.labels_changed, false,
+               means(total, centroids, k, d)};
+  for (std::size_t j = 0; j < k; ++j) {
+    result.empty_cluster = result.empty_cluster || !(total.weights.value(j, 0) > 0.0);
+  }
+  return result;
 }
 
 /// The centres that follow from the initial memberships of an FCM problem.
@@ -193,6 +198,9 @@ OracleRun run_oracle(Family family, const Problem<T>& problem) {
                                                     : squared_shift(before, produced);
     last = stop.after_pass(facts);
     run.iterations = stop.passes();
+    if (found.empty_cluster && run.empty_at == 0) {
+      run.empty_at = run.iterations;
+    }
     if (!run.still_moving && run.stood_still_at == 0) {
       run.stood_still_at = run.iterations;
     }

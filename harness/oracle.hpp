@@ -30,6 +30,7 @@ struct OracleRun {
 
   bool still_moving = true;       ///< the last pass changed a label (k-means) or a centre (FCM)
   std::size_t stood_still_at = 0; ///< the first pass, counted from 1, that moved nothing; 0: none
+  std::size_t empty_at = 0; ///< the first pass, counted from 1, with an empty cluster; 0: none
 };
 
 /// Runs the family's algorithm on `problem` until its stop rule is met, in float64.

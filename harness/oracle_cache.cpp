@@ -95,6 +95,7 @@ std::string encode(const OracleRun& run) {
   out.number(run.final_objective);
   out.count(run.still_moving ? 1 : 0);
   out.count(run.stood_still_at);
+  out.count(run.empty_at);
   return out.bytes();
 }
 
@@ -113,6 +114,7 @@ OracleRun decode(std::string_view bytes) {
   run.final_objective = in.number();
   run.still_moving = in.count() != 0;
   run.stood_still_at = in.count();
+  run.empty_at = in.count();
   if (!in.at_end() || run.loss.size() != run.iterations) {
     throw std::runtime_error("oracle cache: wrong length");
   }

@@ -1,0 +1,137 @@
+// How far an honest implementation in precision T may be from exact arithmetic: every bound of the
+// verifier, and why it is what it is. u is the unit roundoff, 2^-24 for float, 2^-53 for double.
+#pragma once
+
+#include "impls/contract.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+
+namespace clusterbench {
+
+template <typename T>
+constexpr double unit_roundoff = 0.5 * static_cast<double>(std::numeric_limits<T>::epsilon());
+
+/// Unit roundoff of the numbers that enter the products of a distance; 0: those of the data.
+inline double input_roundoff(Arithmetic arithmetic) {
+  switch (arithmetic) {
+  case Arithmetic::as_data:
+    return 0.0;
+  case Arithmetic::tf32: // 10 stored bits, as f16 has
+  case Arithmetic::f16:
+    return 0x1p-11;
+  case Arithmetic::bf16:
+    return 0x1p-8;
+  }
+  return 0.0;
+}
+
+/// Operations beyond the d of a sum that a distance or a formula may take, generously.
+constexpr double kExtraOperations = 32.0;
+
+/// Relative error of a sum of `count` terms, measured against the sum of their magnitudes.
+/// No order of summation exceeds count * u. Errors of independent sign grow like sqrt(count) * u /
+/// 2 even in one long loop, so 16 * sqrt(count) is thirty standard deviations; it takes over from
+/// count = 256, below which the worst case is allowed.
+inline double sum_rounding(double count, double u) {
+  return std::min(count, 16.0 * std::sqrt(count)) * u;
+}
+
+/// Relative error of a mean of `count` values: its sum, the division (perhaps by a rounded
+/// reciprocal) and the conversion to T.
+inline double mean_rounding(double count, double u) {
+  return sum_rounding(count, u) + 4.0 * u;
+}
+
+/// Relative error of u^m, taken as exp2(m * log2(u)) with a few ulp in each function. The absolute
+/// error of the exponent, m * |log2 u| * u, becomes relative; memberships beneath 2^-32 do not
+/// matter to a sum.
+inline double power_rounding(double fuzzifier, double u) {
+  return (kExtraOperations + 64.0 * fuzzifier) * u;
+}
+
+/// Relative error of a membership besides that of its distances: k ratios, each to the power p and
+/// taken as exp2(p * log2(D)), their sum, a division. magnitude: the largest |log2 D|.
+inline double membership_rounding(std::size_t k, double p, double magnitude, double u) {
+  return (static_cast<double>(k) + kExtraOperations + 2.0 * p * magnitude) * u;
+}
+
+/// How far a row of memberships may sum to something else than 1: as membership_rounding(), for
+/// distances within 2^-32 .. 2^32.
+inline double row_sum_rounding(std::size_t k, double p, double u) {
+  return membership_rounding(k, p, 32.0, u) + static_cast<double>(k) * u;
+}
+
+/// The largest magnitude if all values are integers, as happens with pixels and with made-up data.
+template <typename T>
+std::optional<double> largest_if_integers(std::span<const T> values) {
+  double largest = 0.0;
+  for (const T value : values) {
+    const double x = static_cast<double>(value);
+    if (x != std::floor(x)) {
+      return std::nullopt;
+    }
+    largest = std::max(largest, std::abs(x));
+  }
+  return largest;
+}
+
+/// Absolute error of a squared distance, by the form and the arithmetic that a variant declares.
+///
+/// difference: x - c is off by u relative, its square by 3u, the sum by d * u: (d + c) * u * D.
+/// expanded: |x|^2 - 2 x.c + |c|^2 rounds terms as large as (|x| + |c|)^2, whatever D is:
+/// (d + c) * u * (|x| + |c|)^2. Narrow inputs: x and c are rounded to the narrow format first,
+/// which moves each product by 2 u_narrow: 4 * u_narrow * (|x| + |c|)^2 on top, in either form.
+/// Small integers: every term is exact in every form, and so is the order of the distances.
+class DistanceRounding {
+public:
+  /// largest: of all coordinates if they are integers.
+  DistanceRounding(const Meta& meta, double u, std::size_t d, std::optional<double> largest)
+      : uses_norms_(meta.distance == DistanceForm::expanded ||
+                    meta.arithmetic != Arithmetic::as_data) {
+    const double operations = static_cast<double>(d) + kExtraOperations;
+    const double narrow = input_roundoff(meta.arithmetic);
+    own_ = operations * unit_roundoff<double>;
+    relative_ = operations * u;
+    of_norms_ = 4.0 * narrow + operations * u;
+    // Terms up to 4 d M^2 fit with four bits to spare, so that square roots stay apart, too.
+    exact_ = largest.has_value() &&
+             4.0 * static_cast<double>(d) * *largest * *largest <= 1.0 / (16.0 * u) &&
+             *largest * narrow <= 1.0;
+  }
+
+  bool uses_norms() const { return uses_norms_; }
+
+  /// Includes the error of the float64 distance D itself.
+  double of(double squared_distance, double x_norm, double c_norm) const {
+    if (exact_) {
+      return 0.0;
+    }
+    const double reference = uses_norms_ ? of_norms_ * (x_norm + c_norm) * (x_norm + c_norm)
+                                         : relative_ * squared_distance;
+    return reference + own_ * squared_distance;
+  }
+
+private:
+  bool uses_norms_;
+  bool exact_ = false;
+  double own_ = 0.0;
+  double relative_ = 0.0;
+  double of_norms_ = 0.0;
+};
+
+/// How far the objective of a run may be from the oracle's at the same pass, relative, where no
+/// label is in doubt. A run in T drifts from the oracle's, but the objective follows to second
+/// order only; 3e-4 is what float runs of many passes need, and a third of the smallest error that
+/// must be seen. Narrow inputs decide many more labels differently.
+template <typename T>
+double objective_drift(Arithmetic arithmetic) {
+  const double data = sizeof(T) == sizeof(float) ? 3e-4 : 1e-9;
+  return data + input_roundoff(arithmetic);
+}
+
+} // namespace clusterbench
