@@ -1,0 +1,348 @@
+// Fuzzy c-means for few features: a warp per sample, four samples a block.
+//
+// Idea: with d <= 64 features a block per sample has nothing to do for most of its threads; a warp
+//   has, and it needs no barrier. Shuffles add up a distance, the lanes share the memberships.
+// Changed since fcm_cuda_cub: that; and as d k blocks are too few for the centres when d is small,
+//   the samples are cut into slices, which a second small kernel adds up in order.
+// Source: article 001, section 4.5, the exercise: blocks of [32, 4] for at most 64 features.
+// Cost per iteration: as fcm_cuda_cub: 2 n k d values read for the centres (n d + n k from memory),
+//   n (d + k) for the memberships; 5 n k d flops. Below d = 32 a part of each warp idles.
+// Limits: right for any d, meant for d <= 64; the distances of four samples in shared memory
+//   (k <= 14528 floats on sm_90), else refused; 2 n d values of device memory.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/pass_facts.cuh"
+#include "impls/cuda/support/phase_timer.hpp"
+
+#include <cub/block/block_reduce.cuh>
+#include <cub/device/device_reduce.cuh>
+#include <cuda/std/functional>
+
+#include <algorithm>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kThreads = 256;
+constexpr unsigned kSamplesPerBlock = 4;  // a warp each
+constexpr std::size_t kLongestRun = 1024; // samples that a thread adds up one by one
+
+// kTwo: the fuzzifier m is 2, whose powers are a square and the number itself.
+template <bool kTwo, typename T>
+__device__ T to_the_m(T membership, T m) {
+  return kTwo ? membership * membership : pow(membership, m);
+}
+
+/// (nearest / squared)^(1 / (m - 1)), which cannot overflow; 1 for every centre a sample sits on.
+template <bool kTwo, typename T>
+__device__ T closeness(T nearest, T squared, T m) {
+  const T ratio = squared == nearest ? T{1} : nearest / squared;
+  return kTwo ? ratio : pow(ratio, 1 / (m - 1));
+}
+
+/// Combines the values of a warp's 32 threads; all of them get the result.
+template <typename T, typename Combine>
+__device__ T over_warp(T value, Combine combine) {
+  for (int offset = 16; offset > 0; offset /= 2) {
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  }
+  return value;
+}
+
+/// Block e of [slices, d, k] adds up a slice of the samples for one centre value. features: [d, n],
+/// memberships: [k, n], sums and weights: [slices, d, k]
+template <bool kTwo, typename T>
+__global__ void sum_slices(const T* __restrict__ features, const T* __restrict__ memberships,
+                           std::size_t n, std::size_t d, std::size_t k, std::size_t slices, T m,
+                           T* sums, T* weights) {
+  using BlockReduce = cub::BlockReduce<T, kThreads>;
+  __shared__ typename BlockReduce::TempStorage s_sum, s_weight;
+  for (std::size_t entry = blockIdx.x; entry < slices * k * d; entry += gridDim.x) {
+    const std::size_t j = entry % k; // the k blocks that share a feature run side by side
+    const std::size_t f = entry / k % d;
+    const std::size_t slice = entry / (k * d);
+    const std::size_t end = n * (slice + 1) / slices;
+    T sum = 0;
+    T weight = 0;
+#pragma unroll 4
+    for (std::size_t i = n * slice / slices + threadIdx.x; i < end; i += kThreads) {
+      const T u_m = to_the_m<kTwo>(memberships[j * n + i], m);
+      sum += u_m * features[f * n + i];
+      weight += u_m;
+    }
+    sum = BlockReduce(s_sum).Sum(sum);
+    weight = BlockReduce(s_weight).Sum(weight);
+    if (threadIdx.x == 0) {
+      sums[entry] = sum;
+      weights[entry] = weight;
+    }
+    __syncthreads(); // the next entry reuses the storage of the sums
+  }
+}
+
+/// A warp per entry of centres [k, d] adds up the slices. sums and weights: [slices, d, k]
+template <typename T>
+__global__ void update_centres(const T* __restrict__ sums, const T* __restrict__ weights,
+                               std::size_t d, std::size_t k, std::size_t slices, T* centres,
+                               WantedFacts wanted, DeviceFacts* to_clear) {
+  const std::size_t entry = blockIdx.x;
+  if (entry == 0 && threadIdx.x == 0) {
+    *to_clear = {};
+  }
+  T sum = 0;
+  T weight = 0;
+  for (std::size_t slice = threadIdx.x; slice < slices; slice += 32) {
+    sum += sums[slice * k * d + entry];
+    weight += weights[slice * k * d + entry];
+  }
+  const auto add = [](T a, T b) { return a + b; };
+  sum = over_warp(sum, add);
+  weight = over_warp(weight, add);
+  if (threadIdx.x == 0 && weight > 0) { // the centre of a cluster without weight stays
+    T& centre = centres[entry % k * d + entry / k];
+    const T mean = sum / weight;
+    const double shift = static_cast<double>(mean) - static_cast<double>(centre);
+    if (wanted.squared_shift != nullptr) {
+      atomicAdd(wanted.squared_shift, shift * shift);
+    }
+    centre = mean;
+  }
+}
+
+/// A warp per sample. points: [n, d], centres: [k, d], memberships: [k, n]; contributions to the
+/// objective: [n, k] or null. block: (32, 4). Dynamic shared memory: [4, k].
+template <bool kTwo, typename T>
+__global__ void update_memberships(const T* __restrict__ points, const T* __restrict__ centres,
+                                   std::size_t n, unsigned d, unsigned k, T m, T* memberships,
+                                   T* contributions) {
+  extern __shared__ __align__(16) unsigned char s_bytes[];
+  T* s_squared = reinterpret_cast<T*>(s_bytes) + std::size_t{threadIdx.y} * k; // the warp's own
+  const std::size_t i = std::size_t{blockIdx.x} * kSamplesPerBlock + threadIdx.y;
+  if (i >= n) {
+    return; // the whole warp: no barrier of the block follows
+  }
+  const unsigned lane = threadIdx.x;
+  const T* x = points + i * d;
+  const auto add = [](T a, T b) { return a + b; };
+  for (unsigned j = 0; j < k; ++j) {
+    const T* c = centres + static_cast<std::size_t>(j) * d;
+    T squared = 0;
+    for (unsigned f = lane; f < d; f += 32) {
+      const T difference = x[f] - c[f];
+      squared += difference * difference;
+    }
+    squared = over_warp(squared, add);
+    if (lane == 0) {
+      s_squared[j] = squared;
+    }
+  }
+  __syncwarp(); // the distances that lane 0 wrote are read by all lanes
+  T nearest = INFINITY;
+  for (unsigned j = lane; j < k; j += 32) {
+    nearest = min(nearest, s_squared[j]);
+  }
+  nearest = over_warp(nearest, [](T a, T b) { return min(a, b); });
+  T total = 0;
+  for (unsigned j = lane; j < k; j += 32) {
+    total += closeness<kTwo>(nearest, s_squared[j], m);
+  }
+  total = over_warp(total, add);
+  for (unsigned j = lane; j < k; j += 32) {
+    const T membership = closeness<kTwo>(nearest, s_squared[j], m) / total;
+    memberships[j * n + i] = membership;
+    if (contributions != nullptr) {
+      contributions[i * k + j] = to_the_m<kTwo>(membership, m) * s_squared[j];
+    }
+  }
+}
+
+/// The label of a sample is its largest membership. memberships: [k, n], labels: [n]
+template <typename T>
+__global__ void label_samples(const T* __restrict__ memberships, std::size_t n, std::size_t k,
+                              std::int32_t* labels, unsigned* changed_flag) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  bool changed = false;
+  if (i < n) {
+    std::size_t largest = 0;
+    for (std::size_t j = 1; j < k; ++j) { // strictly larger: ties go to the lowest index
+      largest = memberships[j * n + i] > memberships[largest * n + i] ? j : largest;
+    }
+    changed = labels[i] != static_cast<std::int32_t>(largest);
+    labels[i] = static_cast<std::int32_t>(largest);
+  }
+  if (changed_flag != nullptr) {
+    flag_block(changed, changed_flag);
+  }
+}
+
+template <typename T>
+class FcmCudaWarp final : public Variant<T> {
+public:
+  std::string refuse(const Problem<T>& problem) const override {
+    const std::size_t room = shared_memory_limit() / (kSamplesPerBlock * sizeof(T));
+    return problem.k <= room
+               ? ""
+               : "the distances to k = " + std::to_string(problem.k) + " centres exceed the " +
+                     std::to_string(room) + " that fit the shared memory of a block, four times";
+  }
+
+  void prepare(const Problem<T>& problem) override {
+    problem_ = problem;
+    const std::size_t n = problem.n;
+    const std::size_t d = problem.d;
+    const std::size_t k = problem.k;
+    stream_ = Stream::create();
+    d_points_ = DeviceBuffer<T>(n * d);
+    d_points_.upload(problem.points, stream_);
+    d_features_ = upload_columns(problem.points, n, d, stream_);
+    if (from_memberships()) {
+      d_initial_memberships_ = upload_columns(problem.memberships, n, k, stream_);
+    }
+    d_memberships_ = DeviceBuffer<T>(n * k);
+    d_centres_ = DeviceBuffer<T>(k * d);
+    d_labels_ = DeviceBuffer<std::int32_t>(n);
+    facts_ = FactsBuffer::create();
+    const bool two = problem.fuzzifier == 2.0;
+    sum_slices_ = two ? sum_slices<true, T> : sum_slices<false, T>;
+    update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
+    allow_shared_memory(update_memberships_, kSamplesPerBlock * k * sizeof(T));
+    // Enough blocks to fill the device, and slices short enough that a float keeps its digits.
+    const std::size_t longest = kThreads * kLongestRun;
+    slices_ =
+        std::max(ceil_div(resident_blocks(sum_slices_, kThreads, 0), k * d), ceil_div(n, longest));
+    slices_ = std::min(slices_, ceil_div(n, kThreads));
+    d_sums_ = DeviceBuffer<T>(slices_ * k * d);
+    d_weights_ = DeviceBuffer<T>(slices_ * k * d);
+    if (StopTest(problem.stop).wants_loss()) {
+      d_contributions_ = DeviceBuffer<T>(n * k);
+      std::size_t bytes = 0; // CUB's first call only says how much storage it needs
+      reduce_objective(nullptr, bytes, nullptr);
+      d_storage_ = DeviceBuffer<unsigned char>(bytes);
+    }
+  }
+
+  void run(Observer<T>& observer) override {
+    StopTest stop(problem_.stop);
+    facts_.start(stop, stream_);
+    d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
+    d_centres_.zero(stream_);
+    if (!from_memberships()) {
+      d_centres_.upload(problem_.centroids, stream_);
+    }
+    PhaseTimer<T> timer(observer, stream_);
+    std::vector<T> recorded(observer.recording() ? d_centres_.size() : 0);
+    PassFacts found;
+    do {
+      const bool first = stop.passes() == 0;
+      const WantedFacts wanted = facts_.wanted();
+      if (from_memberships()) {
+        const auto& source = first ? d_initial_memberships_ : d_memberships_;
+        timer.measure("update", [&] { launch_update_centres(source); });
+      }
+      timer.measure("assign", [&] { launch_update_memberships(); });
+      if (!from_memberships()) {
+        timer.measure("update", [&] { launch_update_centres(d_memberships_); });
+      }
+      if (wanted.loss != nullptr) {
+        std::size_t bytes = d_storage_.size();
+        timer.measure("check", [&] { reduce_objective(d_storage_.data(), bytes, wanted.loss); });
+      }
+      if (wanted.labels_changed != nullptr) {
+        timer.measure("check", [&] { launch_label_samples(wanted.labels_changed); });
+      }
+      if (observer.recording()) {
+        d_centres_.download(recorded, stream_);
+        observer.pass(recorded);
+      }
+      found = facts_.finish_pass(stream_);
+      if (first && from_memberships()) { // there were no centres to move
+        found.squared_shift = std::numeric_limits<double>::infinity();
+      }
+    } while (!stop.after_pass(found));
+    stream_.synchronize();
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) override {
+    launch_label_samples(nullptr);
+    d_labels_.download(result.labels, stream_);
+    d_centres_.download(result.centroids, stream_);
+    std::vector<T> columns(d_memberships_.size());
+    d_memberships_.download(columns, stream_);
+    for (std::size_t i = 0; i < problem_.n; ++i) {
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        result.memberships[i * problem_.k + j] = columns[j * problem_.n + i];
+      }
+    }
+    result.iterations = iterations_;
+  }
+
+private:
+  bool from_memberships() const { return !problem_.memberships.empty(); }
+  T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
+
+  void launch_update_centres(const DeviceBuffer<T>& memberships) {
+    sum_slices_<<<blocks_at_most(d_sums_.size(), 1, kMaxGridX), kThreads, 0, stream_>>>(
+        d_features_.data(), memberships.data(), problem_.n, problem_.d, problem_.k, slices_,
+        fuzzifier(), d_sums_.data(), d_weights_.data());
+    check_launch("sum_slices");
+    update_centres<<<blocks_for(d_centres_.size(), 1), 32, 0, stream_>>>(
+        d_sums_.data(), d_weights_.data(), problem_.d, problem_.k, slices_, d_centres_.data(),
+        facts_.wanted(), facts_.to_clear());
+    check_launch("update_centres");
+  }
+
+  void launch_update_memberships() {
+    const std::size_t shared_bytes = kSamplesPerBlock * problem_.k * sizeof(T);
+    update_memberships_<<<blocks_for(problem_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
+                          shared_bytes, stream_>>>(d_points_.data(), d_centres_.data(), problem_.n,
+                                                   static_cast<unsigned>(problem_.d),
+                                                   static_cast<unsigned>(problem_.k), fuzzifier(),
+                                                   d_memberships_.data(), d_contributions_.data());
+    check_launch("update_memberships");
+  }
+
+  void launch_label_samples(unsigned* changed_flag) {
+    label_samples<<<blocks_for(problem_.n, kThreads), kThreads, 0, stream_>>>(
+        d_memberships_.data(), problem_.n, problem_.k, d_labels_.data(), changed_flag);
+    check_launch("label_samples");
+  }
+
+  /// Sums the contributions in double. Without storage it only sets `bytes` to what it needs.
+  void reduce_objective(void* storage, std::size_t& bytes, double* objective) {
+    check(cub::DeviceReduce::Reduce(storage, bytes, d_contributions_.data(), objective,
+                                    d_contributions_.size(), ::cuda::std::plus<>{}, 0.0, stream_),
+          "cub::DeviceReduce::Reduce");
+  }
+
+  Problem<T> problem_;
+  decltype(&sum_slices<true, T>) sum_slices_ = nullptr;
+  decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
+  std::size_t slices_ = 0;
+  Stream stream_;
+  DeviceBuffer<T> d_points_;              // [n, d]
+  DeviceBuffer<T> d_features_;            // [d, n]
+  DeviceBuffer<T> d_initial_memberships_; // [k, n], empty if the run starts from centres
+  DeviceBuffer<T> d_memberships_;         // [k, n]
+  DeviceBuffer<T> d_centres_;             // [k, d]
+  DeviceBuffer<T> d_sums_;                // [slices, d, k]
+  DeviceBuffer<T> d_weights_;             // [slices, d, k]
+  DeviceBuffer<T> d_contributions_;       // [n, k], empty unless the objective is wanted
+  DeviceBuffer<std::int32_t> d_labels_;   // [n]
+  DeviceBuffer<unsigned char> d_storage_; // CUB's
+  FactsBuffer facts_;
+  std::size_t iterations_ = 0;
+};
+
+const Registration registration({.name = "fcm_cuda_warp",
+                                 .idea = "a warp per sample, four samples a block",
+                                 .source = "article 001, section 4.5, the exercise",
+                                 .family = Family::fcm,
+                                 .device = Device::gpu,
+                                 .previous = "fcm_cuda_cub"},
+                                both_precisions<FcmCudaWarp>());
+
+} // namespace
+} // namespace clusterbench
