@@ -1,0 +1,148 @@
+// Fuzzy c-means, straight from its formulas: memberships from centres, centres from memberships.
+//
+// Idea: u_ij = 1 / sum_k (d_ij / d_ik)^(2 / (m - 1)),  v_j = sum_i u_ij^m x_i / sum_i u_ij^m, and
+//   the objective J = sum_ij u_ij^m d_ij^2 of the memberships with the centres they came from.
+// Here every squared distance is divided into the smallest of its row: these weights lie in [0, 1],
+//   their sum in [1, k], so nothing overflows, the pairs (j, k) need one power each and not k, and
+//   a sample on a centre needs no case of its own (it is shared by the centres that it lies on).
+// Source: article 001, section 2 (there on a GPU; its kernel pairs J with the memberships of the
+//   pass before). Starts from memberships as there, or from centres.
+// Cost per iteration: 2 n d values and n k memberships read, n k written; 5 n k d flops.
+// Limits: one thread. Sums are double, or a million floats added up would lose their last digits.
+#include "impls/contract.hpp"
+
+#include <algorithm>
+
+namespace clusterbench {
+namespace {
+
+template <typename T>
+T squared_distance(const T* x, const T* v, std::size_t d) {
+  T sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t f = 0; f < d; ++f) {
+    sum += (x[f] - v[f]) * (x[f] - v[f]);
+  }
+  return sum;
+}
+
+/// x^exponent; the usual exponents 1 and 2 (m = 2) do not pay for std::pow.
+template <typename T>
+T power(T x, T exponent) {
+  return exponent == T{1} ? x : exponent == T{2} ? x * x : std::pow(x, exponent);
+}
+
+template <typename T>
+class FcmSerial final : public Variant<T> {
+public:
+  std::string refuse(const Problem<T>& problem) const override {
+    return problem.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
+  }
+
+  void prepare(const Problem<T>& problem) override {
+    problem_ = problem;
+    row_.resize(problem.k);
+  }
+
+  void run(Observer<T>& observer) override {
+    const bool starts_from_centres = problem_.memberships.empty();
+    centres_.assign(problem_.centroids.begin(), problem_.centroids.end());
+    centres_.resize(problem_.k * problem_.d);
+    memberships_.assign(problem_.memberships.begin(), problem_.memberships.end());
+    memberships_.resize(problem_.n * problem_.k);
+    labels_.assign(problem_.n, -1);
+    StopTest stop(problem_.stop);
+    PassFacts facts;
+    do {
+      facts = {.labels_changed = false};
+      if (starts_from_centres) {
+        update_memberships(observer, facts);
+        update_centres(observer, facts);
+      } else {
+        update_centres(observer, facts);
+        update_memberships(observer, facts);
+        if (stop.passes() == 0) { // there were no centres before, so none has come to rest
+          facts.squared_shift = std::numeric_limits<double>::infinity();
+        }
+      }
+      observer.pass(centres_);
+    } while (!stop.after_pass(facts));
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) override {
+    std::ranges::copy(labels_, result.labels.begin());
+    std::ranges::copy(centres_, result.centroids.begin());
+    std::ranges::copy(memberships_, result.memberships.begin());
+    result.iterations = iterations_;
+  }
+
+private:
+  void update_memberships(Observer<T>& observer, PassFacts& facts) {
+    const Phase phase(observer, "memberships");
+    const auto m = static_cast<T>(problem_.fuzzifier);
+    const T exponent = T{1} / (m - T{1});
+    for (std::size_t i = 0; i < problem_.n; ++i) {
+      const T* x = &problem_.points[i * problem_.d];
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        row_[j] = squared_distance(x, &centres_[j * problem_.d], problem_.d);
+      }
+      const T smallest = std::ranges::min(row_);
+      T* u = &memberships_[i * problem_.k];
+      T sum = 0;
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        u[j] = row_[j] == smallest ? T{1} : power(smallest / row_[j], exponent);
+        sum += u[j];
+      }
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        u[j] /= sum;
+        facts.loss += double{power(u[j], m) * row_[j]};
+      }
+      const auto label = static_cast<std::int32_t>(std::max_element(u, u + problem_.k) - u);
+      facts.labels_changed |= std::exchange(labels_[i], label) != label;
+    }
+  }
+
+  void update_centres(Observer<T>& observer, PassFacts& facts) {
+    const Phase phase(observer, "centres");
+    const std::size_t d = problem_.d;
+    const auto m = static_cast<T>(problem_.fuzzifier);
+    sums_.assign(problem_.k * d, 0.0);
+    weights_.assign(problem_.k, 0.0);
+    for (std::size_t i = 0; i < problem_.n; ++i) {
+      const T* x = &problem_.points[i * d];
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        const double weight{power(memberships_[i * problem_.k + j], m)};
+        weights_[j] += weight;
+        for (std::size_t f = 0; f < d; ++f) {
+          sums_[j * d + f] += weight * double{x[f]};
+        }
+      }
+    }
+    for (std::size_t c = 0; c < centres_.size(); ++c) {
+      if (const double weight = weights_[c / d]; weight > 0.0) { // an empty cluster stays
+        const auto centre = static_cast<T>(sums_[c] / weight);
+        facts.squared_shift += std::pow(double{centre} - double{centres_[c]}, 2);
+        centres_[c] = centre;
+      }
+    }
+  }
+
+  Problem<T> problem_;
+  std::vector<T> centres_;             // [k, d]
+  std::vector<T> memberships_;         // [n, k]
+  std::vector<T> row_;                 // [k] squared distances of one sample
+  std::vector<double> sums_, weights_; // [k, d] and [k]
+  std::vector<std::int32_t> labels_;   // [n]
+  std::size_t iterations_ = 0;
+};
+
+const Registration registration({.name = "fcm_serial",
+                                 .idea = "the formulas as they stand, one thread",
+                                 .source = "article 001, section 2",
+                                 .family = Family::fcm,
+                                 .previous = ""},
+                                both_precisions<FcmSerial>());
+
+} // namespace
+} // namespace clusterbench
