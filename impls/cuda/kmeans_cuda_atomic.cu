@@ -68,12 +68,8 @@ __global__ void assign_and_sum(const T* __restrict__ points, std::size_t n, std:
     changed = wanted.labels_changed != nullptr && labels[i] != label;
     labels[i] = label;
   }
-  if (wanted.labels_changed != nullptr) {
-    flag_block(changed, wanted.labels_changed);
-  }
-  if (wanted.loss != nullptr) {
-    add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
-  }
+  flag_block(changed, wanted.labels_changed);
+  add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
 }
 
 /// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
@@ -99,18 +95,14 @@ __global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* cou
       *to_clear = {};
     }
   }
-  if (wanted.squared_shift != nullptr) {
-    add_block(squared_shift, wanted.squared_shift);
-  }
+  add_block(squared_shift, wanted.squared_shift);
 }
 
 template <typename T>
 class KmeansCudaAtomic final : public Variant<T> {
 public:
   void prepare(const Problem<T>& problem) override {
-    n_ = problem.n;
-    d_ = problem.d;
-    k_ = problem.k;
+    n_ = problem.n, d_ = problem.d, k_ = problem.k;
     rule_ = problem.stop;
     stream_ = Stream::create();
     d_points_ = upload_columns(problem.points, n_, d_, stream_);
@@ -174,18 +166,13 @@ private:
     check_launch("update_means");
   }
 
-  std::size_t n_ = 0;
-  std::size_t d_ = 0;
-  std::size_t k_ = 0;
-  std::size_t iterations_ = 0;
+  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
   StopRule rule_;
   Stream stream_;
-  DeviceBuffer<T> d_points_;            // [d, n]
-  DeviceBuffer<T> d_initial_;           // [k, d]
-  DeviceBuffer<T> d_centroids_;         // [k, d]
-  DeviceBuffer<T> d_sums_;              // [k, d]
-  DeviceBuffer<unsigned> d_counts_;     // [k]
-  DeviceBuffer<std::int32_t> d_labels_; // [n]
+  DeviceBuffer<T> d_points_;                         // [d, n]
+  DeviceBuffer<T> d_initial_, d_centroids_, d_sums_; // [k, d]
+  DeviceBuffer<unsigned> d_counts_;                  // [k]
+  DeviceBuffer<std::int32_t> d_labels_;              // [n]
   FactsBuffer facts_;
 };
 

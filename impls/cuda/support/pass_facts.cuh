@@ -28,9 +28,12 @@ struct WantedFacts {
 /// Static shared memory of add_block, which a kernel's dynamic part has to leave free.
 inline constexpr std::size_t kFactsSharedBytes = 32 * sizeof(double);
 
-/// Adds the values of all threads of the block to `total`. All its threads must call it, in whole
-/// warps. The sum of the warps goes through shared memory, so that one atomic a block is left.
+/// Adds the values of all threads of the block to `total`, if that is wanted. All its threads must
+/// call it, in whole warps. The sums of the warps go through shared memory: one atomic a block.
 __device__ inline void add_block(double value, double* total) {
+  if (total == nullptr) {
+    return; // the same for all threads, so none is left at a barrier
+  }
   __shared__ double warp_sums[32];
   for (int offset = 16; offset > 0; offset /= 2) {
     value += __shfl_down_sync(0xffffffffu, value, offset);
@@ -48,10 +51,10 @@ __device__ inline void add_block(double value, double* total) {
   }
 }
 
-/// Sets the flag if `changed` holds in any thread of the block. All its threads must call it: the
-/// vote is a barrier, and leaves one atomic a block instead of one a thread.
+/// Sets the flag, if one is wanted, if `changed` holds in any thread of the block. All its threads
+/// must call it: the vote is a barrier, and leaves one atomic a block instead of one a thread.
 __device__ inline void flag_block(bool changed, unsigned* flag) {
-  if (__syncthreads_or(changed) && threadIdx.x == 0) {
+  if (flag != nullptr && __syncthreads_or(changed) && threadIdx.x == 0) {
     atomicOr(flag, 1u);
   }
 }

@@ -1,0 +1,250 @@
+// K-means with a block of threads a sample and a launch a centroid.
+//
+// Changed since kmeans_serial_distances: the threads of a block share the features of one sample,
+//   and the launches for different centroids run on streams side by side. Then a thread a sample
+//   takes the minimum, the loss is reduced, clusters are counted, and a block a sample adds
+//   x / count to its centroid with atomics. Faster by the number of threads.
+// Source: article 000, section 4. There: at most 20 clusters and 128 features, streams made anew in
+//   every pass, a float loss in two launches. Here: any k on at most 8 streams, any d by striding,
+//   blocks of 32 threads where d is small, squared distances in columns, the loss summed in double
+//   with the minimum. Centroids of empty clusters are not cleared, so they stay.
+// Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 2 n d
+//   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
+// Limits: n k distances must fit device memory. Sums have the data's precision and any order.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/pass_facts.cuh"
+#include "impls/cuda/support/phase_timer.hpp"
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kMaxBlock = 128; // threads for one sample, the article's number
+constexpr unsigned kThreads = 256;  // where a thread takes a sample
+constexpr std::size_t kMaxStreams = 8;
+
+/// Squared distances of all points to one centroid. points: [n, d], centroid: [d], squared: [n]
+template <typename T>
+__global__ void squared_distances(const T* __restrict__ points, std::size_t n, std::size_t d,
+                                  const T* __restrict__ centroid, T* squared) {
+  __shared__ T warp_sums[kMaxBlock / 32];
+  for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) { // one round but for the largest n
+    T sum = 0;
+    for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
+      const T difference = points[i * d + j] - centroid[j];
+      sum += difference * difference;
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      sum += __shfl_down_sync(0xffffffffu, sum, offset);
+    }
+    if (threadIdx.x % 32 == 0) {
+      warp_sums[threadIdx.x / 32] = sum;
+    }
+    __syncthreads(); // all warps have written before the first thread reads
+    if (threadIdx.x == 0) {
+      for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) {
+        sum += warp_sums[warp];
+      }
+      squared[i] = sum;
+    }
+    __syncthreads(); // the first thread has read before the next sample's sums are written
+  }
+}
+
+/// Labels every point by the smallest of its distances, adds those up, and clears the counts for
+/// the next kernel. squared: [k, n], labels: [n], counts: [k]
+template <typename T>
+__global__ void take_minimum(const T* __restrict__ squared, std::size_t n, std::size_t k,
+                             std::int32_t* labels, unsigned* counts, WantedFacts wanted) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  for (std::size_t c = i; c < k; c += std::size_t{gridDim.x} * blockDim.x) {
+    counts[c] = 0;
+  }
+  bool changed = false;
+  T smallest = 0;
+  if (i < n) { // no early return: the facts below need every thread of the block
+    std::int32_t nearest = 0;
+    smallest = squared[i];
+    for (std::size_t c = 1; c < k; ++c) {
+      if (const T other = squared[c * n + i]; other < smallest) { // ties go to the lowest index
+        smallest = other;
+        nearest = static_cast<std::int32_t>(c);
+      }
+    }
+    changed = wanted.labels_changed != nullptr && labels[i] != nearest;
+    labels[i] = nearest;
+  }
+  flag_block(changed, wanted.labels_changed);
+  add_block(static_cast<double>(sqrt(smallest)), wanted.loss);
+}
+
+__global__ void count_clusters(const std::int32_t* __restrict__ labels, std::size_t n,
+                               unsigned* counts) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) {
+    atomicAdd(&counts[labels[i]], 1u);
+  }
+}
+
+/// A block a cluster: makes room for the new centroid and keeps the old one for the shift.
+template <typename T>
+__global__ void clear_centroids(std::size_t d, const unsigned* counts, T* centroids, T* previous,
+                                DeviceFacts* to_clear) {
+  const std::size_t cluster = blockIdx.x;
+  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
+    previous[e] = centroids[e];
+    if (counts[cluster] > 0) { // an empty cluster stays where it is
+      centroids[e] = 0;
+    }
+  }
+  if (cluster == 0 && threadIdx.x == 0) {
+    *to_clear = {};
+  }
+}
+
+/// A block a sample: adds the sample's share to the centroid of its cluster.
+template <typename T>
+__global__ void update_centroids(const T* __restrict__ points, std::size_t n, std::size_t d,
+                                 const std::int32_t* __restrict__ labels,
+                                 const unsigned* __restrict__ counts, T* centroids) {
+  for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
+    const auto cluster = static_cast<std::size_t>(labels[i]);
+    const T count = static_cast<T>(counts[cluster]);
+    for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
+      atomicAdd(&centroids[cluster * d + j], points[i * d + j] / count); // blocks share clusters
+    }
+  }
+}
+
+template <typename T>
+__global__ void sum_shift(const T* centroids, const T* previous, std::size_t entries,
+                          WantedFacts wanted) {
+  const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const double shift = e < entries ? double{centroids[e]} - double{previous[e]} : 0.0;
+  add_block(shift * shift, wanted.squared_shift);
+}
+
+template <typename T>
+class KmeansCudaBlockPerSample final : public Variant<T> {
+public:
+  void prepare(const Problem<T>& problem) override {
+    n_ = problem.n, d_ = problem.d, k_ = problem.k;
+    rule_ = problem.stop;
+    block_ = static_cast<unsigned>(std::min<std::size_t>(kMaxBlock, ceil_div(d_, 32) * 32));
+    stream_ = Stream::create();
+    ready_ = Event::ordering();
+    branches_.clear();
+    for (std::size_t s = 0; s < std::min(k_, kMaxStreams); ++s) {
+      branches_.push_back({Stream::create(), Event::ordering()});
+    }
+    d_points_ = DeviceBuffer<T>(n_ * d_);
+    d_points_.upload(problem.points, stream_);
+    d_initial_ = DeviceBuffer<T>(k_ * d_);
+    d_initial_.upload(problem.centroids, stream_);
+    d_centroids_ = DeviceBuffer<T>(k_ * d_);
+    d_previous_ = DeviceBuffer<T>(k_ * d_);
+    d_squared_ = DeviceBuffer<T>(n_ * k_);
+    d_counts_ = DeviceBuffer<unsigned>(k_);
+    d_labels_ = DeviceBuffer<std::int32_t>(n_);
+    facts_ = FactsBuffer::create();
+  }
+
+  void run(Observer<T>& observer) override {
+    StopTest stop(rule_);
+    d_centroids_.copy_from(d_initial_, stream_);
+    if (stop.wants_labels_changed()) {
+      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
+    }
+    facts_.start(stop, stream_);
+    PhaseTimer<T> timer(observer, stream_);
+    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
+    PassFacts found;
+    do {
+      timer.measure("distances", [&] { launch_distances(); });
+      timer.measure("minimum and update", [&] { launch_minimum_and_update(); });
+      if (observer.recording()) {
+        d_centroids_.download(recorded, stream_);
+        observer.pass(recorded);
+      }
+      found = facts_.finish_pass(stream_);
+    } while (!stop.after_pass(found));
+    stream_.synchronize();
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) override {
+    d_labels_.download(result.labels, stream_);
+    d_centroids_.download(result.centroids, stream_);
+    result.iterations = iterations_;
+  }
+
+private:
+  struct Branch { // a side stream, and the event that says that its part of a pass is done
+    Stream stream;
+    Event done;
+  };
+
+  /// One launch a centroid, dealt to the side streams, which wait for the main one and it for them.
+  void launch_distances() {
+    ready_.record(stream_);
+    for (const Branch& branch : branches_) {
+      ready_.hold_back(branch.stream);
+    }
+    for (std::size_t c = 0; c < k_; ++c) {
+      squared_distances<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0,
+                          branches_[c % branches_.size()].stream>>>(
+          d_points_.data(), n_, d_, d_centroids_.data() + c * d_, d_squared_.data() + c * n_);
+      check_launch("squared_distances");
+    }
+    for (const Branch& branch : branches_) {
+      branch.done.record(branch.stream);
+      branch.done.hold_back(stream_);
+    }
+  }
+
+  void launch_minimum_and_update() {
+    take_minimum<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
+        d_squared_.data(), n_, k_, d_labels_.data(), d_counts_.data(), facts_.wanted());
+    check_launch("take_minimum");
+    count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(d_labels_.data(), n_,
+                                                                       d_counts_.data());
+    check_launch("count_clusters");
+    clear_centroids<<<blocks_for(k_, 1), block_, 0, stream_>>>(
+        d_, d_counts_.data(), d_centroids_.data(), d_previous_.data(), facts_.to_clear());
+    check_launch("clear_centroids");
+    update_centroids<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
+        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_centroids_.data());
+    check_launch("update_centroids");
+    if (facts_.wanted().squared_shift != nullptr) {
+      sum_shift<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
+          d_centroids_.data(), d_previous_.data(), k_ * d_, facts_.wanted());
+      check_launch("sum_shift");
+    }
+  }
+
+  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
+  unsigned block_ = 0; // threads for one sample
+  StopRule rule_;
+  Stream stream_;
+  Event ready_;
+  std::vector<Branch> branches_;
+  DeviceBuffer<T> d_points_;                             // [n, d]
+  DeviceBuffer<T> d_initial_, d_centroids_, d_previous_; // [k, d]
+  DeviceBuffer<T> d_squared_;                            // [k, n]
+  DeviceBuffer<unsigned> d_counts_;                      // [k]
+  DeviceBuffer<std::int32_t> d_labels_;                  // [n]
+  FactsBuffer facts_;
+};
+
+const Registration registration({.name = "kmeans_cuda_block_per_sample",
+                                 .idea = "a block a sample, a launch a centroid on streams",
+                                 .source = "article 000, section 4",
+                                 .device = Device::gpu,
+                                 .deterministic = false,
+                                 .previous = "kmeans_serial_distances"},
+                                both_precisions<KmeansCudaBlockPerSample>());
+
+} // namespace
+} // namespace clusterbench

@@ -1,0 +1,206 @@
+// K-means on a structure of arrays: assignment, sums and means are three kernels.
+//
+// Changed since kmeans_cuda_atomic: assigning and summing are kernels of their own, joined by the
+//   labels, and a flag says whether a pass changed any label. Not faster by itself, the labels are
+//   read once more; but now the sums can be improved alone (kmeans_cuda_block_sums).
+// Source: article 003, sections 3 and 4; generalised to any d. One array a feature, here the rows
+//   of [d, n]; the centroids stay in rows, since the threads of a warp all read the same one. The
+//   flag is set once a block, and the means kernel clears what the article clears by cudaMemset.
+// Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
+//   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
+// Limits: sums have the data's precision and are added in an order that differs from run to run.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/pass_facts.cuh"
+#include "impls/cuda/support/phase_timer.hpp"
+
+#include <cmath>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kThreads = 256;
+constexpr unsigned kMeansThreads = 128;
+// Distances that a thread holds in registers, so that it reads a feature once for eight clusters.
+constexpr unsigned kTile = 8;
+
+/// Labels every point by its nearest centroid. points: [d, n], centroids: [k, d], labels: [n]
+template <typename T>
+__global__ void assign_clusters(const T* __restrict__ points, std::size_t n, std::size_t d,
+                                const T* __restrict__ centroids, std::size_t k,
+                                std::int32_t* labels, WantedFacts wanted) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  T smallest = INFINITY;
+  bool changed = false;
+  if (i < n) { // no early return: the facts below need every thread of the block
+    std::size_t nearest = 0;
+    for (std::size_t first = 0; first < k; first += kTile) {
+      const T* row[kTile];
+      T squared[kTile] = {};
+#pragma unroll
+      for (unsigned t = 0; t < kTile; ++t) {
+        // Behind the end of k the last centroid is taken again: it never wins against itself.
+        row[t] = centroids + min(first + t, k - 1) * d;
+      }
+      for (std::size_t j = 0; j < d; ++j) {
+        const T x = points[j * n + i];
+#pragma unroll
+        for (unsigned t = 0; t < kTile; ++t) {
+          const T difference = x - row[t][j];
+          squared[t] += difference * difference;
+        }
+      }
+#pragma unroll
+      for (unsigned t = 0; t < kTile; ++t) {
+        if (squared[t] < smallest) { // strictly, so that ties go to the lowest index
+          smallest = squared[t];
+          nearest = min(first + t, k - 1);
+        }
+      }
+    }
+    const auto label = static_cast<std::int32_t>(nearest);
+    changed = wanted.labels_changed != nullptr && labels[i] != label;
+    labels[i] = label;
+  }
+  flag_block(changed, wanted.labels_changed);
+  add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
+}
+
+/// Adds every point to the sums of its cluster. points: [d, n], labels: [n], sums: [k, d], counts:
+/// [k]
+template <typename T>
+__global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::size_t d,
+                             const std::int32_t* __restrict__ labels, T* sums, unsigned* counts) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= n) {
+    return; // nothing follows that needs the whole block
+  }
+  const auto cluster = static_cast<std::size_t>(labels[i]);
+  for (std::size_t j = 0; j < d; ++j) {
+    atomicAdd(&sums[cluster * d + j], points[j * n + i]); // any thread may add to any cluster
+  }
+  atomicAdd(&counts[cluster], 1u);
+}
+
+/// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
+template <typename T>
+__global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* counts,
+                                WantedFacts wanted, DeviceFacts* to_clear) {
+  const std::size_t cluster = blockIdx.x;
+  const unsigned count = counts[cluster];
+  __syncthreads(); // every thread has the count before the first thread clears it
+  double squared_shift = 0.0;
+  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
+    if (count > 0) { // an empty cluster stays where it is
+      const T mean = sums[e] / static_cast<T>(count);
+      const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
+      squared_shift += shift * shift;
+      centroids[e] = mean;
+      sums[e] = 0;
+    }
+  }
+  if (threadIdx.x == 0) {
+    counts[cluster] = 0;
+    if (cluster == 0) {
+      *to_clear = {};
+    }
+  }
+  add_block(squared_shift, wanted.squared_shift);
+}
+
+template <typename T>
+class KmeansCudaSoa final : public Variant<T> {
+public:
+  void prepare(const Problem<T>& problem) override {
+    n_ = problem.n, d_ = problem.d, k_ = problem.k;
+    rule_ = problem.stop;
+    stream_ = Stream::create();
+    d_points_ = upload_columns(problem.points, n_, d_, stream_);
+    d_initial_ = DeviceBuffer<T>(k_ * d_);
+    d_initial_.upload(problem.centroids, stream_);
+    d_centroids_ = DeviceBuffer<T>(k_ * d_);
+    d_sums_ = DeviceBuffer<T>(k_ * d_);
+    d_counts_ = DeviceBuffer<unsigned>(k_);
+    d_labels_ = DeviceBuffer<std::int32_t>(n_);
+    facts_ = FactsBuffer::create();
+  }
+
+  void run(Observer<T>& observer) override {
+    StopTest stop(rule_);
+    start(stop);
+    PhaseTimer<T> timer(observer, stream_);
+    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
+    PassFacts found;
+    do {
+      timer.measure("assign", [&] { launch_assign_clusters(); });
+      timer.measure("sum", [&] { launch_sum_clusters(); });
+      timer.measure("means", [&] { launch_calculate_means(); });
+      if (observer.recording()) {
+        d_centroids_.download(recorded, stream_);
+        observer.pass(recorded);
+      }
+      found = facts_.finish_pass(stream_);
+    } while (!stop.after_pass(found));
+    stream_.synchronize();
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) override {
+    d_labels_.download(result.labels, stream_);
+    d_centroids_.download(result.centroids, stream_);
+    result.iterations = iterations_;
+  }
+
+private:
+  /// Back to the initial state: a run may have been broken off, so nothing is taken for granted.
+  void start(const StopTest& stop) {
+    d_centroids_.copy_from(d_initial_, stream_);
+    d_sums_.zero(stream_);
+    d_counts_.zero(stream_);
+    if (stop.wants_labels_changed()) {
+      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
+    }
+    facts_.start(stop, stream_);
+  }
+
+  void launch_assign_clusters() {
+    assign_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
+        d_points_.data(), n_, d_, d_centroids_.data(), k_, d_labels_.data(), facts_.wanted());
+    check_launch("assign_clusters");
+  }
+
+  void launch_sum_clusters() {
+    sum_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
+        d_points_.data(), n_, d_, d_labels_.data(), d_sums_.data(), d_counts_.data());
+    check_launch("sum_clusters");
+  }
+
+  void launch_calculate_means() {
+    calculate_means<<<blocks_for(k_, 1), kMeansThreads, 0, stream_>>>(
+        d_, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
+        facts_.to_clear());
+    check_launch("calculate_means");
+  }
+
+  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
+  StopRule rule_;
+  Stream stream_;
+  DeviceBuffer<T> d_points_;                         // [d, n]
+  DeviceBuffer<T> d_initial_, d_centroids_, d_sums_; // [k, d]
+  DeviceBuffer<unsigned> d_counts_;                  // [k]
+  DeviceBuffer<std::int32_t> d_labels_;              // [n]
+  FactsBuffer facts_;
+};
+
+const Registration registration({.name = "kmeans_cuda_soa",
+                                 .idea = "structure of arrays, changed flag, three kernels",
+                                 .source = "article 003, sections 3 and 4",
+                                 .device = Device::gpu,
+                                 .deterministic = false,
+                                 .previous = "kmeans_cuda_atomic"},
+                                both_precisions<KmeansCudaSoa>());
+
+} // namespace
+} // namespace clusterbench
