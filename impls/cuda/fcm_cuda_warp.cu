@@ -172,9 +172,7 @@ __global__ void label_samples(const T* __restrict__ memberships, std::size_t n, 
     changed = labels[i] != static_cast<std::int32_t>(largest);
     labels[i] = static_cast<std::int32_t>(largest);
   }
-  if (changed_flag != nullptr) {
-    flag_block(changed, changed_flag);
-  }
+  flag_block(changed, changed_flag);
 }
 
 template <typename T>

@@ -1,0 +1,325 @@
+// K-means whose distances are a matrix product: |x - c|^2 = |x|^2 - 2 x.c + |c|^2, by cuBLAS.
+//
+// Idea: |x|^2 is the same for all centroids, so the nearest one has the least |c|^2 - 2 x.c; the
+//   products of all points with all centroids are one GEMM, the best tuned program of any GPU.
+// Changed since kmeans_cuda_block_sums: the GEMM holds tiles of points and centroids in registers,
+//   and so reads each value far less often than a thread a point does. It pays for large k and d.
+//   Points come in chunks whose products are still in the L2 cache when the argmin reads them.
+// Source: the expansion of article 004's Eigen programs; the step towards tensor cores.
+// Precision: CUBLAS_COMPUTE_32F_PEDANTIC or _64F_PEDANTIC: neither TF32 nor emulation, whatever
+//   the environment asks for. The expansion cancels for data far from the origin.
+// Cost per iteration: 2 n d values read, n k written and read; 2 n k d + n d flops.
+// Limits: needs an L2 of 40 MiB or more to spare the memory those n k values. Atomic sums, in an
+//   order that differs from run to run: in shared memory if k (d + 1) values fit 48 KiB.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/cublas.hpp"
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/pass_facts.cuh"
+#include "impls/cuda/support/phase_timer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kThreads = 256;
+constexpr std::size_t kProductBytes = std::size_t{24} << 20; // stays in an L2 of 40 MiB and more
+constexpr std::size_t kSharedBytes = 48 * 1024; // several blocks must fit a multiprocessor
+
+/// norms[j] = |c_j|^2, a warp per centroid. centroids: [k, d]
+template <typename T>
+__global__ void square_centroids(const T* __restrict__ centroids, std::size_t d, T* norms) {
+  const T* c = centroids + blockIdx.x * d;
+  T squared = 0;
+  for (std::size_t f = threadIdx.x; f < d; f += 32) {
+    squared += c[f] * c[f];
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    squared += __shfl_xor_sync(0xffffffffu, squared, offset);
+  }
+  if (threadIdx.x == 0) {
+    norms[blockIdx.x] = squared;
+  }
+}
+
+/// Labels a chunk of points. products: [rows, k], -2 x.c; labels: [rows]. `lanes`, a power of two
+/// up to 32, is how many threads share a row, so that neighbouring threads read one another's
+/// neighbours for large k, and no thread is without a centroid for small k.
+template <typename T>
+__global__ void label_rows(const T* __restrict__ products, const T* __restrict__ norms,
+                           std::size_t rows, unsigned k, unsigned lanes, std::int32_t* labels,
+                           WantedFacts wanted) {
+  const std::size_t row = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
+  const unsigned lane = threadIdx.x % lanes;
+  T smallest = INFINITY;
+  unsigned nearest = lane;
+  if (row < rows) { // no early return: shuffles and the facts below need every thread
+    for (unsigned j = lane; j < k; j += lanes) {
+      const T value = products[row * k + j] + norms[j];
+      if (value < smallest) {
+        smallest = value;
+        nearest = j;
+      }
+    }
+  }
+  for (unsigned offset = lanes / 2; offset > 0; offset /= 2) {
+    const T value = __shfl_xor_sync(0xffffffffu, smallest, offset);
+    const unsigned j = __shfl_xor_sync(0xffffffffu, nearest, offset);
+    if (value < smallest || (value == smallest && j < nearest)) { // ties go to the lowest index
+      smallest = value;
+      nearest = j;
+    }
+  }
+  bool changed = false;
+  if (row < rows && lane == 0) {
+    changed = labels[row] != static_cast<std::int32_t>(nearest);
+    labels[row] = static_cast<std::int32_t>(nearest);
+  }
+  flag_block(changed, wanted.labels_changed);
+}
+
+/// Adds the distance of every point to its centroid to the loss: by the difference, because the
+/// stop rule compares losses that the expansion would drown in its rounding. points: [n, d]
+template <typename T>
+__global__ void sum_distances(const T* __restrict__ points, const T* __restrict__ centroids,
+                              const std::int32_t* __restrict__ labels, std::size_t n, std::size_t d,
+                              unsigned lanes, double* loss) {
+  const std::size_t rows = blockDim.x / lanes;
+  const unsigned lane = threadIdx.x % lanes;
+  double sum = 0.0;
+  // All threads of a block go round equally often, so that the shuffles have whole warps.
+  for (std::size_t first = blockIdx.x * rows; first < n; first += gridDim.x * rows) {
+    const std::size_t i = first + threadIdx.x / lanes;
+    T squared = 0;
+    for (std::size_t f = lane; i < n && f < d; f += lanes) {
+      const T difference = points[i * d + f] - centroids[labels[i] * d + f];
+      squared += difference * difference;
+    }
+    for (unsigned offset = lanes / 2; offset > 0; offset /= 2) {
+      squared += __shfl_xor_sync(0xffffffffu, squared, offset);
+    }
+    sum += lane == 0 ? static_cast<double>(sqrt(squared)) : 0.0;
+  }
+  add_block(sum, loss);
+}
+
+/// Adds every point to the sum of its cluster, in shared memory [k, d] and then once per block to
+/// the global sums, or at once to those. points: [n, d], sums: [k, d], counts: [k]
+template <bool kShared, typename T>
+__global__ void sum_clusters(const T* __restrict__ points, const std::int32_t* __restrict__ labels,
+                             std::size_t n, std::size_t d, std::size_t k, unsigned lanes, T* sums,
+                             unsigned* counts) {
+  extern __shared__ __align__(16) unsigned char s_bytes[];
+  T* block_sums = kShared ? reinterpret_cast<T*>(s_bytes) : sums;
+  unsigned* block_counts = kShared ? reinterpret_cast<unsigned*>(block_sums + k * d) : counts;
+  if (kShared) {
+    for (std::size_t e = threadIdx.x; e < k * d; e += blockDim.x) {
+      block_sums[e] = 0;
+      if (e < k) {
+        block_counts[e] = 0;
+      }
+    }
+    __syncthreads(); // all is clear before the first addition
+  }
+  const unsigned lane = threadIdx.x % lanes;
+  const std::size_t rows = blockDim.x / lanes;
+  for (std::size_t i = blockIdx.x * rows + threadIdx.x / lanes; i < n; i += gridDim.x * rows) {
+    const auto cluster = static_cast<std::size_t>(labels[i]);
+    for (std::size_t f = lane; f < d; f += lanes) {
+      atomicAdd(&block_sums[cluster * d + f], points[i * d + f]); // rows share a cluster
+    }
+    if (lane == 0) {
+      atomicAdd(&block_counts[cluster], 1u);
+    }
+  }
+  if (kShared) {
+    __syncthreads(); // the sums of the block are complete before they are passed on
+    for (std::size_t e = threadIdx.x; e < k * d; e += blockDim.x) {
+      atomicAdd(&sums[e], block_sums[e]);
+      if (e < k) {
+        atomicAdd(&counts[e], block_counts[e]);
+      }
+    }
+  }
+}
+
+/// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
+template <typename T>
+__global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* counts,
+                             WantedFacts wanted, DeviceFacts* to_clear) {
+  const std::size_t cluster = blockIdx.x;
+  const unsigned count = counts[cluster];
+  __syncthreads(); // every thread has the count before the first thread clears it
+  double squared_shift = 0.0;
+  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d && count > 0;
+       e += blockDim.x) { // an empty cluster stays where it is
+    const T mean = sums[e] / static_cast<T>(count);
+    const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
+    squared_shift += shift * shift;
+    centroids[e] = mean;
+    sums[e] = 0;
+  }
+  if (threadIdx.x == 0) {
+    counts[cluster] = 0;
+    if (cluster == 0) {
+      *to_clear = {};
+    }
+  }
+  add_block(squared_shift, wanted.squared_shift);
+}
+
+template <typename T>
+class KmeansCublas final : public Variant<T> {
+public:
+  std::string refuse(const Problem<T>& problem) const override {
+    const std::size_t most = std::numeric_limits<int>::max();
+    return problem.k <= most && problem.d <= most
+               ? ""
+               : "cuBLAS counts k and d in ints, which end at " + std::to_string(most);
+  }
+
+  void prepare(const Problem<T>& problem) override {
+    problem_ = problem;
+    const std::size_t n = problem.n;
+    const std::size_t d = problem.d;
+    const std::size_t k = problem.k;
+    stream_ = Stream::create();
+    cublas_ = Cublas::create(stream_);
+    chunk_ = std::min(n, std::max<std::size_t>(kProductBytes / (k * sizeof(T)), kThreads));
+    label_lanes_ = static_cast<unsigned>(std::clamp<std::size_t>(std::bit_floor(k / 4), 1, 32));
+    row_lanes_ = static_cast<unsigned>(std::min<std::size_t>(std::bit_ceil(d), 32));
+    const std::size_t block_bytes = k * d * sizeof(T) + k * sizeof(unsigned);
+    shared_bytes_ = block_bytes <= kSharedBytes ? block_bytes : 0;
+    sum_clusters_ = shared_bytes_ > 0 ? sum_clusters<true, T> : sum_clusters<false, T>;
+    blocks_ = blocks_at_most(n * row_lanes_, kThreads,
+                             resident_blocks(sum_clusters_, kThreads, shared_bytes_));
+    d_points_ = DeviceBuffer<T>(n * d);
+    d_points_.upload(problem.points, stream_);
+    d_centroids_ = DeviceBuffer<T>(k * d);
+    d_norms_ = DeviceBuffer<T>(k);
+    d_products_ = DeviceBuffer<T>(chunk_ * k);
+    d_sums_ = DeviceBuffer<T>(k * d);
+    d_counts_ = DeviceBuffer<unsigned>(k);
+    d_labels_ = DeviceBuffer<std::int32_t>(n);
+    facts_ = FactsBuffer::create();
+  }
+
+  void run(Observer<T>& observer) override {
+    StopTest stop(problem_.stop);
+    facts_.start(stop, stream_);
+    d_centroids_.upload(problem_.centroids, stream_);
+    d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
+    d_sums_.zero(stream_);
+    d_counts_.zero(stream_);
+    PhaseTimer<T> timer(observer, stream_);
+    std::vector<T> recorded(observer.recording() ? d_centroids_.size() : 0);
+    do {
+      timer.measure("assign", [&] { assign(); });
+      if (stop.wants_loss()) {
+        timer.measure("check", [&] { launch_sum_distances(); });
+      }
+      timer.measure("update", [&] { update(); });
+      if (observer.recording()) {
+        d_centroids_.download(recorded, stream_);
+        observer.pass(recorded);
+      }
+    } while (!stop.after_pass(facts_.finish_pass(stream_)));
+    stream_.synchronize();
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) override {
+    d_labels_.download(result.labels, stream_);
+    d_centroids_.download(result.centroids, stream_);
+    result.iterations = iterations_;
+  }
+
+  std::string chosen_path() const override {
+    return std::string("sums in ") + (shared_bytes_ > 0 ? "shared" : "global") +
+           " memory, chunks of " + std::to_string(chunk_) + " points";
+  }
+
+private:
+  void assign() {
+    const std::size_t k = problem_.k;
+    square_centroids<<<blocks_for(k, 1), 32, 0, stream_>>>(d_centroids_.data(), problem_.d,
+                                                           d_norms_.data());
+    check_launch("square_centroids");
+    for (std::size_t first = 0; first < problem_.n; first += chunk_) {
+      const std::size_t rows = std::min(chunk_, problem_.n - first);
+      multiply(d_points_.data() + first * problem_.d, rows);
+      label_rows<<<blocks_for(rows * label_lanes_, kThreads), kThreads, 0, stream_>>>(
+          d_products_.data(), d_norms_.data(), rows, static_cast<unsigned>(k), label_lanes_,
+          d_labels_.data() + first, facts_.wanted());
+      check_launch("label_rows");
+    }
+  }
+
+  /// products [rows, k] = -2 points [rows, d] * centroids^T [d, k]. cuBLAS is column-major and
+  /// takes each of our row-major matrices for its transpose, so it is asked for
+  /// products^T [k, rows] = -2 (centroids^T)^T [k, d] * points^T [d, rows].
+  void multiply(const T* points, std::size_t rows) {
+    constexpr bool kFloat = sizeof(T) == sizeof(float);
+    constexpr cudaDataType kType = kFloat ? CUDA_R_32F : CUDA_R_64F;
+    constexpr cublasComputeType_t kCompute =
+        kFloat ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_64F_PEDANTIC;
+    const int d = static_cast<int>(problem_.d);
+    const int k = static_cast<int>(problem_.k);
+    const T alpha = -2;
+    const T beta = 0;
+    check_cublas(cublasGemmEx(cublas_, CUBLAS_OP_T, CUBLAS_OP_N, k, static_cast<int>(rows), d,
+                              &alpha, d_centroids_.data(), kType, d, points, kType, d, &beta,
+                              d_products_.data(), kType, k, kCompute, CUBLAS_GEMM_DEFAULT),
+                 "cublasGemmEx");
+  }
+
+  void launch_sum_distances() {
+    sum_distances<<<blocks_, kThreads, 0, stream_>>>(d_points_.data(), d_centroids_.data(),
+                                                     d_labels_.data(), problem_.n, problem_.d,
+                                                     row_lanes_, facts_.wanted().loss);
+    check_launch("sum_distances");
+  }
+
+  void update() {
+    sum_clusters_<<<blocks_, kThreads, shared_bytes_, stream_>>>(
+        d_points_.data(), d_labels_.data(), problem_.n, problem_.d, problem_.k, row_lanes_,
+        d_sums_.data(), d_counts_.data());
+    check_launch("sum_clusters");
+    update_means<<<blocks_for(problem_.k, 1), 128, 0, stream_>>>(
+        problem_.d, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
+        facts_.to_clear());
+    check_launch("update_means");
+  }
+
+  Problem<T> problem_;
+  Stream stream_;
+  Cublas cublas_; // after the stream that it works in, so that it goes first
+  std::size_t chunk_ = 0, shared_bytes_ = 0, iterations_ = 0;
+  unsigned label_lanes_ = 1, row_lanes_ = 1, blocks_ = 1;
+  decltype(&sum_clusters<true, T>) sum_clusters_ = nullptr;
+  DeviceBuffer<T> d_points_;            // [n, d]
+  DeviceBuffer<T> d_centroids_;         // [k, d]
+  DeviceBuffer<T> d_norms_;             // [k]
+  DeviceBuffer<T> d_products_;          // [chunk, k]
+  DeviceBuffer<T> d_sums_;              // [k, d]
+  DeviceBuffer<unsigned> d_counts_;     // [k]
+  DeviceBuffer<std::int32_t> d_labels_; // [n]
+  FactsBuffer facts_;
+};
+
+const Registration registration({.name = "kmeans_cublas",
+                                 .idea = "all distances as one matrix product in plain float32",
+                                 .source = "article 004's expansion, by cuBLAS",
+                                 .device = Device::gpu,
+                                 .distance = DistanceForm::expanded,
+                                 .deterministic = false,
+                                 .previous = "kmeans_cuda_block_sums"},
+                                both_precisions<KmeansCublas>());
+
+} // namespace
+} // namespace clusterbench
