@@ -17,7 +17,7 @@ struct RowChunk {
 /// Cuts n rows into chunks. values_per_chunk: doubles that one partial result holds; the more it
 /// holds, the fewer the chunks, so that all of them together stay within 256 MiB.
 inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_chunk) {
-  constexpr std::size_t kRowsWorthAThread = 512;
+  constexpr std::size_t kRowsWorthAThread = 2048;
   constexpr std::size_t kMostChunks = 64;
   constexpr std::size_t kMostValues = std::size_t{1} << 25;
   const std::size_t by_memory = kMostValues / std::max<std::size_t>(values_per_chunk, 1);
@@ -34,7 +34,7 @@ inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_ch
 /// Calls body(index, chunk) for every chunk, on all threads. body must not throw.
 template <typename Body>
 void for_each_chunk(const std::vector<RowChunk>& chunks, const Body& body) {
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(dynamic) if (chunks.size() > 1)
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     body(i, chunks[i]);
   }
