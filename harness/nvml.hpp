@@ -1,0 +1,48 @@
+// Facts about NVIDIA GPUs from the driver's management library, which is opened at run time: no
+// build dependency, and no CUDA context in the process that asks.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// One GPU at one moment. What a device does not tell is empty.
+struct GpuState {
+  unsigned index = 0; ///< in the driver's (PCI) order, which CUDA_VISIBLE_DEVICES may change
+  std::string name;
+  std::string driver_version;
+  std::string cuda_driver_version; ///< the newest CUDA that the driver supports, such as "13.0"
+  std::size_t memory_total_bytes = 0;
+  std::size_t memory_used_bytes = 0;
+  std::optional<unsigned> sm_mhz;
+  std::optional<unsigned> sm_max_mhz;
+  std::optional<unsigned> memory_mhz;
+  std::optional<unsigned> memory_max_mhz;
+  std::optional<double> power_watts;
+  std::optional<double> power_limit_watts;
+  std::optional<unsigned> temperature_celsius;
+  std::optional<std::vector<std::string>> throttle_reasons; ///< empty list: runs freely
+  bool throttled = false; ///< slower than asked for (power, heat), not merely idle or set lower
+  std::optional<std::string> compute_mode;
+  std::optional<bool> mig;         ///< split into instances
+  std::optional<bool> persistence; ///< the driver stays loaded between programs
+};
+
+void to_json(nlohmann::json& json, const GpuState& state);
+
+/// Why no GPU can be used: no driver library, a driver error, no device, or all of them hidden by
+/// CUDA_VISIBLE_DEVICES. Empty if one can.
+std::string gpu_missing_reason();
+
+/// The GPUs that the driver sees; 0 if there is no driver.
+unsigned gpu_count();
+
+/// Throws std::runtime_error if there is no such GPU or the driver fails.
+GpuState gpu_state(unsigned index);
+
+} // namespace clusterbench
