@@ -1,5 +1,6 @@
 // The .csv reader: one pass counts the lines of every chunk, a second parses all chunks at once,
 // each straight into its place.
+#include "datasets/decimal.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/parallel.hpp"
 #include "datasets/readers.hpp"
@@ -80,10 +81,42 @@ struct Error {
   std::string message;  // empty: no error
 };
 
-/// Parses `line` into `out`, and its last field into `label` when the format has one.
-/// Returns the error's message, or nothing.
-std::string parse_line(std::string_view line, const Format& format, double* out,
-                       std::string_view* label) {
+/// Parses a line of plain numbers into `out`, and its last field into `label` when the format has
+/// one. False when anything is unusual; parse_with_care() then tells what.
+bool parse_plain(std::string_view line, const Format& format, double* out,
+                 std::string_view* label) {
+  line = trim(line);
+  const char* at = line.data();
+  const char* const end = at + line.size();
+  const auto skip_blanks = [&] {
+    while (at < end && (*at == ' ' || (*at == '\t' && format.delimiter == kBlank)))
+      ++at;
+  };
+  const std::size_t numbers = format.fields - (format.labelled ? 1 : 0);
+  for (std::size_t column = 0; column < numbers; ++column) {
+    skip_blanks();
+    at = parse_decimal(at, end, out[column]);
+    if (at == nullptr)
+      return false;
+    const char* const after = at;
+    skip_blanks();
+    if (column + 1 == format.fields)
+      break; // nothing may follow
+    if (format.delimiter == kBlank ? at == after : at == end || *at++ != format.delimiter)
+      return false;
+  }
+  if (!format.labelled)
+    return at == end;
+  *label = trim(line.substr(static_cast<std::size_t>(at - line.data())));
+  return label->find_first_of(format.delimiter == kBlank
+                                  ? std::string_view(" \t")
+                                  : std::string_view(&format.delimiter, 1)) ==
+         std::string_view::npos;
+}
+
+/// The same field by field. Returns the error's message, or nothing.
+std::string parse_with_care(std::string_view line, const Format& format, double* out,
+                            std::string_view* label) {
   line = trim(line);
   bool more = true;
   std::size_t column = 0;
@@ -121,17 +154,21 @@ char detect_delimiter(std::string_view line) {
   return kBlank;
 }
 
-/// Whether no field of `line` (but for a label) is a number.
-bool is_header(std::string_view line, char delimiter, bool labelled) {
+/// How many of the fields of `line` are numbers; a label does not count.
+struct FieldCount {
+  std::size_t fields = 0, numbers = 0;
+};
+
+FieldCount count_fields(std::string_view line, char delimiter, bool labelled) {
   line = trim(line);
+  FieldCount count;
   double ignored = 0;
-  bool more = true;
-  while (more) {
+  for (bool more = true; more; ++count.fields) {
     const std::string_view field = take_field(line, delimiter, more);
     if (!(labelled && !more) && parse_number(field, ignored) != Parsed::not_a_number)
-      return false;
+      ++count.numbers;
   }
-  return true;
+  return count;
 }
 
 /// Whole numbers as they are; otherwise every distinct word gets the next number.
@@ -189,13 +226,16 @@ void parse_chunk(Chunk& chunk, const Format& format, std::size_t cols, std::span
     const std::string_view line = take_line(text);
     if (!has_points(line))
       continue;
-    std::string message = parse_line(line, format, points.data() + row * cols,
-                                     format.labelled ? &words[row] : nullptr);
+    double* const out = points.data() + row * cols;
+    std::string_view* const word = format.labelled ? &words[row] : nullptr;
+    ++row;
+    if (parse_plain(line, format, out, word))
+      continue;
+    std::string message = parse_with_care(line, format, out, word);
     if (!message.empty()) {
       chunk.error = {line_number, std::move(message)};
       return;
     }
-    ++row;
   }
 }
 
@@ -205,52 +245,45 @@ Array parse_csv(std::string_view text, std::string_view name, ReadOptions option
   if (text.starts_with("\xef\xbb\xbf"))
     text.remove_prefix(3); // a byte order mark
 
-  // Look at the first two lines that are neither blank nor a comment. The second tells the
-  // delimiter, since a header may hold any character; the first may be a header.
-  std::size_t skipped_lines = 0;
-  std::string_view rest = text;
-  const auto next_line = [&](std::string_view& from) {
-    while (!from.empty()) {
-      const std::string_view before = from;
-      if (has_points(take_line(from))) {
-        from = before;
-        return true;
-      }
-      ++skipped_lines;
-    }
-    return false;
+  // The first line with content tells the delimiter, unless it holds anything but numbers: then
+  // the second tells it, since a header may hold any character.
+  std::size_t skipped = 0; // lines before `rest`
+  const auto skip_empty = [&](std::string_view& lines) {
+    std::size_t count = 0;
+    for (std::string_view next = lines; !next.empty() && !has_points(take_line(next)); ++count)
+      lines = next;
+    return count;
   };
   Format format{.name = name, .labelled = options.last_column_is_label};
-  if (next_line(rest)) {
-    std::string_view after = rest;
-    const std::string_view first = take_line(after);
-    const std::size_t before_first = skipped_lines;
-    std::string_view sample = after;
-    const bool has_second = next_line(sample);
-    format.delimiter = detect_delimiter(has_second ? take_line(sample) : first);
-    skipped_lines = before_first;
-    if (is_header(first, format.delimiter, format.labelled)) {
+  std::string_view rest = text;
+  skipped += skip_empty(rest);
+  std::string_view after = rest;
+  const std::string_view first = take_line(after);
+  format.delimiter = detect_delimiter(first);
+  FieldCount count = count_fields(first, format.delimiter, format.labelled);
+  if (count.numbers + (format.labelled ? 1 : 0) < count.fields) {
+    const std::size_t empty = skip_empty(after);
+    std::string_view second = after;
+    format.delimiter = detect_delimiter(take_line(second));
+    count = count_fields(first, format.delimiter, format.labelled);
+    if (count.numbers == 0) { // a header
       rest = after;
-      ++skipped_lines;
-      next_line(rest);
+      skipped += 1 + empty;
     }
   }
   if (rest.empty())
-    throw InputError(
-        fmt::format("{}: no points: no line of numbers in {} lines", name, skipped_lines));
+    throw InputError(fmt::format("{}: no points: no line of numbers in {} lines", name, skipped));
   std::string_view peek = rest;
-  std::string_view first_points = trim(take_line(peek));
-  for (bool more = true; more; ++format.fields)
-    take_field(first_points, format.delimiter, more);
+  format.fields = count_fields(take_line(peek), format.delimiter, format.labelled).fields;
   if (format.labelled && format.fields < 2)
-    throw InputError(fmt::format("{}: line {}: only one column, and that is the label", name,
-                                 skipped_lines + 1));
+    throw InputError(
+        fmt::format("{}: line {}: only one column, and that is the label", name, skipped + 1));
   const std::size_t cols = format.fields - (format.labelled ? 1 : 0);
 
   std::vector<Chunk> chunks = split(rest);
   parallel_blocks(chunks.size(), [&](std::size_t i) { count_lines(chunks[i]); });
   std::size_t rows = 0;
-  std::size_t lines = skipped_lines;
+  std::size_t lines = skipped;
   for (Chunk& chunk : chunks) {
     chunk.first_row = rows;
     chunk.first_line = lines;

@@ -3,7 +3,9 @@
 #include "datasets/errors.hpp"
 #include "datasets/generators.hpp"
 
+#include <cstdint>
 #include <fmt/core.h>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -51,10 +53,13 @@ public:
 
   template <class T>
   T convert(const std::string& key, const json& member) const {
-    if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>)
-      if (!member.is_number_integer() || member < 0 || member > std::numeric_limits<T>::max())
+    if constexpr (std::is_unsigned_v<T> && !std::is_same_v<T, bool>) {
+      const bool whole = member.is_number_unsigned() ||
+                         (member.is_number_integer() && member.get<std::int64_t>() >= 0);
+      if (!whole || member.get<std::uint64_t>() > std::numeric_limits<T>::max())
         throw InputError(fmt::format("{}: {}: {} is not a whole number in range", generator_, key,
                                      member.dump()));
+    }
     try {
       return member.get<T>();
     } catch (const json::exception&) {

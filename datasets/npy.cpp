@@ -145,14 +145,16 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, std::string_view nam
     return InputError(fmt::format("{}: truncated .npy header: {} bytes expected, {} found", name,
                                   expected, file.size()));
   };
-  if (file.size() < 12)
-    throw truncated(12);
+  if (file.size() < 8)
+    throw truncated(8);
   const unsigned version = std::to_integer<unsigned>(file[6]);
   if (version < 1 || version > 3)
     throw InputError(
         fmt::format("{}: .npy format version {} is not known (1, 2 and 3 are)", name, version));
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   const std::size_t begin = 8 + length_bytes;
+  if (file.size() < begin)
+    throw truncated(begin);
   const std::size_t length = little_endian(file.subspan(8, length_bytes));
   if (file.size() - begin < length)
     throw truncated(begin + length);
