@@ -1,0 +1,20 @@
+// The subcommands. Each adds itself to the parser and sets the action that main runs afterwards.
+#pragma once
+
+#include "harness/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace clusterbench {
+
+using Action = std::function<ExitCode()>;
+
+void add_list_command(CLI::App& app, Action& action);
+void add_data_command(CLI::App& app, Action& action);
+void add_run_command(CLI::App& app, Action& action);
+void add_table_command(CLI::App& app, Action& action);
+void add_probe_command(CLI::App& app, Action& action);
+void add_child_command(CLI::App& app, Action& action); ///< not for users: see child.hpp
+
+} // namespace clusterbench

@@ -1,0 +1,3 @@
+#include "harness/cli.hpp"
+
+int main(int argc, char** argv) { return clusterbench::run_command_line(argc, argv); }

@@ -1,0 +1,47 @@
+// Starts one child process, waits for it under a timeout, and says how it ended.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+struct ProcessOptions {
+  std::vector<std::string> arguments;        ///< argv; the first is the program's path
+  std::vector<int> inherited_descriptors;    ///< kept open in the child under the same numbers
+  std::vector<std::string> environment = {}; ///< NAME=value, added to or replacing ours
+  int output_descriptor = -1;                ///< stdout and stderr of the child; -1: /dev/null
+  std::chrono::duration<double> timeout{0};  ///< 0: wait for ever
+};
+
+struct ProcessOutcome {
+  enum class Kind { exited, signalled, timed_out, interrupted };
+  Kind kind = Kind::exited;
+  int exit_code = 0;              ///< if exited
+  int signal = 0;                 ///< if signalled
+  std::size_t peak_rss_bytes = 0; ///< as last seen while it ran
+  double seconds = 0.0;
+};
+
+/// Runs the program to its end. The child leads a process group of its own; on a timeout or an
+/// interrupt the whole group is killed, so that nothing it forked stays behind. Throws
+/// std::runtime_error if it cannot be started.
+ProcessOutcome run_process(const ProcessOptions& options);
+
+/// The kernel's high-water mark of a process's resident memory; 0 if it is gone. (getrusage would
+/// be wrong here: a spawned child starts with its parent's mark.)
+std::size_t peak_rss_bytes(int pid);
+
+/// From now on SIGINT and SIGTERM only set a flag, and a running child is killed.
+void install_interrupt_handler();
+
+/// The signal that asked us to stop, or 0.
+int interrupt_signal();
+
+/// Absolute path of the running program.
+std::string own_path();
+
+} // namespace clusterbench

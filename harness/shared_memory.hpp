@@ -1,0 +1,81 @@
+// Anonymous memory that parent and child share through an inherited file descriptor.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace clusterbench {
+
+/// Owns a memfd and its mapping. The child inherits the descriptor and opens it by number.
+class SharedMemory {
+public:
+  SharedMemory() = default;
+  /// `bytes` of zeroed memory (0 is allowed: a file to be grown by write_text). Throws
+  /// std::runtime_error with the size when the memory cannot be had.
+  explicit SharedMemory(const std::string& name, std::size_t bytes = 0);
+  ~SharedMemory();
+  SharedMemory(SharedMemory&& other) noexcept { swap(other); }
+  SharedMemory& operator=(SharedMemory&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  /// Maps the file anew at its present size, after somebody has appended to it.
+  void remap();
+
+  int fd() const { return fd_; }
+  std::size_t bytes() const { return bytes_; }
+  std::span<std::byte> span() { return {data_, bytes_}; }
+  std::span<const std::byte> span() const { return {data_, bytes_}; }
+
+  /// The memory as an array of T; bytes beyond a whole number of elements are left out.
+  template <typename T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+  template <typename T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(data_), bytes_ / sizeof(T)};
+  }
+
+private:
+  void swap(SharedMemory& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+  }
+  int fd_ = -1;
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// A view of memory that the parent shared, mapped in the child for its lifetime.
+class InheritedMemory {
+public:
+  enum class Access { read, write };
+  InheritedMemory(int fd, Access access);
+  ~InheritedMemory();
+  InheritedMemory(const InheritedMemory&) = delete;
+  InheritedMemory& operator=(const InheritedMemory&) = delete;
+
+  template <typename T>
+  std::span<T> as() const {
+    return {reinterpret_cast<T*>(data_), bytes_ / sizeof(T)};
+  }
+
+private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Whole content of a descriptor from its start; for text that a child has written.
+std::string read_all(int fd);
+
+/// Appends text to a descriptor. Throws std::runtime_error on a short write.
+void write_all(int fd, const std::string& text);
+
+} // namespace clusterbench
