@@ -168,6 +168,9 @@ template <typename T>
 class FcmCudaCub final : public Variant<T> {
 public:
   std::string refuse(const Problem<T>& problem) const override {
+    if (!(problem.fuzzifier > 1.0)) {
+      return "the fuzzifier must be greater than 1";
+    }
     const std::size_t room = shared_memory_limit() / sizeof(T);
     return problem.k <= room
                ? ""
