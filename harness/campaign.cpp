@@ -115,10 +115,14 @@ void write_gbench(const std::filesystem::path& path, const std::vector<json>& ro
   json context;
   json benchmarks = json::array();
   for (const json& row : rows) {
-    if (row.value("status", "") == "ok" && row.contains("gbench_rows")) {
+    if (row.value("status", "") == "ok" && row.contains("gbench_row")) {
       context = row.at("gbench_context");
-      for (json benchmark : row.at("gbench_rows")) {
-        benchmarks.push_back(std::move(benchmark));
+      json benchmark = row.at("gbench_row");
+      for (std::size_t i = 0; i < row.at("samples_ms").size(); ++i) {
+        benchmark["repetition_index"] = i;
+        benchmark["real_time"] = row.at("samples_ms").at(i);
+        benchmark["cpu_time"] = row.at("cpu_ms").at(i);
+        benchmarks.push_back(benchmark);
       }
     }
   }

@@ -79,7 +79,8 @@ void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
   report["warm_up_ms"] = samples.warm_up_seconds * 1e3;
   report["sampling_ended"] = samples.ended_because;
   report["gbench_context"] = samples.context;
-  report["gbench_rows"] = samples.rows;
+  report["gbench_row"] = samples.row;
+  report["cpu_ms"] = samples.cpu_ms;
   report["fetch_ms"] = fetch_seconds * 1e3;
   report["digest"] = digests.front();
   report["distinct_results"] = distinct.size();

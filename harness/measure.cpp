@@ -70,7 +70,8 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
     samples.context = batch.at("context");
     for (const auto& row : batch.at("benchmarks")) {
       if (row.at("run_type") == "iteration") {
-        samples.rows.push_back(row);
+        samples.row = samples.cpu_ms.empty() ? row : samples.row;
+        samples.cpu_ms.push_back(row.at("cpu_time"));
       }
     }
   };
@@ -98,15 +99,11 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
   if (samples.seconds.size() < wanted) {
     keep_rows(run_batch(name, wanted - samples.seconds.size(), timed_and_kept));
   }
-  for (std::size_t i = 0; i < samples.rows.size(); ++i) {
-    // Names without the library's "/iterations:1/manual_time": the same cell has the same name in
-    // every campaign, however often it was sampled.
-    auto& row = samples.rows[i];
-    row["name"] = name;
-    row["run_name"] = name;
-    row["repetitions"] = samples.rows.size();
-    row["repetition_index"] = i;
-  }
+  // A name without the library's "/iterations:1/manual_time": the same cell has the same name in
+  // every campaign, however often it was sampled.
+  samples.row["name"] = name;
+  samples.row["run_name"] = name;
+  samples.row["repetitions"] = samples.seconds.size();
   return samples;
 }
 

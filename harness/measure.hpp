@@ -15,7 +15,8 @@ struct Samples {
   double warm_up_seconds = 0;  ///< the first run, dropped unless it was slow; 0 if kept
   std::string ended_because;   ///< why no more samples were taken
   nlohmann::json context;      ///< Google Benchmark's description of the machine
-  nlohmann::json rows;         ///< Google Benchmark's rows, one per kept sample
+  nlohmann::json row;          ///< Google Benchmark's row of the first kept sample
+  std::vector<double> cpu_ms;  ///< Google Benchmark's cpu_time of every kept sample
 };
 
 /// Calls `timed_run`, which returns its own seconds, as often as the plan asks. The first run warms
