@@ -83,10 +83,6 @@ constexpr unsigned kBlock = 256;
 constexpr int kLoadsInFlight = 4; // per thread, 16 bytes each
 constexpr int kAccumulators = 8;  // together with the other warps they hide the latency of an FMA
 
-// All threads that a multiprocessor can hold are launched, in one wave: 2048 at most, which leaves
-// 32 registers to each. Kernels that are timed with all of them are bounded so.
-#define CLUSTERBENCH_FULL_OCCUPANCY __launch_bounds__(kBlock, 2048 / kBlock)
-
 __device__ std::size_t thread_index() {
   return static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
@@ -109,8 +105,7 @@ __global__ void fill_kernel(float4* d_values, std::size_t count, float value) {
 }
 
 /// Reads [count] vectors `passes` times and leaves one sum per thread in d_sums [threads].
-__global__ void CLUSTERBENCH_FULL_OCCUPANCY read_kernel(const float4* d_values, std::size_t count,
-                                                        int passes, float* d_sums) {
+__global__ void read_kernel(const float4* d_values, std::size_t count, int passes, float* d_sums) {
   const std::size_t stride = thread_count();
   float4 sum = make_float4(0.0F, 0.0F, 0.0F, 0.0F);
   for (int pass = 0; pass < passes; ++pass) {
@@ -136,8 +131,7 @@ __global__ void CLUSTERBENCH_FULL_OCCUPANCY read_kernel(const float4* d_values, 
   d_sums[thread_index()] = sum.x + sum.y + sum.z + sum.w;
 }
 
-__global__ void CLUSTERBENCH_FULL_OCCUPANCY copy_kernel(const float4* d_from, float4* d_to,
-                                                        std::size_t count, int passes) {
+__global__ void copy_kernel(const float4* d_from, float4* d_to, std::size_t count, int passes) {
   const std::size_t stride = thread_count();
   for (int pass = 0; pass < passes; ++pass) {
     asm volatile("" : "+l"(d_from), "+l"(d_to)); // as above: every pass copies
@@ -161,7 +155,7 @@ __global__ void CLUSTERBENCH_FULL_OCCUPANCY copy_kernel(const float4* d_from, fl
 
 /// Iterates x = x * half + one from different starts; every x ends at exactly 2.
 template <typename T>
-__global__ void CLUSTERBENCH_FULL_OCCUPANCY fma_kernel(int iterations, T half, T one, T* d_sums) {
+__global__ void fma_kernel(int iterations, T half, T one, T* d_sums) {
   T x[kAccumulators];
 #pragma unroll
   for (int a = 0; a < kAccumulators; ++a) {
@@ -211,8 +205,7 @@ __global__ void barrier_kernel(int barriers) {
 }
 
 /// Every thread adds 1 `additions` times to d_counters[thread index % addresses].
-__global__ void CLUSTERBENCH_FULL_OCCUPANCY atomics_kernel(float* d_counters, std::size_t addresses,
-                                                           int additions) {
+__global__ void atomics_kernel(float* d_counters, std::size_t addresses, int additions) {
   float* const d_counter = d_counters + thread_index() % addresses;
   for (int i = 0; i < additions; ++i) {
     atomicAdd(d_counter, 1.0F);
@@ -224,10 +217,7 @@ __global__ void CLUSTERBENCH_FULL_OCCUPANCY atomics_kernel(float* d_counters, st
 class Bench {
 public:
   Bench(const cudaDeviceProp& device, bool quick)
-      : blocks_(
-            static_cast<unsigned>(device.multiProcessorCount * device.maxThreadsPerMultiProcessor) /
-            kBlock),
-        multiprocessors_(static_cast<unsigned>(device.multiProcessorCount)),
+      : multiprocessors_(static_cast<unsigned>(device.multiProcessorCount)),
         repetitions_(quick ? 5 : 20) {
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
@@ -240,9 +230,16 @@ public:
   }
 
   cudaStream_t stream() const { return stream_.get(); }
-  unsigned blocks() const { return blocks_; }
   unsigned multiprocessors() const { return multiprocessors_; }
-  std::size_t threads() const { return static_cast<std::size_t>(blocks_) * kBlock; }
+
+  /// As many blocks of kBlock threads as the device can hold at once: one full wave, no tail.
+  template <typename Kernel>
+  unsigned full_wave(Kernel* kernel) const {
+    int per_multiprocessor = 0;
+    check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel,
+                                                        static_cast<int>(kBlock), 0));
+    return multiprocessors_ * static_cast<unsigned>(per_multiprocessor);
+  }
 
   void synchronize() const { check(cudaStreamSynchronize(stream())); }
 
@@ -287,13 +284,16 @@ public:
   }
 
 private:
-  unsigned blocks_;
   unsigned multiprocessors_;
   int repetitions_;
   Stream stream_;
   Event start_;
   Event stop_;
 };
+
+std::size_t threads_of(unsigned blocks) {
+  return static_cast<std::size_t>(blocks) * kBlock;
+}
 
 // ---- bandwidth
 
@@ -305,14 +305,14 @@ int passes_over(std::size_t bytes) {
 double read_bandwidth(const Bench& bench, const DeviceArray<float4>& values, std::size_t bytes) {
   const std::size_t count = bytes / sizeof(float4);
   const int passes = passes_over(bytes);
-  const DeviceArray<float> sums(bench.threads());
+  const unsigned blocks = bench.full_wave(read_kernel);
+  const DeviceArray<float> sums(threads_of(blocks));
   const double seconds = bench.shortest([&] {
-    read_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(values.get(), count, passes,
-                                                               sums.get());
+    read_kernel<<<blocks, kBlock, 0, bench.stream()>>>(values.get(), count, passes, sums.get());
   });
   // Every value is 1, and each thread's sum is below 2^24, where float counts exactly.
   const double values_read = 4.0 * static_cast<double>(count) * passes;
-  expect(bench.sum(sums, bench.threads()) == values_read, "reading");
+  expect(bench.sum(sums, threads_of(blocks)) == values_read, "reading");
   return static_cast<double>(count * sizeof(float4)) * passes / seconds * 1e-9;
 }
 
@@ -321,14 +321,15 @@ double copy_bandwidth(const Bench& bench, const DeviceArray<float4>& values, std
   const std::size_t count = bytes / sizeof(float4) / 2;
   float4* const d_to = values.get() + count;
   const int passes = passes_over(bytes);
+  const unsigned blocks = bench.full_wave(copy_kernel);
   check(cudaMemsetAsync(d_to, 0, count * sizeof(float4), bench.stream()));
   const double seconds = bench.shortest([&] {
-    copy_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(values.get(), d_to, count, passes);
+    copy_kernel<<<blocks, kBlock, 0, bench.stream()>>>(values.get(), d_to, count, passes);
   });
-  const DeviceArray<float> sums(bench.threads());
-  read_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(d_to, count, 1, sums.get());
+  const DeviceArray<float> sums(threads_of(blocks));
+  read_kernel<<<blocks, kBlock, 0, bench.stream()>>>(d_to, count, 1, sums.get());
   check(cudaGetLastError());
-  expect(bench.sum(sums, bench.threads()) == 4.0 * static_cast<double>(count), "copying");
+  expect(bench.sum(sums, threads_of(blocks)) == 4.0 * static_cast<double>(count), "copying");
   return 2.0 * static_cast<double>(count * sizeof(float4)) * passes / seconds * 1e-9;
 }
 
@@ -351,8 +352,8 @@ void probe_bandwidth(const Bench& bench, const cudaDeviceProp& device, bool quic
   }
 
   const DeviceArray<float4> values(sizes.back() / sizeof(float4));
-  fill_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(values.get(),
-                                                             sizes.back() / sizeof(float4), 1.0F);
+  fill_kernel<<<bench.full_wave(fill_kernel), kBlock, 0, bench.stream()>>>(
+      values.get(), sizes.back() / sizeof(float4), 1.0F);
   check(cudaGetLastError());
   for (const std::size_t bytes : sizes) {
     limits.read_by_size.push_back({bytes, read_bandwidth(bench, values, bytes)});
@@ -368,13 +369,13 @@ void probe_bandwidth(const Bench& bench, const cudaDeviceProp& device, bool quic
 template <typename T>
 double fma_gflops(const Bench& bench) {
   constexpr int kIterations = 8192;
-  const DeviceArray<T> sums(bench.threads());
+  const unsigned blocks = bench.full_wave(fma_kernel<T>);
+  const DeviceArray<T> sums(threads_of(blocks));
   const double seconds = bench.shortest([&] {
-    fma_kernel<T>
-        <<<bench.blocks(), kBlock, 0, bench.stream()>>>(kIterations, T{0.5}, T{1}, sums.get());
+    fma_kernel<T><<<blocks, kBlock, 0, bench.stream()>>>(kIterations, T{0.5}, T{1}, sums.get());
   });
-  const double chains = static_cast<double>(kAccumulators) * static_cast<double>(bench.threads());
-  expect(bench.sum(sums, bench.threads()) == 2.0 * chains, "multiplying and adding");
+  const double chains = static_cast<double>(threads_of(blocks) * kAccumulators);
+  expect(bench.sum(sums, threads_of(blocks)) == 2.0 * chains, "multiplying and adding");
   return 2.0 * chains * kIterations / seconds * 1e-9;
 }
 
@@ -386,8 +387,9 @@ double gemm_gflops(const Bench& bench, cublasHandle_t cublas, cudaDataType_t typ
   const DeviceArray<T> a(kSize * kSize);
   const DeviceArray<T> b(kSize * kSize);
   const DeviceArray<T> c(kSize * kSize);
-  noise_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(a.get(), kSize * kSize, 1);
-  noise_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(b.get(), kSize * kSize, 2);
+  const unsigned blocks = bench.full_wave(noise_kernel<T>);
+  noise_kernel<<<blocks, kBlock, 0, bench.stream()>>>(a.get(), kSize * kSize, 1);
+  noise_kernel<<<blocks, kBlock, 0, bench.stream()>>>(b.get(), kSize * kSize, 2);
   check(cudaGetLastError());
   const float one = 1.0F;
   const float zero = 0.0F;
@@ -484,16 +486,22 @@ void probe_grid_barrier(const Bench& bench, GpuLimits& limits) {
   limits.grid_barrier_us = (seconds_of(kMany) - seconds_of(kFew)) / (kMany - kFew) * 1e6;
 }
 
+/// With one address per thread if `addresses` is 0.
 double atomics_gops(const Bench& bench, std::size_t addresses) {
+  const unsigned blocks = bench.full_wave(atomics_kernel);
+  const std::size_t threads = threads_of(blocks);
+  if (addresses == 0) {
+    addresses = threads;
+  }
   // One counter may take all additions, and a float counts exactly up to 2^24 only.
   const auto per_thread =
-      static_cast<int>(std::min<std::size_t>(32, (std::size_t{1} << 24) / bench.threads()));
-  const double additions = static_cast<double>(bench.threads()) * per_thread;
+      static_cast<int>(std::min<std::size_t>(32, (std::size_t{1} << 24) / threads));
+  const double additions = static_cast<double>(threads) * per_thread;
   const DeviceArray<float> counters(addresses);
   const double seconds = bench.shortest(
       [&] {
-        atomics_kernel<<<bench.blocks(), kBlock, 0, bench.stream()>>>(counters.get(), addresses,
-                                                                      per_thread);
+        atomics_kernel<<<blocks, kBlock, 0, bench.stream()>>>(counters.get(), addresses,
+                                                              per_thread);
       },
       [&] {
         check(cudaMemsetAsync(counters.get(), 0, addresses * sizeof(float), bench.stream()));
@@ -528,7 +536,7 @@ GpuLimits probe_gpu(int device, bool quick) {
   probe_grid_barrier(bench, limits);
   limits.atomics_one_gops = atomics_gops(bench, 1);
   limits.atomics_32_gops = atomics_gops(bench, 32);
-  limits.atomics_many_gops = atomics_gops(bench, bench.threads());
+  limits.atomics_many_gops = atomics_gops(bench, 0);
   return limits;
 }
 
