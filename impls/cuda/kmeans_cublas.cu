@@ -9,8 +9,8 @@
 // Precision: CUBLAS_COMPUTE_32F_PEDANTIC or _64F_PEDANTIC: neither TF32 nor emulation, whatever
 //   the environment asks for. The expansion cancels for data far from the origin.
 // Cost per iteration: 2 n d values read, n k written and read; 2 n k d + n d flops.
-// Limits: needs an L2 of 40 MiB or more to spare the memory those n k values. Atomic sums, in an
-//   order that differs from run to run: in shared memory if k (d + 1) values fit 48 KiB.
+// Limits: atomic sums, in an order that differs from run to run; in shared memory if k (d + 1)
+//   values fit 48 KiB, else in global memory.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
 #include "impls/cuda/support/cublas.hpp"
@@ -28,7 +28,7 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kThreads = 256;
-constexpr std::size_t kProductBytes = std::size_t{24} << 20; // stays in an L2 of 40 MiB and more
+constexpr std::size_t kProductBytes = std::size_t{24} << 20; // stays in an L2 of 40 MiB if k >= d
 constexpr std::size_t kSharedBytes = 48 * 1024; // several blocks must fit a multiprocessor
 
 /// norms[j] = |c_j|^2, a warp per centroid. centroids: [k, d]
@@ -47,9 +47,8 @@ __global__ void square_centroids(const T* __restrict__ centroids, std::size_t d,
   }
 }
 
-/// Labels a chunk of points. products: [rows, k], -2 x.c; labels: [rows]. `lanes`, a power of two
-/// up to 32, is how many threads share a row, so that neighbouring threads read one another's
-/// neighbours for large k, and no thread is without a centroid for small k.
+/// Labels a chunk of points. products: [rows, k], -2 x.c; labels: [rows]. `lanes` threads, a power
+/// of two up to 32, share a row: with many centroids that makes a warp's reads contiguous.
 template <typename T>
 __global__ void label_rows(const T* __restrict__ products, const T* __restrict__ norms,
                            std::size_t rows, unsigned k, unsigned lanes, std::int32_t* labels,
