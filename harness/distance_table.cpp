@@ -11,15 +11,6 @@ namespace clusterbench {
 namespace {
 
 template <typename T>
-double norm(const T* x, std::size_t d) {
-  double sum = 0.0;
-  for (std::size_t f = 0; f < d; ++f) {
-    sum += static_cast<double>(x[f]) * static_cast<double>(x[f]);
-  }
-  return std::sqrt(sum);
-}
-
-template <typename T>
 std::optional<double> largest_coordinate_if_integers(const Problem<T>& problem,
                                                      std::span<const T> centroids) {
   const auto of_centroids = largest_if_integers(centroids);
@@ -36,8 +27,10 @@ DistanceTable<T>::DistanceTable(const Meta& meta, const Problem<T>& problem,
       rounding_(meta, unit_roundoff<T>, problem.d,
                 largest_coordinate_if_integers(problem, centroids)) {
   if (rounding_.uses_norms()) {
+    origin_.resize(problem_.d);
     for (std::size_t j = 0; j < problem_.k; ++j) {
-      norms_.push_back(norm(centroids_.data() + j * problem_.d, problem_.d));
+      const double* const c = centroids_.data() + j * problem_.d;
+      norms_.push_back(std::sqrt(squared_distance(c, origin_.data(), problem_.d)));
     }
   }
 }
@@ -46,7 +39,8 @@ template <typename T>
 void DistanceTable<T>::measure(std::size_t row, std::span<double> squared,
                                std::span<double> error) const {
   const T* const x = problem_.points.data() + row * problem_.d;
-  const double x_norm = rounding_.uses_norms() ? norm(x, problem_.d) : 0.0;
+  const double x_norm =
+      rounding_.uses_norms() ? std::sqrt(squared_distance(x, origin_.data(), problem_.d)) : 0.0;
   for (std::size_t j = 0; j < problem_.k; ++j) {
     squared[j] = squared_distance(x, centroids_.data() + j * problem_.d, problem_.d);
     error[j] = rounding_.of(squared[j], x_norm, rounding_.uses_norms() ? norms_[j] : 0.0);

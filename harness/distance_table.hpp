@@ -23,7 +23,8 @@ public:
 private:
   Problem<T> problem_;
   std::vector<double> centroids_;
-  std::vector<double> norms_; ///< [k], only if the rounding depends on them
+  std::vector<double> origin_; ///< [d], only if the rounding depends on norms
+  std::vector<double> norms_;  ///< [k], only then
   DistanceRounding rounding_;
 };
 
