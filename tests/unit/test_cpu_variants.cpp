@@ -432,47 +432,47 @@ TYPED_TEST(CpuVariants, WhatIsRefused) {
 // Article 000's figures hang on this: every operation rounds, in the order of the program. A fused
 // multiply-add (a build without -ffp-contract=off) or a reordered sum gives other last digits;
 // `volatile` keeps the reference here from the same temptation.
+Case<float> strict_case(std::size_t n, std::size_t d, std::uint64_t seed, float& loss) {
+  std::mt19937_64 random(seed);
+  Case<float> test{.n = n, .d = d, .k = 1};
+  test.points.resize(n * d);
+  test.centroids.resize(d);
+  std::ranges::generate(test.points, [&] { return random_value<float>(random); });
+  std::ranges::generate(test.centroids, [&] { return random_value<float>(random); });
+  test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 1};
+  volatile float total = 0.0f;
+  for (std::size_t i = 0; i < n; ++i) {
+    volatile float sum = 0.0f;
+    for (std::size_t f = 0; f < d; ++f) {
+      const volatile float difference = test.points[i * d + f] - test.centroids[f];
+      const volatile float square = difference * difference;
+      sum = sum + square;
+    }
+    total = total + std::sqrt(sum);
+  }
+  loss = total;
+  return test;
+}
+
 TEST(ArticleOrder, SerialDistancesRoundsEveryOperation) {
-  for (const std::size_t d : {2, 3, 9, 15}) {
-    Case<float> test = blobs<float>(257, d, 4, d);
-    test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 1};
-    volatile float loss = 0.0f;
-    std::vector<float> sums(4 * d), counts(4);
-    for (std::size_t i = 0; i < test.n; ++i) {
-      float smallest = std::numeric_limits<float>::infinity();
-      std::size_t nearest = 0;
-      for (std::size_t j = 0; j < 4; ++j) {
-        volatile float sum = 0.0f;
-        for (std::size_t f = 0; f < d; ++f) {
-          const volatile float difference = test.points[i * d + f] - test.centroids[j * d + f];
-          const volatile float square = difference * difference;
-          sum = sum + square;
-        }
-        if (sum < smallest) {
-          smallest = sum;
-          nearest = j;
-        }
+  const auto variants = cpu_variants(Family::kmeans);
+  const auto registered = std::ranges::find_if(
+      variants, [](const auto& variant) { return variant.meta.name == "kmeans_serial_distances"; });
+  ASSERT_NE(registered, variants.end());
+  const auto variant = make<float>(*registered);
+  for (const std::size_t d : {2, 3, 9, 15, 100}) {
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      float loss = 0.0f;
+      const Case<float> test = strict_case(1 + seed % 2 * 30, d, seed, loss);
+      const Answer<float> answer = answer_of(*registered, *variant, test);
+      EXPECT_EQ(answer.recorder.printed_losses, Doubles{double{loss}});
+      std::vector<float> means(d);
+      for (std::size_t c = 0; c < test.points.size(); ++c) {
+        means[c % d] += test.points[c];
       }
-      loss = loss + std::sqrt(smallest);
-      counts[nearest] += 1.0f;
-      for (std::size_t f = 0; f < d; ++f) {
-        sums[nearest * d + f] += test.points[i * d + f];
-      }
+      std::ranges::for_each(means, [&](float& mean) { mean /= static_cast<float>(test.n); });
+      EXPECT_EQ(answer.centroids, means);
     }
-    for (std::size_t c = 0; c < sums.size(); ++c) {
-      sums[c] /= counts[c / d];
-    }
-    std::size_t found = 0;
-    for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
-      if (registered.meta.name == "kmeans_serial_distances") {
-        const auto variant = make<float>(registered);
-        const Answer<float> answer = answer_of(registered, *variant, test);
-        EXPECT_EQ(answer.recorder.printed_losses, Doubles{double{loss}});
-        EXPECT_EQ(answer.centroids, sums);
-        ++found;
-      }
-    }
-    EXPECT_EQ(found, 1u);
   }
 }
 
@@ -552,7 +552,7 @@ TYPED_TEST(CpuVariants, FcmPassByPass) {
   for (const std::size_t k : {1, 2, 7}) {
     for (const std::size_t n : {std::size_t{1}, k, k + 1, std::size_t{33}, std::size_t{257}}) {
       for (const std::size_t d : {1, 2, 9, 100}) {
-        for (const double m : {2.0, 1.4, 3.0}) {
+        for (const double m : {2.0, 1.4}) {
           if (n < k) {
             continue;
           }
@@ -581,7 +581,7 @@ TYPED_TEST(CpuVariants, FcmFromMemberships) {
   Tally tally;
   for (const std::size_t d : {1, 2, 9, 100}) {
     for (const std::size_t n : {5, 33, 257}) {
-      for (const double m : {2.0, 1.7}) {
+      for (const double m : {2.0, 3.0}) {
         Case<T> test = blobs<T>(n, d, 5, d + n);
         test.centroids.clear();
         test.fuzzifier = m;
