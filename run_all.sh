@@ -26,7 +26,7 @@ cmake --preset release >build.log 2>&1 || { cat build.log; exit 5; }
 cmake --build --preset release --target clusterbench >>build.log 2>&1 || { tail -50 build.log; exit 5; }
 
 tables=()
-for table in results/tables/*.json; do
+for table in results/tables/article*.json; do
   tables+=("$(basename "$table" .json)")
 done
 exec build/release/clusterbench run "${tables[@]}" --out "results/runs/$size" --resume "${options[@]}"

@@ -10,7 +10,7 @@ from=()
 for ledger in results/reference/*/ledger*.jsonl; do
   from+=(--from "$ledger")
 done
-for table in results/tables/*.json; do
+for table in results/tables/article*.json; do
   "$program" table "$(basename "$table" .json)" "${from[@]}" --splice "$readme"
 done
 
