@@ -79,14 +79,6 @@ const Case kCases[] = {
     {"inertia_too_high", Family::fcm, Bug::inertia_too_high, "objective", "iteration"},
 };
 
-template <typename T>
-std::unique_ptr<Variant<T>> make(Family family, Bug bug) {
-  if (family == Family::kmeans) {
-    return std::make_unique<planted::PlantedKMeans<T>>(bug);
-  }
-  return std::make_unique<planted::PlantedFcm<T>>(bug);
-}
-
 /// A problem and the oracle's run of it, which many cases share.
 template <typename T>
 struct Exercise {

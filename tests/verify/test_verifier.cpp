@@ -1,44 +1,21 @@
-// The verifier accepts what is right: correct variants in both precisions and both distance forms,
-// on every qualification problem and on every one-step state.
+// The verifier accepts what is right (correct variants in both precisions and distance forms, on
+// every qualification problem and every one-step state), and keeps its own promises: early stops,
+// sampling, odd input.
 #include "harness/qualification.hpp"
 #include "harness/verifier.hpp"
-#include "tests/verify/planted_bugs.hpp"
 #include "tests/verify/run_variant.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <memory>
-#include <random>
+#include <limits>
 #include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 namespace clusterbench {
 namespace {
-
-using planted::Bug;
-
-template <typename T>
-std::unique_ptr<Variant<T>> make(Family family, Bug bug, DistanceForm form) {
-  if (family == Family::kmeans) {
-    return std::make_unique<planted::PlantedKMeans<T>>(bug, form);
-  }
-  return std::make_unique<planted::PlantedFcm<T>>(bug, form);
-}
-
-Meta meta_of(Family family, DistanceForm form = DistanceForm::difference) {
-  Meta meta;
-  meta.name = "planted";
-  meta.family = family;
-  meta.distance = form;
-  return meta;
-}
-
-template <typename T>
-OwnedAnswer<T> solve(const Meta& meta, const Problem<T>& problem) {
-  const auto variant = make<T>(meta.family, Bug::none, meta.distance);
-  variant->prepare(problem);
-  return run_once(*variant, meta.family, problem);
-}
 
 template <typename T>
 class Verifier : public testing::Test {};
@@ -75,6 +52,133 @@ TYPED_TEST(Verifier, acceptsFcm) {
 }
 TYPED_TEST(Verifier, acceptsFcmInExpandedForm) {
   expect_control_passes<TypeParam>(Family::fcm, DistanceForm::expanded);
+}
+
+// --- the end of a run --------------------------------------------------------------------------
+
+TYPED_TEST(Verifier, knowsAnEarlyStopAtTheFixedPoint) {
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    const Meta meta = meta_of(family);
+    auto owned = clouds<TypeParam>(200, 2, 2, 150);
+    const auto settled = solve(meta, owned.view());
+    const auto moving = [&] {
+      auto shorter = owned;
+      shorter.stop.max_iterations = 2;
+      return solve(meta, shorter.view());
+    }();
+    owned.stop.max_iterations = 151;
+    const Problem<TypeParam> problem = owned.view();
+    const OracleRun oracle = run_oracle(family, problem);
+    const Verdict verdict = verify_answer(meta, problem, settled.view(), oracle);
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    EXPECT_TRUE(verdict.early_stop);
+    const Verdict early = verify_answer(meta, problem, moving.view(), oracle);
+    EXPECT_TRUE(finds(early, "stop rule")) << early.message();
+    EXPECT_FALSE(early.early_stop);
+  }
+}
+
+// --- the cost ----------------------------------------------------------------------------------
+
+TYPED_TEST(Verifier, samplesBeyondItsBudget) {
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    const Meta meta = meta_of(family);
+    const auto owned = clouds<TypeParam>(6000, 4, 3, 6);
+    const Problem<TypeParam> problem = owned.view();
+    const OracleRun oracle = run_oracle(family, problem);
+    auto answer = solve(meta, problem);
+    EXPECT_FALSE(verify_answer(meta, problem, answer.view(), oracle).sampled);
+    EXPECT_EQ(verify_answer(meta, problem, answer.view(), oracle).trace.loss.size(), 6U);
+    for (const double budget : {1e4, 6e5, 1.2e6}) {
+      const VerifyOptions options{budget, 500, 1};
+      const Verdict verdict = verify_answer(meta, problem, answer.view(), oracle, options);
+      EXPECT_TRUE(verdict.right()) << verdict.message();
+      EXPECT_TRUE(verdict.sampled);
+      EXPECT_TRUE(verdict.trace.loss.empty());
+      EXPECT_NEAR(verdict.relative_difference, 0.0, 1e-5);
+    }
+    for (auto& label : answer.labels) {
+      label = (label + 1) % 3;
+    }
+    EXPECT_TRUE(
+        finds(verify_answer(meta, problem, answer.view(), oracle, {1e4, 500, 1}), "labels"));
+  }
+}
+
+// --- odd input ---------------------------------------------------------------------------------
+
+TYPED_TEST(Verifier, survivesAnswersOfTheWrongForm) {
+  using T = TypeParam;
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    const Meta meta = meta_of(family);
+    const auto owned = clouds<T>(100, 3, 2, 3);
+    const Problem<T> problem = owned.view();
+    const OracleRun oracle = run_oracle(family, problem);
+    const auto good = solve(meta, problem);
+    const auto expect = [&](const char* check, const auto& spoil) {
+      auto answer = good;
+      spoil(answer);
+      EXPECT_TRUE(finds(verify_answer(meta, problem, answer.view(), oracle), check)) << check;
+    };
+    const T nan = std::numeric_limits<T>::quiet_NaN();
+    const T infinity = std::numeric_limits<T>::infinity();
+    expect("shapes", [](auto& answer) { answer.labels.pop_back(); });
+    expect("shapes", [](auto& answer) { answer.centroids.clear(); });
+    expect("shapes", [](auto& answer) { answer.memberships.push_back(0); });
+    expect("iterations", [](auto& answer) { answer.iterations = 0; });
+    expect("iterations", [](auto& answer) { answer.iterations = 4; });
+    expect("iterations", [](auto& answer) { answer.recorded.pop_back(); });
+    expect("label range", [](auto& answer) { answer.labels[99] = 2; });
+    expect("label range", [](auto& answer) { answer.labels[0] = -1; });
+    expect("finite", [&](auto& answer) { answer.centroids[5] = nan; });
+    expect("finite", [&](auto& answer) { answer.recorded[0] = infinity; });
+    if (family == Family::fcm) {
+      expect("finite", [&](auto& answer) { answer.memberships[199] = nan; });
+      expect("row sums", [](auto& answer) { answer.memberships[7] += T(1e-3); });
+    }
+    expect("recording", [](auto& answer) { answer.centroids[2] += T(0.5); });
+  }
+}
+
+TEST(Misuse, throws) {
+  const auto owned = clouds<float>(100, 3, 2, 3);
+  const Problem<float> problem = owned.view();
+  const Meta meta = meta_of(Family::kmeans);
+  const auto answer = solve(meta, problem);
+  EXPECT_THROW(verify_one_step(meta, problem, answer.view()), std::invalid_argument);
+  EXPECT_THROW(verify_answer(meta, problem, answer.view(), OracleRun{}), std::invalid_argument);
+}
+
+TEST(Qualification, hasDistinctNamesAndTheSizesThatMatter) {
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    std::set<std::string> names;
+    std::set<std::size_t> n, d, k;
+    for (const auto& problem : qualification_problems<float>(family)) {
+      EXPECT_TRUE(names.insert(problem.name).second) << problem.name;
+      n.insert(problem.n);
+      d.insert(problem.d);
+      k.insert(problem.k);
+    }
+    for (const std::size_t size : {1U, 31U, 33U, 257U, 1025U}) {
+      EXPECT_EQ(n.count(size), 1U) << size;
+    }
+    for (const std::size_t size : {1U, 2U, 3U, 9U, 37U, 100U, 129U}) {
+      EXPECT_EQ(d.count(size), 1U) << size;
+    }
+    for (const std::size_t size : {1U, 2U, 5U, 16U, 31U, 257U}) {
+      EXPECT_EQ(k.count(size), 1U) << size;
+    }
+  }
+}
+
+TEST(Message, namesCheckAndPlace) {
+  Verdict verdict;
+  EXPECT_FALSE(verdict.right()) << "nothing was checked";
+  verdict.checks = {"labels"};
+  EXPECT_TRUE(verdict.right());
+  verdict.findings = {{"labels", "point 3"}, {"means", "cluster 1"}};
+  EXPECT_FALSE(verdict.right());
+  EXPECT_EQ(verdict.message(), "labels: point 3\nmeans: cluster 1");
 }
 
 } // namespace

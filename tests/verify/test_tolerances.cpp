@@ -1,0 +1,219 @@
+// The tolerances of the verifier are where they should be: what rounding may do passes, and what is
+// a little worse fails.
+#include "harness/verifier.hpp"
+#include "tests/verify/run_variant.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+/// The nearest of `centroids` to each point, in float64.
+template <typename T>
+std::vector<std::int32_t> nearest_labels(const Problem<T>& problem, std::span<const T> centroids) {
+  std::vector<std::int32_t> labels;
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    double smallest = 0.0;
+    std::int32_t label = 0;
+    for (std::size_t j = 0; j < problem.k; ++j) {
+      double squared = 0.0;
+      for (std::size_t f = 0; f < problem.d; ++f) {
+        const double away = static_cast<double>(problem.points[i * problem.d + f]) -
+                            static_cast<double>(centroids[j * problem.d + f]);
+        squared += away * away;
+      }
+      if (j == 0 || squared < smallest) {
+        smallest = squared;
+        label = static_cast<std::int32_t>(j);
+      }
+    }
+    labels.push_back(label);
+  }
+  return labels;
+}
+
+// --- labels ------------------------------------------------------------------------------------
+
+/// One point between two centroids at -1 and 1, labelled 1.
+template <typename T>
+Verdict judge_point_between(T x) {
+  OwnedProblem<T> owned;
+  owned.n = 3;
+  owned.d = 1;
+  owned.k = 2;
+  owned.points = {T(-1), T(1), x};
+  owned.centroids = {T(-1), T(1)};
+  owned.stop = {StopRule::Kind::iterations, 0.0, 1};
+  OwnedAnswer<T> answer;
+  answer.labels = {0, 1, 1};
+  answer.centroids = {T(-1), (T(1) + x) / 2};
+  answer.iterations = 1;
+  return verify_one_step(meta_of(Family::kmeans), owned.view(), answer.view());
+}
+
+TEST(Labels, mayDifferWithinRoundingOnly) {
+  const Verdict in_float = judge_point_between<float>(-1e-7F);
+  EXPECT_TRUE(in_float.right()) << in_float.message();
+  EXPECT_EQ(in_float.labels_off, 1U);
+  EXPECT_FALSE(judge_point_between<float>(-1e-4F).right());
+  EXPECT_FALSE(judge_point_between<double>(-1e-7).right());
+  EXPECT_TRUE(judge_point_between<double>(-1e-16).right());
+  EXPECT_EQ(judge_point_between<float>(1e-3F).labels_off, 0U);
+}
+
+TEST(Labels, goToTheLowestIndexWhereArithmeticIsExact) {
+  const Verdict verdict = judge_point_between<float>(0.0F);
+  ASSERT_TRUE(finds(verdict, "labels"));
+  EXPECT_NE(verdict.message().find("point 2: label 1 at squared distance 1, expected 0 at 1"),
+            std::string::npos)
+      << verdict.message();
+}
+
+TEST(Labels, mayDifferMoreInExpandedFormFarFromTheOrigin) {
+  const auto owned = clouds<float>(2000, 4, 3, 1, 3000.0);
+  const Problem<float> problem = owned.view();
+  const auto answer = solve(meta_of(Family::kmeans, DistanceForm::expanded), problem);
+  const Verdict declared =
+      verify_one_step(meta_of(Family::kmeans, DistanceForm::expanded), problem, answer.view());
+  EXPECT_TRUE(declared.right()) << declared.message();
+  EXPECT_GT(declared.labels_off, 10U);
+  EXPECT_TRUE(finds(verify_one_step(meta_of(Family::kmeans), problem, answer.view()), "labels"));
+}
+
+/// Keeps the 10 bits of significand that tf32 has.
+float to_tf32(float value) {
+  int exponent = 0;
+  const float significand = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(significand, 11)), exponent - 11);
+}
+
+TEST(Labels, mayDifferByTheDeclaredArithmetic) {
+  const auto owned = clouds<float>(3000, 16, 4, 1);
+  const Problem<float> problem = owned.view();
+  auto narrow = owned;
+  for (auto* values : {&narrow.points, &narrow.centroids}) {
+    for (float& value : *values) {
+      value = to_tf32(value);
+    }
+  }
+  const Problem<float> narrow_problem = narrow.view();
+  OwnedAnswer<float> answer;
+  answer.labels = nearest_labels<float>(narrow_problem, narrow.centroids);
+  answer.centroids = owned.centroids;
+  answer.iterations = 1;
+  std::vector<double> sums(problem.k * problem.d);
+  std::vector<double> counts(problem.k);
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    const auto j = static_cast<std::size_t>(answer.labels[i]);
+    counts[j] += 1.0;
+    for (std::size_t f = 0; f < problem.d; ++f) {
+      sums[j * problem.d + f] += static_cast<double>(problem.points[i * problem.d + f]);
+    }
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    answer.centroids[i] = static_cast<float>(sums[i] / counts[i / problem.d]);
+  }
+  Meta meta = meta_of(Family::kmeans);
+  EXPECT_TRUE(finds(verify_one_step(meta, problem, answer.view()), "labels"));
+  meta.arithmetic = Arithmetic::tf32;
+  const Verdict declared = verify_one_step(meta, problem, answer.view());
+  EXPECT_TRUE(declared.right()) << declared.message();
+  EXPECT_GT(declared.labels_off, 0U);
+}
+
+TEST(Labels, belongToTheDeclaredCentroids) {
+  const auto owned = clouds<float>(4000, 6, 4, 3);
+  const Problem<float> problem = owned.view();
+  const OracleRun oracle = run_oracle(Family::kmeans, problem);
+  Meta meta = meta_of(Family::kmeans);
+  auto answer = solve(meta, problem);
+  answer.labels = nearest_labels<float>(problem, answer.centroids);
+  EXPECT_TRUE(finds(verify_answer(meta, problem, answer.view(), oracle), "labels"));
+  EXPECT_TRUE(finds(verify_answer(meta, problem, answer.view(), oracle), "means"));
+  meta.labels = LabelsFrom::returned_centroids;
+  const Verdict declared = verify_answer(meta, problem, answer.view(), oracle);
+  EXPECT_TRUE(declared.right()) << declared.message();
+  answer.recorded.clear();
+  EXPECT_TRUE(verify_answer(meta, problem, answer.view(), oracle).right());
+}
+
+// --- means -------------------------------------------------------------------------------------
+
+TEST(Means, ofAMillionValuesMayBeSummedNaivelyInFloat) {
+  // Values of one sign, whose partial sums grow and round ever more coarsely.
+  OwnedProblem<float> owned;
+  owned.n = 1000000;
+  owned.d = 2;
+  owned.k = 2;
+  owned.stop = {StopRule::Kind::iterations, 0.0, 1};
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<float> uniform(0.0F, 1000.0F);
+  for (std::size_t i = 0; i < owned.n * owned.d; ++i) {
+    owned.points.push_back(uniform(random));
+  }
+  owned.centroids = {100.0F, 100.0F, 600.0F, 700.0F};
+  const Problem<float> problem = owned.view();
+  auto answer = solve(meta_of(Family::kmeans), problem);
+  const Verdict verdict = verify_one_step(meta_of(Family::kmeans), problem, answer.view());
+  EXPECT_TRUE(verdict.right()) << verdict.message();
+  EXPECT_FALSE(verdict.sampled);
+  answer.centroids[1] *= 1.001F;
+  EXPECT_TRUE(finds(verify_one_step(meta_of(Family::kmeans), problem, answer.view()), "means"));
+}
+
+TEST(Means, ofEmptyClustersAreKeptUnlessDeclared) {
+  auto owned = clouds<float>(300, 3, 4, 1);
+  owned.centroids[9] = 500.0F; // cluster 3 gets no points
+  const Problem<float> problem = owned.view();
+  Meta meta = meta_of(Family::kmeans);
+  auto answer = solve(meta, problem);
+  answer.recorded.clear();
+  EXPECT_TRUE(verify_one_step(meta, problem, answer.view()).right());
+  answer.centroids[9] = problem.points[0];
+  const Verdict kept = verify_one_step(meta, problem, answer.view());
+  ASSERT_TRUE(finds(kept, "means"));
+  EXPECT_NE(kept.message().find("cluster 3, feature 0: got"), std::string::npos);
+  EXPECT_NE(kept.message().find("expected 500"), std::string::npos) << kept.message();
+  meta.reseeds_empty = true;
+  EXPECT_TRUE(verify_one_step(meta, problem, answer.view()).right());
+}
+
+// --- objective ---------------------------------------------------------------------------------
+
+/// An answer whose means nobody can check, with centroids that raise the inertia by `excess`.
+template <typename T>
+Verdict judge_excess(double excess) {
+  const auto owned = clouds<T>(20000, 12, 5, 6);
+  const Problem<T> problem = owned.view();
+  const OracleRun oracle = run_oracle(Family::kmeans, problem);
+  Meta meta = meta_of(Family::kmeans);
+  auto answer = solve(meta, problem);
+  answer.recorded.clear();
+  const double step = std::sqrt(excess * oracle.final_objective / static_cast<double>(problem.n));
+  for (std::size_t j = 0; j < problem.k; ++j) {
+    answer.centroids[j * problem.d] += static_cast<T>(step);
+  }
+  answer.labels = nearest_labels<T>(problem, answer.centroids);
+  meta.labels = LabelsFrom::returned_centroids;
+  return verify_answer(meta, problem, answer.view(), oracle);
+}
+
+TEST(Objective, maySlightlyDrift) {
+  const Verdict same = judge_excess<float>(0.0);
+  EXPECT_TRUE(same.right()) << same.message();
+  EXPECT_LT(std::abs(same.relative_difference), 1e-5);
+  const Verdict higher = judge_excess<float>(8e-4);
+  EXPECT_TRUE(finds(higher, "objective"));
+  EXPECT_NEAR(higher.relative_difference, 8e-4, 4e-4);
+  EXPECT_TRUE(judge_excess<double>(0.0).right());
+  EXPECT_TRUE(finds(judge_excess<double>(1e-7), "objective"));
+}
+
+} // namespace
+} // namespace clusterbench
