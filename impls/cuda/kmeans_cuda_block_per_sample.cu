@@ -2,13 +2,13 @@
 //
 // Changed since kmeans_serial_distances: the threads of a block share the features of one sample,
 //   and the launches for different centroids run on streams side by side. Then a thread a sample
-//   takes the minimum, the loss is reduced, clusters are counted, and a block a sample adds
-//   x / count to its centroid with atomics. Faster by the number of threads.
+//   takes the minimum, the loss is reduced, clusters are counted, and a block a sample adds its
+//   share to its centroid with atomics. Faster by the number of threads.
 // Source: article 000, section 4. There: at most 20 clusters and 128 features, streams made anew in
-//   every pass, a float loss in two launches. Here: any k on at most 8 streams, any d by striding,
-//   blocks of 32 threads where d is small, squared distances in columns, the loss summed in double
-//   with the minimum. Centroids of empty clusters are not cleared, so they stay.
-// Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 2 n d
+//   every pass, a float loss in two launches, x / count added to cleared centroids. Here: any k on
+//   at most 8 streams, any d by striding, squared distances in columns, the loss summed in double
+//   with the minimum, and (x - old) / count added up apart, which keeps a float's digits for any n.
+// Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 3 n d
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
 // Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
@@ -88,41 +88,38 @@ __global__ void count_clusters(const std::int32_t* __restrict__ labels, std::siz
   }
 }
 
-/// A block a cluster: makes room for the new centroid and keeps the old one for the shift.
+/// A block a sample: adds the sample's share to the step that its cluster's centroid will take.
+/// points: [n, d], labels: [n], counts: [k], centroids and steps: [k, d]
 template <typename T>
-__global__ void clear_centroids(std::size_t d, const unsigned* counts, T* centroids, T* previous,
-                                DeviceFacts* to_clear) {
-  const std::size_t cluster = blockIdx.x;
-  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
-    previous[e] = centroids[e];
-    if (counts[cluster] > 0) { // an empty cluster stays where it is
-      centroids[e] = 0;
-    }
-  }
-  if (cluster == 0 && threadIdx.x == 0) {
-    *to_clear = {};
-  }
-}
-
-/// A block a sample: adds the sample's share to the centroid of its cluster.
-template <typename T>
-__global__ void update_centroids(const T* __restrict__ points, std::size_t n, std::size_t d,
-                                 const std::int32_t* __restrict__ labels,
-                                 const unsigned* __restrict__ counts, T* centroids) {
+__global__ void sum_steps(const T* __restrict__ points, std::size_t n, std::size_t d,
+                          const std::int32_t* __restrict__ labels,
+                          const unsigned* __restrict__ counts, const T* __restrict__ centroids,
+                          T* steps) {
   for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
     const auto cluster = static_cast<std::size_t>(labels[i]);
     const T count = static_cast<T>(counts[cluster]);
     for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
-      atomicAdd(&centroids[cluster * d + j], points[i * d + j] / count); // blocks share clusters
+      const std::size_t e = cluster * d + j;
+      atomicAdd(&steps[e], (points[i * d + j] - centroids[e]) / count); // blocks share clusters
     }
   }
 }
 
+/// Moves every centroid by its step, which is zero for an empty cluster, and clears the steps.
 template <typename T>
-__global__ void sum_shift(const T* centroids, const T* previous, std::size_t entries,
-                          WantedFacts wanted) {
+__global__ void move_centroids(T* centroids, T* steps, std::size_t entries, WantedFacts wanted,
+                               DeviceFacts* to_clear) {
   const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const double shift = e < entries ? double{centroids[e]} - double{previous[e]} : 0.0;
+  double shift = 0.0;
+  if (e < entries) { // no early return: the sum below needs every thread of the block
+    const T old = centroids[e];
+    centroids[e] = old + steps[e];
+    steps[e] = 0;
+    shift = static_cast<double>(centroids[e]) - static_cast<double>(old);
+  }
+  if (e == 0) {
+    *to_clear = {};
+  }
   add_block(shift * shift, wanted.squared_shift);
 }
 
@@ -144,7 +141,7 @@ public:
     d_initial_ = DeviceBuffer<T>(k_ * d_);
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
-    d_previous_ = DeviceBuffer<T>(k_ * d_);
+    d_steps_ = DeviceBuffer<T>(k_ * d_);
     d_squared_ = DeviceBuffer<T>(n_ * k_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
@@ -154,6 +151,7 @@ public:
   void run(Observer<T>& observer) override {
     StopTest stop(rule_);
     d_centroids_.copy_from(d_initial_, stream_);
+    d_steps_.zero(stream_);
     if (stop.wants_labels_changed()) {
       d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
     }
@@ -163,7 +161,8 @@ public:
     PassFacts found;
     do {
       timer.measure("distances", [&] { launch_distances(); });
-      timer.measure("minimum and update", [&] { launch_minimum_and_update(); });
+      timer.measure("minimum", [&] { launch_minimum(); });
+      timer.measure("update", [&] { launch_update(); });
       if (observer.recording()) {
         d_centroids_.download(recorded, stream_);
         observer.pass(recorded);
@@ -204,24 +203,23 @@ private:
     }
   }
 
-  void launch_minimum_and_update() {
+  void launch_minimum() {
     take_minimum<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
         d_squared_.data(), n_, k_, d_labels_.data(), d_counts_.data(), facts_.wanted());
     check_launch("take_minimum");
+  }
+
+  void launch_update() {
     count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(d_labels_.data(), n_,
                                                                        d_counts_.data());
     check_launch("count_clusters");
-    clear_centroids<<<blocks_for(k_, 1), block_, 0, stream_>>>(
-        d_, d_counts_.data(), d_centroids_.data(), d_previous_.data(), facts_.to_clear());
-    check_launch("clear_centroids");
-    update_centroids<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_centroids_.data());
-    check_launch("update_centroids");
-    if (facts_.wanted().squared_shift != nullptr) {
-      sum_shift<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
-          d_centroids_.data(), d_previous_.data(), k_ * d_, facts_.wanted());
-      check_launch("sum_shift");
-    }
+    sum_steps<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
+        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_centroids_.data(),
+        d_steps_.data());
+    check_launch("sum_steps");
+    move_centroids<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
+        d_centroids_.data(), d_steps_.data(), k_ * d_, facts_.wanted(), facts_.to_clear());
+    check_launch("move_centroids");
   }
 
   std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
@@ -230,11 +228,11 @@ private:
   Stream stream_;
   Event ready_;
   std::vector<Branch> branches_;
-  DeviceBuffer<T> d_points_;                             // [n, d]
-  DeviceBuffer<T> d_initial_, d_centroids_, d_previous_; // [k, d]
-  DeviceBuffer<T> d_squared_;                            // [k, n]
-  DeviceBuffer<unsigned> d_counts_;                      // [k]
-  DeviceBuffer<std::int32_t> d_labels_;                  // [n]
+  DeviceBuffer<T> d_points_;                          // [n, d]
+  DeviceBuffer<T> d_initial_, d_centroids_, d_steps_; // [k, d]
+  DeviceBuffer<T> d_squared_;                         // [k, n]
+  DeviceBuffer<unsigned> d_counts_;                   // [k]
+  DeviceBuffer<std::int32_t> d_labels_;               // [n]
   FactsBuffer facts_;
 };
 
