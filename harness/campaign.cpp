@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace clusterbench {
 namespace {
@@ -136,21 +137,41 @@ std::map<std::string, json> earlier_rows(const std::filesystem::path& ledger) {
   std::map<std::string, json> rows;
   for (json& line : read_ledger(ledger)) {
     if (line.value("type", "") == "cell" && exit_code_of(line) != ExitCode::interrupted) {
-      rows[line.at("key")] = std::move(line);
+      const std::string key = line.at("key"); // read before the line is moved from
+      rows[key] = std::move(line);
     }
   }
   return rows;
 }
 
+// Builds every problem once before a file is written or anything is measured, so that bad input
+// ends the campaign at its start and leaves nothing behind. Equal problems of other variants are
+// the same check.
+WorkloadBuilder checked_problems(const CampaignOptions& options) {
+  WorkloadBuilder builder;
+  std::set<std::string> checked;
+  for (const CellSpec& cell : options.cells) {
+    const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
+    if (checked.insert(key).second && interrupt_signal() == 0) {
+      builder.build(cell.problem, cell.precision);
+    }
+  }
+  return builder;
+}
+
 class Campaign {
 public:
   explicit Campaign(const CampaignOptions& options)
-      : options_(options), ledger_(options.out), runner_(options.cell), provenance_(provenance()),
+      : options_(options), builder_(checked_problems(options)), ledger_(options.out),
+        runner_(options.cell), provenance_(provenance()),
         environment_hash_(hash_of(environment_of(provenance_))),
-        binary_hash_(datasets::sha256_file(own_path())) {}
+        binary_hash_(datasets::sha256_file(own_path())) {
+    if (!options.cell.save.empty()) {
+      make_output_folder(options.cell.save);
+    }
+  }
 
   CampaignResult run() {
-    check_problems();
     if (options_.resume) {
       earlier_ = earlier_rows(ledger_.path());
     }
@@ -182,18 +203,6 @@ public:
   }
 
 private:
-  // Every problem is built once before anything is measured, so that bad input ends the campaign
-  // at its start. Equal problems of other variants are the same check.
-  void check_problems() {
-    std::map<std::string, bool> checked;
-    for (const CellSpec& cell : options_.cells) {
-      const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
-      if (!std::exchange(checked[key], true)) {
-        builder_.build(cell.problem, cell.precision);
-      }
-    }
-  }
-
   void write_header() {
     ledger_.append({{"type", "header"},
                     {"schema", kLedgerSchema},
@@ -259,8 +268,8 @@ private:
   }
 
   const CampaignOptions& options_;
-  Ledger ledger_;
   WorkloadBuilder builder_;
+  Ledger ledger_;
   CellRunner runner_;
   json provenance_;
   std::string environment_hash_;

@@ -3,6 +3,7 @@
 #include "harness/probe.hpp"
 #include "harness/statistics.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace clusterbench {
@@ -76,7 +77,7 @@ void add_derived_figures(json& row, const json& limits) {
   row["mad_ms"] = summary.mad;
   row["interval_ms"] = {summary.interval.low, summary.interval.high};
   row["outliers"] = {{"low", summary.outliers.low}, {"high", summary.outliers.high}};
-  row["ms_per_iteration"] = summary.median / passes;
+  row["ms_per_iteration"] = summary.median / std::max(passes, 1.0); // a wrong row may claim none
   row["end_to_end_ms"] =
       row.at("prepare_ms").get<double>() + summary.median + row.at("fetch_ms").get<double>();
 
@@ -87,7 +88,7 @@ void add_derived_figures(json& row, const json& limits) {
   const MinimalWork work =
       minimal_work(parse_family(problem.at("family").get<std::string>()),
                    parse_precision(row.at("precision").get<std::string>()), n, d, k);
-  const double seconds = summary.median / passes * 1e-3;
+  const double seconds = row.at("ms_per_iteration").get<double>() * 1e-3;
   row["point_centroids_per_second"] = static_cast<double>(n) * static_cast<double>(k) / seconds;
   row["gb_per_second"] = work.bytes / seconds * 1e-9;
   row["gflop_per_second"] = work.flops / seconds * 1e-9;
