@@ -2,7 +2,6 @@
 
 #include "datasets/catalog.hpp"
 #include "datasets/npy.hpp"
-#include "harness/child_run.hpp"
 #include "harness/files.hpp"
 #include "harness/oracle_cache.hpp"
 #include "harness/process.hpp"
@@ -125,8 +124,8 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
   if (auto reason = meta_refusal(variant.meta, work.d, work.k, work.spec.family); !reason.empty()) {
     return end_with("refused", reason);
   }
-  if (const std::string finding = qualify<T>(variant); !finding.empty()) {
-    return end_with("wrong", "qualification: " + finding);
+  if (const Ending ending = qualify<T>(variant); ending.status != "ok") {
+    return end_with(ending.status, "qualification: " + ending.message);
   }
   if (interrupt_signal() != 0) {
     return end_with("interrupted", "the campaign was interrupted");
@@ -166,7 +165,7 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
 
 // Runs the variant on every small awkward problem, in one child, and judges each answer.
 template <typename T>
-std::string CellRunner::qualify(const RegisteredVariant& variant) {
+Ending CellRunner::qualify(const RegisteredVariant& variant) {
   const std::string key =
       fmt::format("{} {}", variant.meta.name, std::is_same_v<T, float> ? "f32" : "f64");
   if (const auto known = qualified_.find(key); known != qualified_.end()) {
@@ -195,19 +194,23 @@ std::string CellRunner::qualify(const RegisteredVariant& variant) {
     jobs.push_back(job);
   }
   const ChildRun run = run_jobs(jobs, options_.timeout);
-  std::string finding;
-  for (std::size_t i = 0; i < problems.size() && finding.empty(); ++i) {
+  Ending ending{"ok", ""};
+  for (std::size_t i = 0; i < problems.size() && ending.status == "ok"; ++i) {
+    const auto end_with = [&](const std::string& status, const std::string& message) {
+      ending = {status, fmt::format("{}: {}", problems[i].name, message)};
+    };
     if (i >= run.reports.size()) {
-      finding = fmt::format("{}: {}", problems[i].name, describe_ending(run).message);
-      break;
+      const Ending child = describe_ending(run);
+      end_with(child.status, child.message);
+      continue;
     }
     const json& report = run.reports[i];
     if (report.at("status") == "refused") {
       continue;
     }
     if (report.at("status") != "ok") {
-      finding = fmt::format("{}: {}", problems[i].name, report.at("message").get<std::string>());
-      break;
+      end_with(report.at("status"), report.at("message"));
+      continue;
     }
     const Problem<T> problem = problems[i].view();
     const ResultSlots slots(problem.n, problem.d, problem.k, variant.meta.family, sizeof(T));
@@ -217,13 +220,13 @@ std::string CellRunner::qualify(const RegisteredVariant& variant) {
     const Verdict verdict =
         verify_answer(variant.meta, problem, answer, run_oracle(variant.meta.family, problem));
     if (!verdict.right()) {
-      finding = fmt::format("{}: {}", problems[i].name, verdict.message());
+      end_with("wrong", verdict.message());
     }
   }
-  if (run.outcome.kind != ProcessOutcome::Kind::interrupted) {
-    qualified_[key] = finding;
+  if (ending.status != "interrupted") {
+    qualified_[key] = ending;
   }
-  return finding;
+  return ending;
 }
 
 template <typename T>
@@ -263,23 +266,29 @@ void CellRunner::judge(const RegisteredVariant& variant, const Workload& work, S
   judged_[key] = verdict;
 }
 
-// Judges every distinct answer that the child handed over; the recorded one with its trace.
+// Judges whole runs, where the oracle's own is affordable, and whether they agree.
 template <typename T>
 void CellRunner::verify(const RegisteredVariant& variant, const Workload& work,
                         SharedMemory& memory, const SharedMemory& trace, json& row) {
-  const Problem<T> problem = work.problem<T>(options_.threads);
   const double operations = 2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
                             static_cast<double>(work.k) *
                             static_cast<double>(work.stop.max_iterations);
   row["oracle"] = operations <= kOracleBudget ? "whole run" : "single steps only";
+  if (operations <= kOracleBudget) {
+    verify_answers<T>(variant, work, memory, trace, row);
+  }
   if (variant.meta.deterministic && row.at("distinct_results") != 1) {
     mark_wrong(row, fmt::format("determinism: {} different results, but the variant says that "
                                 "every run gives the same bits",
                                 row.at("distinct_results").get<std::size_t>()));
   }
-  if (operations > kOracleBudget) {
-    return;
-  }
+}
+
+// Judges every distinct answer that the child handed over; the recorded one with its trace.
+template <typename T>
+void CellRunner::verify_answers(const RegisteredVariant& variant, const Workload& work,
+                                SharedMemory& memory, const SharedMemory& trace, json& row) {
+  const Problem<T> problem = work.problem<T>(options_.threads);
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
   const json& answers = row.at("answers");
   const std::string recorded_digest = answers.back().value("digest", "");

@@ -1,6 +1,7 @@
 // One cell: run a variant on a problem in a child process, then judge its answer.
 #pragma once
 
+#include "harness/child_run.hpp"
 #include "harness/job.hpp"
 #include "harness/oracle.hpp"
 #include "harness/verifier.hpp"
@@ -39,7 +40,7 @@ private:
   nlohmann::json run_typed(const RegisteredVariant& variant, const Workload& work,
                            const std::string& name);
   template <typename T>
-  std::string qualify(const RegisteredVariant& variant);
+  Ending qualify(const RegisteredVariant& variant);
   template <typename T>
   const OracleRun& oracle(const Workload& work);
   template <typename T>
@@ -49,6 +50,9 @@ private:
   void verify(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
               const SharedMemory& trace, nlohmann::json& row);
   template <typename T>
+  void verify_answers(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
+                      const SharedMemory& trace, nlohmann::json& row);
+  template <typename T>
   void check_single_steps(const RegisteredVariant& variant, const Workload& work,
                           nlohmann::json& row);
   template <typename T>
@@ -56,7 +60,7 @@ private:
             const nlohmann::json& row) const;
 
   CellOptions options_;
-  std::map<std::string, std::string> qualified_; ///< variant and precision -> finding, or empty
+  std::map<std::string, Ending> qualified_;      ///< variant and precision -> `ok`, or why not
   std::map<std::string, OracleRun> oracles_;     ///< by problem hash
   std::map<std::string, nlohmann::json> judged_; ///< variant, problem and answer -> verdict
 };
