@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <fmt/format.h>
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -207,13 +209,23 @@ void limit_memory([[maybe_unused]] std::size_t bytes) {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
 }
 
+// A variant that writes without end is stopped before it fills the disk, or memory with its output.
+void limit_files(std::size_t bytes) {
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 } // namespace
 
 int run_child(int job_fd, int report_fd) {
   const json request = json::parse(read_all(job_fd));
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody waits for us once our parent is gone
   limit_memory(request.at("memory_limit"));
+  limit_files(request.at("file_limit"));
   for (const json& job : request.at("jobs")) {
-    write_all(report_fd, run_guarded(job_from_json(job)).dump() + "\n");
+    // A variant may throw a message that is no UTF-8.
+    const json report = run_guarded(job_from_json(job));
+    write_all(report_fd, report.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
   return 0;
 }

@@ -21,15 +21,25 @@ std::size_t memory_limit(const std::vector<Job>& jobs) {
   return all_on_cpu ? available_memory_bytes() : 0;
 }
 
-std::string tail(std::string text, std::size_t length) {
-  return text.size() <= length ? text : text.substr(text.size() - length);
+// A job's largest file is the trace of its recording run; what it prints must fit into the rest.
+std::size_t file_limit(const std::vector<Job>& jobs) {
+  constexpr double kRest = 256.0 * 1024 * 1024;
+  constexpr double kMost = 1e18;
+  double trace = 0.0;
+  for (const Job& job : jobs) {
+    trace =
+        std::max(trace, static_cast<double>(job.stop.max_iterations) * static_cast<double>(job.k) *
+                            static_cast<double>(job.d) * static_cast<double>(sizeof(double)));
+  }
+  return static_cast<std::size_t>(std::min(trace + kRest, kMost));
 }
 
 } // namespace
 
 ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> timeout) {
   nlohmann::json request = {{"jobs", nlohmann::json::array()},
-                            {"memory_limit", memory_limit(jobs)}};
+                            {"memory_limit", memory_limit(jobs)},
+                            {"file_limit", file_limit(jobs)}};
   std::set<int> descriptors;
   for (const Job& job : jobs) {
     request["jobs"].push_back(to_json(job));
@@ -64,7 +74,7 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
       run.reports.push_back(report);
     }
   }
-  run.output_tail = tail(read_all(output_file.fd()), 2000);
+  run.output_tail = read_tail(output_file.fd(), 2000);
   return run;
 }
 

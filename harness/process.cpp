@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <poll.h>
+#include <set>
 #include <spawn.h>
 #include <stdexcept>
 #include <string_view>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -105,6 +107,31 @@ pid_t spawn(const ProcessOptions& options) {
   return pid;
 }
 
+std::set<pid_t> children() {
+  std::set<pid_t> pids;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream list(thread.path() / "children");
+    for (pid_t pid = 0; list >> pid;) {
+      pids.insert(pid);
+    }
+  }
+  return pids;
+}
+
+// Ends every child of ours that is not in `known`: orphans, and what those leave behind in turn.
+void end_orphans(const std::set<pid_t>& known) {
+  for (bool found = true; found;) {
+    found = false;
+    for (const pid_t pid : children()) {
+      if (!known.contains(pid)) {
+        kill(pid, SIGKILL);
+        waitpid(pid, nullptr, 0);
+        found = true;
+      }
+    }
+  }
+}
+
 } // namespace
 
 ProcessOutcome run_process(const ProcessOptions& options) {
@@ -112,6 +139,8 @@ ProcessOutcome run_process(const ProcessOptions& options) {
   // Rarely enough not to disturb what is being measured.
   constexpr int kPollMilliseconds = 250;
 
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const std::set<pid_t> known = children();
   const auto start = Clock::now();
   const pid_t pid = spawn(options);
   const int pid_descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
@@ -136,8 +165,9 @@ ProcessOutcome run_process(const ProcessOptions& options) {
     }
   }
   close(pid_descriptor);
-  kill(-pid, SIGKILL); // whatever it forked and left running; an empty group is no error to us
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  kill(-pid, SIGKILL); // whatever it forked and left running; an empty group is no error to us
+  end_orphans(known);
   if (!killed && WIFSIGNALED(status)) {
     outcome.kind = ProcessOutcome::Kind::signalled;
     outcome.signal = WTERMSIG(status);

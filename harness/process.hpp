@@ -27,7 +27,8 @@ struct ProcessOutcome {
 };
 
 /// Runs the program to its end. The child leads a process group of its own; on a timeout or an
-/// interrupt the whole group is killed, so that nothing it forked stays behind. Throws
+/// interrupt the whole group is killed. Whatever it forked and left behind is killed at its end, in
+/// whatever session it hides: this process becomes the parent of orphans (a subreaper). Throws
 /// std::runtime_error if it cannot be started.
 ProcessOutcome run_process(const ProcessOptions& options);
 

@@ -1,5 +1,6 @@
 #include "harness/shared_memory.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -84,12 +85,11 @@ InheritedMemory::~InheritedMemory() {
   }
 }
 
-std::string read_all(int fd) {
+std::string read_all(int fd, std::size_t offset) {
   std::string text;
   char buffer[1 << 16];
-  off_t offset = 0;
   for (;;) {
-    const ssize_t got = pread(fd, buffer, sizeof buffer, offset);
+    const ssize_t got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(offset + text.size()));
     if (got < 0) {
       throw std::runtime_error(fmt::format("cannot read back: {}", std::strerror(errno)));
     }
@@ -97,8 +97,12 @@ std::string read_all(int fd) {
       return text;
     }
     text.append(buffer, static_cast<std::size_t>(got));
-    offset += got;
   }
+}
+
+std::string read_tail(int fd, std::size_t length) {
+  const std::size_t size = file_size(fd);
+  return read_all(fd, size - std::min(size, length));
 }
 
 void write_all(int fd, const std::string& text) {

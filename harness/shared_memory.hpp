@@ -72,8 +72,12 @@ private:
   std::size_t bytes_ = 0;
 };
 
-/// Whole content of a descriptor from its start; for text that a child has written.
-std::string read_all(int fd);
+/// Whole content of a descriptor from its start, or from `offset`; for text that a child has
+/// written.
+std::string read_all(int fd, std::size_t offset = 0);
+
+/// The last `length` bytes, or all if there are fewer.
+std::string read_tail(int fd, std::size_t length);
 
 /// Appends text to a descriptor. Throws std::runtime_error on a short write.
 void write_all(int fd, const std::string& text);
