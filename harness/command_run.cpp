@@ -2,7 +2,6 @@
 #include "datasets/errors.hpp"
 #include "harness/campaign.hpp"
 #include "harness/commands.hpp"
-#include "harness/files.hpp"
 #include "harness/process.hpp"
 #include "harness/report.hpp"
 
@@ -52,10 +51,6 @@ void check(const RunArguments& arguments) {
   if (!arguments.data.empty() && arguments.k == 0) {
     throw InputError("--k: at least one cluster is needed");
   }
-  if (arguments.iterations != 0 && !arguments.stop.empty()) {
-    throw InputError("--iterations and --stop exclude each other; bound a --stop rule with "
-                     "--max-iterations");
-  }
   if (arguments.resume && arguments.out.empty()) {
     throw InputError("--resume: --out must name the folder to go on with");
   }
@@ -67,6 +62,33 @@ void check(const RunArguments& arguments) {
   }
   if (!(arguments.timeout > 0.0) || !(arguments.min_time >= 0.0)) {
     throw InputError("--timeout must be positive, --min-time not negative");
+  }
+}
+
+// An option that would have no effect is a misunderstanding, and said so.
+void refuse_contradictions(const CLI::App& command, const RunArguments& arguments) {
+  const auto given = [&](const char* option) { return command.count(option) > 0; };
+  for (const char* option : {"--k", "--take", "--last-column-is-label", "--init", "--iterations",
+                             "--stop", "--max-iterations", "--family", "--fuzzifier"}) {
+    if (!arguments.tables.empty() && given(option)) {
+      throw InputError(
+          fmt::format("{} describes an ad-hoc problem; a table states its own", option));
+    }
+  }
+  if (arguments.tables.empty() && given("--quick")) {
+    throw InputError("--quick takes the smaller sizes of a table; an ad-hoc problem has its own");
+  }
+  if (given("--iterations") && (given("--stop") || given("--max-iterations"))) {
+    throw InputError("--iterations excludes --stop and --max-iterations; bound a --stop rule with "
+                     "--max-iterations");
+  }
+  for (const char* option : {"--iterations", "--max-iterations"}) {
+    if (given(option) && command.get_option(option)->as<std::size_t>() == 0) {
+      throw InputError(fmt::format("{}: at least 1 is needed", option));
+    }
+  }
+  if (given("--fuzzifier") && parse_family(arguments.family) == Family::kmeans) {
+    throw InputError("--fuzzifier belongs to --family fcm");
   }
 }
 
@@ -184,7 +206,6 @@ ExitCode run(const RunArguments& arguments) {
   options.resume = arguments.resume;
   options.probe = !arguments.no_probe;
   if (!arguments.save.empty()) {
-    make_output_folder(arguments.save);
     options.cell.save = arguments.save;
   }
   std::ifstream command_line("/proc/self/cmdline");
@@ -247,7 +268,12 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--save", arguments->save, "Folder for labels, centroids and traces");
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
       ->capture_default_str();
-  command->callback([&action, arguments] { action = [arguments] { return run(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      refuse_contradictions(*command, *arguments);
+      return run(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

@@ -103,15 +103,15 @@ template Problem<double> Workload::problem(int) const;
 
 std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
                                                         Precision precision) {
-  const datasets::Resolved resolved = datasets::resolve(spec.data);
+  const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
+  const datasets::Resolved resolved = datasets::resolve(spec.data, options);
   const std::string key = fmt::format("{} {} {}", resolved.sha256, spec.take, to_string(precision));
   for (const Cached& cached : cache_) {
     if (cached.key == key) {
       return cached.points;
     }
   }
-  const datasets::Array array =
-      datasets::load(resolved, {.last_column_is_label = spec.last_column_is_label});
+  const datasets::Array array = datasets::load(resolved, options);
   datasets::check_points(array, spec.data);
   auto points = std::make_shared<PointSet>();
   points->sha256 = resolved.sha256;
