@@ -1,0 +1,195 @@
+// Variants that are right until a fault strikes. They exist in the program clusterbench_faulty
+// only, so that tests can see what a user sees when a variant crashes, hangs or misbehaves.
+//
+// A fault strikes in cells of more than 1500 points, which is beyond the qualification; those whose
+// names end in `_early` strike at once.
+#include "impls/contract.hpp"
+#include "tests/verify/planted_bugs.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <unistd.h>
+
+namespace clusterbench {
+namespace {
+
+constexpr std::size_t kBeyondQualification = 1500;
+
+enum class Fault {
+  segfaults,
+  aborts,
+  killed,            ///< by signal 9, as by the kernel when memory runs out
+  hangs,             ///< for ever
+  fills_memory,      ///< allocates until it cannot
+  asks_for_too_much, ///< one allocation beyond any machine
+  throws,
+  throws_garbage,     ///< a message that is no UTF-8
+  throws_number,      ///< what is no std::exception
+  exits_early,        ///< with code 0, as if all were well
+  exits_with_code,    ///< 7
+  prints_garbage,     ///< a megabyte of all bytes to stdout, then goes on
+  prints_and_crashes, ///< a last message, then a segmentation fault
+  leaves_a_process,   ///< forks one that waits for ever
+  leaves_a_daemon,    ///< the same in a session of its own
+  fills_the_disk,     ///< writes a file for ever, into the working folder
+  refuses,
+  slow ///< a fifth of a second each run; no fault, but time to be interrupted
+};
+
+[[noreturn]] void wait_for_ever() {
+  for (;;) {
+    pause();
+  }
+}
+
+void fill_memory(std::size_t step) {
+  std::vector<std::unique_ptr<char[]>> blocks;
+  for (;;) { // untouched: the limit counts what is asked for, and the machine stays usable
+    blocks.push_back(std::make_unique_for_overwrite<char[]>(step));
+  }
+}
+
+void print_garbage() {
+  std::string bytes;
+  for (int i = 0; i < (1 << 20); ++i) {
+    bytes += static_cast<char>(i * 7 % 256);
+  }
+  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  std::fflush(stdout);
+}
+
+void fill_disk() {
+  const std::string name = "clusterbench_faulty_fills_the_disk";
+  std::ofstream file(name, std::ios::binary);
+  const std::string block(1 << 20, 'x');
+  while (file.write(block.data(), static_cast<std::streamsize>(block.size()))) {
+  }
+  throw std::runtime_error("cannot write " + name + ": the disk is full");
+}
+
+void strike(Fault fault) {
+  switch (fault) {
+  case Fault::segfaults:
+    std::raise(SIGSEGV);
+    break;
+  case Fault::aborts:
+    std::abort();
+  case Fault::killed:
+    std::raise(SIGKILL);
+    break;
+  case Fault::hangs:
+    wait_for_ever();
+  case Fault::fills_memory:
+    fill_memory(std::size_t{1} << 28);
+    break;
+  case Fault::asks_for_too_much:
+    fill_memory(std::size_t{1} << 46);
+    break;
+  case Fault::throws:
+    throw std::runtime_error("planted: the device is on fire");
+  case Fault::throws_garbage:
+    throw std::runtime_error("planted: \xff\xfe\x80");
+  case Fault::throws_number:
+    throw 42;
+  case Fault::exits_early:
+    std::exit(0);
+  case Fault::exits_with_code:
+    _exit(7);
+  case Fault::prints_garbage:
+    print_garbage();
+    break;
+  case Fault::prints_and_crashes:
+    std::fputs("planted: last words \xff\n", stderr);
+    std::raise(SIGSEGV);
+    break;
+  case Fault::leaves_a_process:
+    if (fork() == 0) {
+      wait_for_ever();
+    }
+    break;
+  case Fault::leaves_a_daemon:
+    if (fork() == 0) {
+      setsid();
+      wait_for_ever();
+    }
+    break;
+  case Fault::fills_the_disk:
+    fill_disk();
+    break;
+  case Fault::slow:
+    usleep(200'000);
+    break;
+  case Fault::refuses:
+    break;
+  }
+}
+
+template <typename T>
+class Faulty final : public Variant<T> {
+public:
+  Faulty(Fault fault, bool early) : fault_(fault), early_(early) {}
+
+  std::string refuse(const Problem<T>& problem) const override {
+    return fault_ == Fault::refuses && strikes(problem) ? "planted: not today" : "";
+  }
+  void prepare(const Problem<T>& problem) override {
+    strikes_ = strikes(problem);
+    right_.prepare(problem);
+  }
+  void run(Observer<T>& observer) override {
+    if (strikes_) {
+      strike(fault_);
+    }
+    right_.run(observer);
+  }
+  void fetch(Result<T>& result) override { right_.fetch(result); }
+
+private:
+  bool strikes(const Problem<T>& problem) const {
+    return early_ || problem.n > kBeyondQualification;
+  }
+
+  Fault fault_;
+  bool early_;
+  bool strikes_ = false;
+  planted::PlantedKMeans<T> right_{planted::Bug::none};
+};
+
+Registration faulty(const std::string& name, Fault fault, bool early = false) {
+  Factories factories{[=] { return std::make_unique<Faulty<float>>(fault, early); },
+                      [=] { return std::make_unique<Faulty<double>>(fault, early); }};
+  return {{.name = "kmeans_faulty_" + name, .idea = "a fault", .source = "tests", .previous = ""},
+          factories};
+}
+
+const Registration registrations[] = {
+    faulty("segfaults", Fault::segfaults),
+    faulty("segfaults_early", Fault::segfaults, true),
+    faulty("aborts", Fault::aborts),
+    faulty("killed", Fault::killed),
+    faulty("hangs", Fault::hangs),
+    faulty("hangs_early", Fault::hangs, true),
+    faulty("fills_memory", Fault::fills_memory),
+    faulty("fills_memory_early", Fault::fills_memory, true),
+    faulty("asks_for_too_much", Fault::asks_for_too_much),
+    faulty("throws", Fault::throws),
+    faulty("throws_early", Fault::throws, true),
+    faulty("throws_garbage", Fault::throws_garbage),
+    faulty("throws_number", Fault::throws_number),
+    faulty("exits_early", Fault::exits_early),
+    faulty("exits_with_code", Fault::exits_with_code),
+    faulty("prints_garbage", Fault::prints_garbage),
+    faulty("prints_and_crashes", Fault::prints_and_crashes),
+    faulty("leaves_a_process", Fault::leaves_a_process),
+    faulty("leaves_a_daemon", Fault::leaves_a_daemon),
+    faulty("fills_the_disk", Fault::fills_the_disk),
+    faulty("refuses", Fault::refuses),
+    faulty("slow", Fault::slow),
+};
+
+} // namespace
+} // namespace clusterbench
