@@ -7,7 +7,7 @@
 // The distances stay differences: |x|^2 - 2 x.v + |v|^2 cannot tell a sample on a centre from one
 //   close to it, and its membership hangs on exactly that.
 // Source: article 001, section 2; Eigen as in article 004.
-// Cost per iteration: n d values read, n k memberships written; 5 n k d flops.
+// Cost per iteration: (n d + n k) sizeof(T) bytes; 5 n k d flops.
 // Limits: one thread. Sums of a chunk are in T, those of chunks in double.
 #define EIGEN_DONT_PARALLELIZE // one thread, also where OpenMP is switched on
 #include "impls/contract.hpp"

@@ -8,7 +8,7 @@
 // Source: article 004, section on Eigen. Its bugs are not kept: there the counts start at one, so
 //   that every mean is drawn to the origin, and an initial centroid is one random coefficient of
 //   the data broadcast to x and y.
-// Cost per iteration: n k d values read, n k read and written d times; 3 n k d + n d flops.
+// Cost per iteration: 3 n k d sizeof(T) bytes or so; 3 n k d + n d flops.
 // Limits: memory n k d values, refused above 4 GiB; one thread; sums in T.
 #include "impls/contract.hpp"
 

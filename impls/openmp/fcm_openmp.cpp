@@ -6,7 +6,7 @@
 //   gives the same bits. A row of memberships is used while it is in registers or cache instead of
 //   in arrays of a chunk. Faster by about the number of cores until memory bandwidth is reached.
 // Source: article 001, section 2; the privatised sums are article 003's atomics made orderly.
-// Cost per iteration: n d values read, n k memberships written; 5 n k d flops.
+// Cost per iteration: (n d + n k) sizeof(T) bytes; 5 n k d flops.
 // Limits: bits differ between numbers of threads. Started from memberships, the last iteration
 //   sums centres that nobody asks for.
 #include "impls/contract.hpp"

@@ -7,7 +7,7 @@
 //   a sample on a centre needs no case of its own (it is shared by the centres that it lies on).
 // Source: article 001, section 2 (there on a GPU; its kernel pairs J with the memberships of the
 //   pass before). Starts from memberships as there, or from centres.
-// Cost per iteration: 2 n d values and n k memberships read, n k written; 5 n k d flops.
+// Cost per iteration: 2 (n d + n k) sizeof(T) bytes; 5 n k d flops.
 // Limits: one thread. Sums are double, or a million floats added up would lose their last digits.
 #include "impls/contract.hpp"
 

@@ -4,7 +4,7 @@
 //   over the data instead of 1 + k. `omp simd` lets the compiler reorder one sum, that of a
 //   distance, so that it runs in vector registers (-fopenmp-simd: no library, no threads).
 // Source: Lloyd, Least squares quantization in PCM, 1982.
-// Cost per iteration: n d values read; 3 n k d + n d flops.
+// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops.
 // Limits: one thread. Sums are double: a million floats summed in float lose their last digits.
 #include "impls/contract.hpp"
 

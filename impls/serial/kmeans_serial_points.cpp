@@ -5,7 +5,7 @@
 //   features, so the compiler sees all of it.
 // Source: article 004, section "C++" (there in double only). Not kept: there the mean of an empty
 //   cluster jumps to the origin (0 / 1); here it stays.
-// Cost per iteration: 2 n values read twice, n labels written and read; 6 n k flops.
+// Cost per iteration: 4 n sizeof(T) + 8 n bytes; 6 n k flops.
 // Limits: d = 2; one thread; sums in T, as a plain program would, lose digits in float as n grows.
 #include "impls/contract.hpp"
 
