@@ -23,9 +23,9 @@ struct ProbeArguments {
 json measure(const ProbeArguments& arguments) {
   json limits;
   if (arguments.quick) {
-    limits["cpu"] = json::array({probe_cpu(arguments.threads, 0.01)});
+    limits["cpu"] = json::array({probe_cpu(arguments.threads, 0.02)});
   } else {
-    limits["cpu"] = probe_cpu_scaling(arguments.threads, 0.05);
+    limits["cpu"] = probe_cpu_scaling(arguments.threads, 0.1);
   }
   const std::string no_gpu = gpu_missing_reason();
   if (!no_gpu.empty()) {

@@ -24,7 +24,9 @@ std::optional<json> device_limits(const json& row, const json& limits) {
   }
   if (limits.contains("cpu")) {
     for (const json& cpu : limits.at("cpu")) {
-      if (cpu.at("threads") == row.at("threads")) {
+      // Where other processes had the processor, the probe's figures are no limits.
+      constexpr double kUndisturbed = 0.9;
+      if (cpu.at("threads") == row.at("threads") && cpu.at("cpu_share") >= kUndisturbed) {
         return cpu;
       }
     }
