@@ -8,9 +8,9 @@
 //   means kernel clears the sums that it has used, which saves the article's three cudaMemset.
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
-// Limits: sums have the data's precision and any order, so runs differ in their last digits. They
-// are
-//   of differences from the old centroid, which stay small: a float keeps its digits for any n.
+// Limits: sums have the data's precision and any order, so runs differ in their last digits. A
+// float
+//   sum loses more where count * |mean| comes near 2^24 times the spread of the cluster's points.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -63,8 +63,7 @@ __global__ void assign_and_sum(const T* __restrict__ points, std::size_t n, std:
       }
     }
     for (std::size_t j = 0; j < d; ++j) {
-      const std::size_t e = nearest * d + j;
-      atomicAdd(&sums[e], points[j * n + i] - centroids[e]); // any thread may add to any cluster
+      atomicAdd(&sums[nearest * d + j], points[j * n + i]); // any thread may add to any cluster
     }
     atomicAdd(&counts[nearest], 1u);
     const auto label = static_cast<std::int32_t>(nearest);
@@ -85,7 +84,7 @@ __global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* cou
   double squared_shift = 0.0;
   for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
     if (count > 0) { // an empty cluster stays where it is
-      const T mean = centroids[e] + sums[e] / static_cast<T>(count);
+      const T mean = sums[e] / static_cast<T>(count);
       const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
       squared_shift += shift * shift;
       centroids[e] = mean;

@@ -7,8 +7,8 @@
 // Source: article 000, section 4. There: at most 20 clusters and 128 features, streams made anew in
 //   every pass, a float loss in two launches, x / count added to cleared centroids. Here: any k on
 //   at most 8 streams, any d by striding, squared distances in columns, the loss summed in double
-//   with the minimum, and (x - old) / count added up apart, which keeps a float's digits for any n.
-// Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 3 n d
+//   with the minimum, x / count added up apart, so that empty clusters keep their centroid.
+// Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 2 n d
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
 // Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
@@ -88,39 +88,36 @@ __global__ void count_clusters(const std::int32_t* __restrict__ labels, std::siz
   }
 }
 
-/// A block a sample: adds the sample's share to the step that its cluster's centroid will take.
-/// points: [n, d], labels: [n], counts: [k], centroids and steps: [k, d]
+/// A block a sample: adds the sample's share to the new centroid of its cluster.
+/// points: [n, d], labels: [n], counts: [k], means: [k, d]
 template <typename T>
-__global__ void sum_steps(const T* __restrict__ points, std::size_t n, std::size_t d,
+__global__ void sum_means(const T* __restrict__ points, std::size_t n, std::size_t d,
                           const std::int32_t* __restrict__ labels,
-                          const unsigned* __restrict__ counts, const T* __restrict__ centroids,
-                          T* steps) {
+                          const unsigned* __restrict__ counts, T* means) {
   for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
     const auto cluster = static_cast<std::size_t>(labels[i]);
     const T count = static_cast<T>(counts[cluster]);
     for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
-      const std::size_t e = cluster * d + j;
-      atomicAdd(&steps[e], (points[i * d + j] - centroids[e]) / count); // blocks share clusters
+      atomicAdd(&means[cluster * d + j], points[i * d + j] / count); // blocks share clusters
     }
   }
 }
 
-/// Moves every centroid by its step, which is zero for an empty cluster, and clears the steps.
+/// Makes the means the centroids, and clears them. centroids and means: [k, d], counts: [k]
 template <typename T>
-__global__ void move_centroids(T* centroids, T* steps, std::size_t entries, WantedFacts wanted,
-                               DeviceFacts* to_clear) {
+__global__ void take_means(std::size_t k, std::size_t d, const unsigned* __restrict__ counts,
+                           T* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   double shift = 0.0;
-  if (e < entries) { // no early return: the sum below needs every thread of the block
-    const T old = centroids[e];
-    centroids[e] = old + steps[e];
-    steps[e] = 0;
-    shift = static_cast<double>(centroids[e]) - static_cast<double>(old);
+  if (e < k * d && counts[e / d] > 0) { // an empty cluster stays where it is
+    shift = static_cast<double>(means[e]) - static_cast<double>(centroids[e]);
+    centroids[e] = means[e];
+    means[e] = 0;
   }
   if (e == 0) {
     *to_clear = {};
   }
-  add_block(shift * shift, wanted.squared_shift);
+  add_block(shift * shift, wanted.squared_shift); // so no thread may have returned above
 }
 
 template <typename T>
@@ -141,7 +138,7 @@ public:
     d_initial_ = DeviceBuffer<T>(k_ * d_);
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
-    d_steps_ = DeviceBuffer<T>(k_ * d_);
+    d_means_ = DeviceBuffer<T>(k_ * d_);
     d_squared_ = DeviceBuffer<T>(n_ * k_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
@@ -151,7 +148,7 @@ public:
   void run(Observer<T>& observer) override {
     StopTest stop(rule_);
     d_centroids_.copy_from(d_initial_, stream_);
-    d_steps_.zero(stream_);
+    d_means_.zero(stream_);
     if (stop.wants_labels_changed()) {
       d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
     }
@@ -213,13 +210,13 @@ private:
     count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(d_labels_.data(), n_,
                                                                        d_counts_.data());
     check_launch("count_clusters");
-    sum_steps<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_centroids_.data(),
-        d_steps_.data());
-    check_launch("sum_steps");
-    move_centroids<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
-        d_centroids_.data(), d_steps_.data(), k_ * d_, facts_.wanted(), facts_.to_clear());
-    check_launch("move_centroids");
+    sum_means<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
+        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_means_.data());
+    check_launch("sum_means");
+    take_means<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
+        k_, d_, d_counts_.data(), d_means_.data(), d_centroids_.data(), facts_.wanted(),
+        facts_.to_clear());
+    check_launch("take_means");
   }
 
   std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
@@ -229,7 +226,7 @@ private:
   Event ready_;
   std::vector<Branch> branches_;
   DeviceBuffer<T> d_points_;                          // [n, d]
-  DeviceBuffer<T> d_initial_, d_centroids_, d_steps_; // [k, d]
+  DeviceBuffer<T> d_initial_, d_centroids_, d_means_; // [k, d]
   DeviceBuffer<T> d_squared_;                         // [k, n]
   DeviceBuffer<unsigned> d_counts_;                   // [k]
   DeviceBuffer<std::int32_t> d_labels_;               // [n]

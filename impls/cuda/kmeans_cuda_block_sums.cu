@@ -9,7 +9,7 @@
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics in shared memory.
 // Limits: k d values and k counts must fit the shared memory of a block (227 KiB on sm_90), else
-//   refused. Sums, of differences from the old centroid, have the data's precision and any order.
+//   refused. Sums have the data's precision and any order, so runs differ in their last digits.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -69,12 +69,11 @@ __global__ void assign_clusters(const T* __restrict__ points, std::size_t n, std
   add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
 }
 
-/// Adds every point, less the old centroid, to the sums of its block, and those to the sums of all.
-/// points: [d, n], labels: [n], centroids and sums: [k, d], counts: [k]
+/// Adds every point to the sums of its block, and those to the sums of all.
+/// points: [d, n], labels: [n], sums: [k, d], counts: [k]
 template <typename T>
 __global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::size_t d,
-                             const std::int32_t* __restrict__ labels,
-                             const T* __restrict__ centroids, std::size_t k, T* sums,
+                             const std::int32_t* __restrict__ labels, std::size_t k, T* sums,
                              unsigned* counts) {
   extern __shared__ __align__(16) unsigned char shared_bytes[];
   // [d, k]: the lanes of a warp differ in their clusters, and so use different banks.
@@ -92,8 +91,7 @@ __global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::s
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n; i += stride) {
     const auto cluster = static_cast<std::size_t>(labels[i]);
     for (std::size_t j = 0; j < d; ++j) {
-      const T difference = points[j * n + i] - centroids[cluster * d + j];
-      atomicAdd(&block_sums[j * k + cluster], difference); // threads share a cluster
+      atomicAdd(&block_sums[j * k + cluster], points[j * n + i]); // threads share a cluster
     }
     atomicAdd(&block_counts[cluster], 1u);
   }
@@ -120,7 +118,7 @@ __global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* 
   double squared_shift = 0.0;
   for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
     if (count > 0) { // an empty cluster stays where it is
-      const T mean = centroids[e] + sums[e] / static_cast<T>(count);
+      const T mean = sums[e] / static_cast<T>(count);
       const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
       squared_shift += shift * shift;
       centroids[e] = mean;
@@ -217,8 +215,7 @@ private:
 
   void launch_sum_clusters() {
     sum_clusters<<<sum_blocks_, kThreads, block_sums_bytes(k_, d_), stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_centroids_.data(), k_, d_sums_.data(),
-        d_counts_.data());
+        d_points_.data(), n_, d_, d_labels_.data(), k_, d_sums_.data(), d_counts_.data());
     check_launch("sum_clusters");
   }
 

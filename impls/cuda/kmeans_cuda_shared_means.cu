@@ -7,7 +7,7 @@
 //   return before the barrier, ours take part in the copy and in every barrier.
 // Cost per iteration: as kmeans_cuda_atomic, plus k d values a block for the copy.
 // Limits: k d values must fit the shared memory of a block (227 KiB on sm_90), else refused. Sums
-//   have the data's precision and any order; they are of differences from the old centroid.
+//   have the data's precision and any order: see kmeans_cuda_atomic.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -68,8 +68,7 @@ __global__ void assign_and_sum(const T* __restrict__ points, std::size_t n, std:
       }
     }
     for (std::size_t j = 0; j < d; ++j) {
-      const std::size_t e = nearest * d + j;
-      atomicAdd(&sums[e], points[j * n + i] - staged[e]); // any thread may add to any cluster
+      atomicAdd(&sums[nearest * d + j], points[j * n + i]); // any thread may add to any cluster
     }
     atomicAdd(&counts[nearest], 1u);
     const auto label = static_cast<std::int32_t>(nearest);
@@ -90,7 +89,7 @@ __global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* cou
   double squared_shift = 0.0;
   for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
     if (count > 0) { // an empty cluster stays where it is
-      const T mean = centroids[e] + sums[e] / static_cast<T>(count);
+      const T mean = sums[e] / static_cast<T>(count);
       const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
       squared_shift += shift * shift;
       centroids[e] = mean;

@@ -8,9 +8,9 @@
 //   flag is set once a block, and the means kernel clears what the article clears by cudaMemset.
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
-// Limits: sums have the data's precision and any order, so runs differ in their last digits. They
-// are
-//   of differences from the old centroid, which stay small: a float keeps its digits for any n.
+// Limits: sums have the data's precision and any order, so runs differ in their last digits. A
+// float
+//   sum loses more where count * |mean| comes near 2^24 times the spread of the cluster's points.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -70,20 +70,18 @@ __global__ void assign_clusters(const T* __restrict__ points, std::size_t n, std
   add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
 }
 
-/// Adds every point, less the old centroid, to the sums of its cluster.
-/// points: [d, n], labels: [n], centroids and sums: [k, d], counts: [k]
+/// Adds every point to the sums of its cluster.
+/// points: [d, n], labels: [n], sums: [k, d], counts: [k]
 template <typename T>
 __global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::size_t d,
-                             const std::int32_t* __restrict__ labels,
-                             const T* __restrict__ centroids, T* sums, unsigned* counts) {
+                             const std::int32_t* __restrict__ labels, T* sums, unsigned* counts) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) {
     return; // nothing follows that needs the whole block
   }
   const auto cluster = static_cast<std::size_t>(labels[i]);
   for (std::size_t j = 0; j < d; ++j) {
-    const std::size_t e = cluster * d + j;
-    atomicAdd(&sums[e], points[j * n + i] - centroids[e]); // any thread may add to any cluster
+    atomicAdd(&sums[cluster * d + j], points[j * n + i]); // any thread may add to any cluster
   }
   atomicAdd(&counts[cluster], 1u);
 }
@@ -98,7 +96,7 @@ __global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* 
   double squared_shift = 0.0;
   for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
     if (count > 0) { // an empty cluster stays where it is
-      const T mean = centroids[e] + sums[e] / static_cast<T>(count);
+      const T mean = sums[e] / static_cast<T>(count);
       const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
       squared_shift += shift * shift;
       centroids[e] = mean;
@@ -177,8 +175,7 @@ private:
 
   void launch_sum_clusters() {
     sum_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_centroids_.data(), d_sums_.data(),
-        d_counts_.data());
+        d_points_.data(), n_, d_, d_labels_.data(), d_sums_.data(), d_counts_.data());
     check_launch("sum_clusters");
   }
 

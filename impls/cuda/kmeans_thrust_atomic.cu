@@ -8,9 +8,9 @@
 //   kernels by hand and clears by thrust::fill; here an entry is cleared where it is used.
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
-// Limits: sums have the data's precision and any order, so runs differ in their last digits. They
-// are
-//   of differences from the old centroid, which stay small: a float keeps its digits for any n.
+// Limits: sums have the data's precision and any order, so runs differ in their last digits. A
+// float
+//   sum loses more where count * |mean| comes near 2^24 times the spread of the cluster's points.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/phase_timer.hpp"
 
@@ -43,7 +43,7 @@ struct Transpose {
   __device__ void operator()(std::size_t e) const { columns[e] = rows[(e % n) * d + e / n]; }
 };
 
-/// Labels point i and adds it, less the old centroid, to the sums of its cluster.
+/// Labels point i and adds it to the sums of its cluster.
 template <typename T>
 struct AssignAndSum {
   const T* points;    // [d, n]
@@ -82,8 +82,7 @@ struct AssignAndSum {
       }
     }
     for (std::size_t j = 0; j < d; ++j) {
-      const std::size_t e = nearest * d + j;
-      atomicAdd(&sums[e], points[j * n + i] - centroids[e]); // any thread may add to any cluster
+      atomicAdd(&sums[nearest * d + j], points[j * n + i]); // any thread may add to any cluster
     }
     atomicAdd(&counts[nearest], 1u);
     labels[i] = static_cast<std::int32_t>(nearest);
@@ -103,7 +102,7 @@ struct UpdateMeans {
 
   __device__ void operator()(std::size_t e) const {
     if (const unsigned count = counts[e / d]; count > 0) { // an empty cluster stays where it is
-      centroids[e] += sums[e] / static_cast<T>(count);
+      centroids[e] = sums[e] / static_cast<T>(count);
       sums[e] = 0;
     }
   }
