@@ -6,7 +6,7 @@
 // Changed since kmeans_eigen_replicated: no copies; points go in chunks, so that the chunk's block
 //   of products (at most 256 KiB) is still in cache when the arg-min reads it.
 // Source: article 004, section on Eigen, for the library; the expansion is common knowledge.
-// Cost per iteration: n d sizeof(T) bytes read; 2 n k d + n d flops, one fused multiply-add per term.
+// Cost per iteration: n d sizeof(T) bytes read; 2 n k d + n d flops.
 // Limits: one thread; pays off from k of about 8. The expansion cancels when the data lie far from
 //   the origin compared with their spread, so labels there are less exact.
 #define EIGEN_DONT_PARALLELIZE // one thread, also where OpenMP is switched on

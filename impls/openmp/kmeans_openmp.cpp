@@ -7,7 +7,7 @@
 // Source: article 003, sections 3 and 5 (one thread per point, a changed flag, atomic sums). Its
 //   atomics add in the order of arrival; adding whole parts in the order of their numbers gives
 //   the same bits in every run with the same number of threads.
-// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops; threads * k d sums combined by one.
+// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops.
 // Limits: bits differ between numbers of threads; the parts are added up by one thread.
 #include "impls/contract.hpp"
 
