@@ -10,7 +10,7 @@
 //   with the minimum, x / count added up apart, so that empty clusters keep their centroid.
 // Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 2 n d
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
-// Limits: n k distances must fit device memory. Sums have the data's precision and any order.
+// Limits: n k distances must fit device memory. Sums are double, in any order.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -93,12 +93,14 @@ __global__ void count_clusters(const std::int32_t* __restrict__ labels, std::siz
 template <typename T>
 __global__ void sum_means(const T* __restrict__ points, std::size_t n, std::size_t d,
                           const std::int32_t* __restrict__ labels,
-                          const unsigned* __restrict__ counts, T* means) {
+                          const unsigned* __restrict__ counts, double* means) {
   for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
     const auto cluster = static_cast<std::size_t>(labels[i]);
-    const T count = static_cast<T>(counts[cluster]);
+    const double count = counts[cluster];
     for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
-      atomicAdd(&means[cluster * d + j], points[i * d + j] / count); // blocks share clusters
+      // Blocks share clusters. In double: tiny shares added to a mean near its final size lose
+      // digits in float, always the same way where many points have the same value.
+      atomicAdd(&means[cluster * d + j], static_cast<double>(points[i * d + j]) / count);
     }
   }
 }
@@ -106,12 +108,13 @@ __global__ void sum_means(const T* __restrict__ points, std::size_t n, std::size
 /// Makes the means the centroids, and clears them. centroids and means: [k, d], counts: [k]
 template <typename T>
 __global__ void take_means(std::size_t k, std::size_t d, const unsigned* __restrict__ counts,
-                           T* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
+                           double* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   double shift = 0.0;
   if (e < k * d && counts[e / d] > 0) { // an empty cluster stays where it is
-    shift = static_cast<double>(means[e]) - static_cast<double>(centroids[e]);
-    centroids[e] = means[e];
+    const T mean = static_cast<T>(means[e]);
+    shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
+    centroids[e] = mean;
     means[e] = 0;
   }
   if (e == 0) {
@@ -138,7 +141,7 @@ public:
     d_initial_ = DeviceBuffer<T>(k_ * d_);
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
-    d_means_ = DeviceBuffer<T>(k_ * d_);
+    d_means_ = DeviceBuffer<double>(k_ * d_);
     d_squared_ = DeviceBuffer<T>(n_ * k_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
@@ -225,11 +228,12 @@ private:
   Stream stream_;
   Event ready_;
   std::vector<Branch> branches_;
-  DeviceBuffer<T> d_points_;                          // [n, d]
-  DeviceBuffer<T> d_initial_, d_centroids_, d_means_; // [k, d]
-  DeviceBuffer<T> d_squared_;                         // [k, n]
-  DeviceBuffer<unsigned> d_counts_;                   // [k]
-  DeviceBuffer<std::int32_t> d_labels_;               // [n]
+  DeviceBuffer<T> d_points_;                // [n, d]
+  DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
+  DeviceBuffer<double> d_means_;            // [k, d]
+  DeviceBuffer<T> d_squared_;               // [k, n]
+  DeviceBuffer<unsigned> d_counts_;         // [k]
+  DeviceBuffer<std::int32_t> d_labels_;     // [n]
   FactsBuffer facts_;
 };
 

@@ -9,8 +9,7 @@
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
 // Limits: sums have the data's precision and any order, so runs differ in their last digits. A
-// float
-//   sum loses more where count * |mean| comes near 2^24 times the spread of the cluster's points.
+//   float sum loses more where count * |mean| nears 2^24 times the spread of a cluster's points.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -71,37 +70,39 @@ __global__ void assign_clusters(const T* __restrict__ points, std::size_t n, std
 }
 
 /// Adds every point to the sums of its cluster.
-/// points: [d, n], labels: [n], sums: [k, d], counts: [k]
+/// points: [d, n], labels: [n], sums: [d, line_stride(k)], counts: [k]
 template <typename T>
 __global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::size_t d,
-                             const std::int32_t* __restrict__ labels, T* sums, unsigned* counts) {
+                             std::size_t k, const std::int32_t* __restrict__ labels, T* sums,
+                             unsigned* counts) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) {
     return; // nothing follows that needs the whole block
   }
   const auto cluster = static_cast<std::size_t>(labels[i]);
   for (std::size_t j = 0; j < d; ++j) {
-    atomicAdd(&sums[cluster * d + j], points[j * n + i]); // any thread may add to any cluster
+    atomicAdd(&sums[j * line_stride(k) + cluster],
+              points[j * n + i]); // any thread may add to any cluster
   }
   atomicAdd(&counts[cluster], 1u);
 }
 
 /// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
 template <typename T>
-__global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* counts,
-                                WantedFacts wanted, DeviceFacts* to_clear) {
+__global__ void calculate_means(std::size_t k, std::size_t d, T* centroids, T* sums,
+                                unsigned* counts, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t cluster = blockIdx.x;
   const unsigned count = counts[cluster];
   __syncthreads(); // every thread has the count before the first thread clears it
   double squared_shift = 0.0;
-  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
-    if (count > 0) { // an empty cluster stays where it is
-      const T mean = sums[e] / static_cast<T>(count);
-      const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
-      squared_shift += shift * shift;
-      centroids[e] = mean;
-      sums[e] = 0;
-    }
+  for (std::size_t j = threadIdx.x; j < d && count > 0; j += blockDim.x) { // an empty one stays
+    T& sum = sums[j * line_stride(k) + cluster];
+    T& centroid = centroids[cluster * d + j];
+    const T mean = sum / static_cast<T>(count);
+    const double shift = static_cast<double>(mean) - static_cast<double>(centroid);
+    squared_shift += shift * shift;
+    centroid = mean;
+    sum = 0;
   }
   if (threadIdx.x == 0) {
     counts[cluster] = 0;
@@ -123,7 +124,7 @@ public:
     d_initial_ = DeviceBuffer<T>(k_ * d_);
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
-    d_sums_ = DeviceBuffer<T>(k_ * d_);
+    d_sums_ = DeviceBuffer<T>(d_ * line_stride(k_));
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
     facts_ = FactsBuffer::create();
@@ -175,13 +176,13 @@ private:
 
   void launch_sum_clusters() {
     sum_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_sums_.data(), d_counts_.data());
+        d_points_.data(), n_, d_, k_, d_labels_.data(), d_sums_.data(), d_counts_.data());
     check_launch("sum_clusters");
   }
 
   void launch_calculate_means() {
     calculate_means<<<blocks_for(k_, 1), kMeansThreads, 0, stream_>>>(
-        d_, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
+        k_, d_, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
         facts_.to_clear());
     check_launch("calculate_means");
   }
@@ -189,10 +190,11 @@ private:
   std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
   StopRule rule_;
   Stream stream_;
-  DeviceBuffer<T> d_points_;                         // [d, n]
-  DeviceBuffer<T> d_initial_, d_centroids_, d_sums_; // [k, d]
-  DeviceBuffer<unsigned> d_counts_;                  // [k]
-  DeviceBuffer<std::int32_t> d_labels_;              // [n]
+  DeviceBuffer<T> d_points_;                // [d, n]
+  DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
+  DeviceBuffer<T> d_sums_;                  // [d, line_stride(k)]
+  DeviceBuffer<unsigned> d_counts_;         // [k]
+  DeviceBuffer<std::int32_t> d_labels_;     // [n]
   FactsBuffer facts_;
 };
 

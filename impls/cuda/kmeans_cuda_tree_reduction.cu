@@ -1,12 +1,10 @@
 // K-means whose sums come from two tree reductions, without any atomic sum.
 //
 // Changed since kmeans_cuda_shared_means: for each cluster the threads of a block write their
-// point,
-//   or zero, into shared memory and add it up in a tree of log2(256) levels, count included; a
-//   second kernel adds up the blocks. Nobody queues for an address, and the order of all sums is
+//   point, or zero, into shared memory and add it up in a tree of log2(256) levels, count included;
+//   a second kernel adds up the blocks. Nobody queues for an address, and the order of all sums is
 //   fixed, so every run gives the same bits. Faster while k is small: a tree a cluster is built.
-// Source: article 004, "CUDA (3)", whose program is wrong (it takes the first block's sums for
-// those
+// Source: article 004, "CUDA (3)", whose program is wrong (it takes the first block's sums for those
 //   of all, and fails for many blocks). Right here for any n, k, d: at most 1024 blocks stride over
 //   the points, all threads reach every barrier; the last levels of a tree are shuffles in a warp.
 // Cost per iteration: ceil(k/8) n d values read for distances, n d for sums and k n ceil((d+1)/4)

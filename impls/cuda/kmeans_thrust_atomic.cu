@@ -9,9 +9,9 @@
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
 //   caches); 3 n k d + n d flops; n (d + 1) atomics, which are the limit where k is small.
 // Limits: sums have the data's precision and any order, so runs differ in their last digits. A
-// float
-//   sum loses more where count * |mean| comes near 2^24 times the spread of the cluster's points.
+//   float sum loses more where count * |mean| nears 2^24 times the spread of a cluster's points.
 #include "impls/contract.hpp"
+#include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/phase_timer.hpp"
 
 #include <cmath>
@@ -51,7 +51,7 @@ struct AssignAndSum {
   std::size_t n, d, k;
   std::int32_t* labels; // [n]
   T* distances;         // [n], or null if the loss is not wanted
-  T* sums;              // [k, d]
+  T* sums;              // [d, line_stride(k)]
   unsigned* counts;     // [k]
 
   __device__ void operator()(std::size_t i) const {
@@ -82,7 +82,8 @@ struct AssignAndSum {
       }
     }
     for (std::size_t j = 0; j < d; ++j) {
-      atomicAdd(&sums[nearest * d + j], points[j * n + i]); // any thread may add to any cluster
+      atomicAdd(&sums[j * line_stride(k) + nearest],
+                points[j * n + i]); // any thread may add to any cluster
     }
     atomicAdd(&counts[nearest], 1u);
     labels[i] = static_cast<std::int32_t>(nearest);
@@ -95,15 +96,16 @@ struct AssignAndSum {
 /// Makes entry e of the centroids a mean, and clears its sum. [k, d]
 template <typename T>
 struct UpdateMeans {
-  std::size_t d;
+  std::size_t k, d;
   T* centroids;
   T* sums;
   const unsigned* counts;
 
   __device__ void operator()(std::size_t e) const {
     if (const unsigned count = counts[e / d]; count > 0) { // an empty cluster stays where it is
-      centroids[e] = sums[e] / static_cast<T>(count);
-      sums[e] = 0;
+      T& sum = sums[e % d * line_stride(k) + e / d];
+      centroids[e] = sum / static_cast<T>(count);
+      sum = 0;
     }
   }
 };
@@ -143,7 +145,7 @@ public:
     d_initial_.assign(problem.centroids.begin(), problem.centroids.end());
     d_centroids_.resize(k_ * d_);
     d_before_.resize(stop.wants_shift() ? k_ * d_ : 0);
-    d_sums_.resize(k_ * d_);
+    d_sums_.resize(d_ * line_stride(k_));
     d_counts_.resize(k_);
     d_labels_.resize(n_);
     d_previous_labels_.resize(stop.wants_labels_changed() ? n_ : 0);
@@ -200,7 +202,7 @@ private:
       thrust::copy(policy(), d_centroids_.begin(), d_centroids_.end(), d_before_.begin());
     }
     thrust::for_each_n(policy(), thrust::counting_iterator<std::size_t>(0), k_ * d_,
-                       UpdateMeans<T>{d_, raw(d_centroids_), raw(d_sums_), raw(d_counts_)});
+                       UpdateMeans<T>{k_, d_, raw(d_centroids_), raw(d_sums_), raw(d_counts_)});
   }
 
   /// Only what the rule wants; algorithms that return a value wait for it.
@@ -227,13 +229,14 @@ private:
   std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
   StopRule rule_;
   Stream stream_;
-  thrust::device_vector<T> d_points_;                         // [d, n]
-  thrust::device_vector<T> d_initial_, d_centroids_, d_sums_; // [k, d]
-  thrust::device_vector<T> d_before_;                         // [k, d] if the shift is wanted
-  thrust::device_vector<T> d_distances_;                      // [n] if the loss is wanted
-  thrust::device_vector<unsigned> d_counts_;                  // [k]
-  thrust::device_vector<std::int32_t> d_labels_;              // [n]
-  thrust::device_vector<std::int32_t> d_previous_labels_;     // [n] if changes are wanted
+  thrust::device_vector<T> d_points_;                     // [d, n]
+  thrust::device_vector<T> d_initial_, d_centroids_;      // [k, d]
+  thrust::device_vector<T> d_sums_;                       // [d, line_stride(k)]
+  thrust::device_vector<T> d_before_;                     // [k, d] if the shift is wanted
+  thrust::device_vector<T> d_distances_;                  // [n] if the loss is wanted
+  thrust::device_vector<unsigned> d_counts_;              // [k]
+  thrust::device_vector<std::int32_t> d_labels_;          // [n]
+  thrust::device_vector<std::int32_t> d_previous_labels_; // [n] if changes are wanted
 };
 
 const Registration registration({.name = "kmeans_thrust_atomic",

@@ -19,6 +19,13 @@ constexpr std::size_t ceil_div(std::size_t a, std::size_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
+/// k rounded up to whole cache lines of 128 bytes, for float and wider: the distance between the
+/// arrays of two features' sums. Level-2 slices take whole lines, and add to different ones side by
+/// side.
+__host__ __device__ constexpr std::size_t line_stride(std::size_t k) {
+  return (k + 31) / 32 * 32;
+}
+
 /// Blocks of `threads` threads, one thread an item. Throws std::runtime_error over the grid's
 /// limit.
 inline unsigned blocks_for(std::size_t items, std::size_t threads) {
