@@ -48,7 +48,11 @@ public:
   void prepare(const Problem<T>& problem) override {
     p_ = problem;
     runs_ = 0;
+    dropped_row_ = p_.n / 2;
   }
+
+  /// Drops another row than the middle one; after prepare().
+  void drop_row(std::size_t row) { dropped_row_ = row; }
 
   void run(Observer<T>& observer) override {
     ++runs_;
@@ -168,7 +172,7 @@ protected:
   /// Whether the update sees a row at all, and whether its addition survives.
   bool reaches_sums(std::size_t i) const {
     return !(bug_ == Bug::drops_tail_block && i >= p_.n / 32 * 32) &&
-           !(bug_ == Bug::drops_one_row && i == p_.n / 2);
+           !(bug_ == Bug::drops_one_row && i == dropped_row_);
   }
   bool loses_race(std::size_t i) const { return bug_ == Bug::racy_sums && i * 7 % 16 == 3; }
   bool reaches_counts(std::size_t i) const {
@@ -218,6 +222,7 @@ protected:
   std::size_t passes_ = 0;
   std::size_t runs_ = 0;
   bool first_pass_ = true;
+  std::size_t dropped_row_ = 0;
 };
 
 /// Lloyd's algorithm in T, in the order of the rows.
