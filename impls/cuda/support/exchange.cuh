@@ -1,0 +1,106 @@
+// How the blocks of one launch exchange sums without a barrier of the grid: in words of 16 bytes,
+// three values and the number ("stamp") of the round, written and read as one. Data is its own
+// flag: whoever sees the stamp has the values, so no fence and no counter is needed, and a round
+// costs one trip through L2 where storing, fence, barrier and loading cost three.
+//
+// All blocks must be resident (a cooperative launch). Stamps must differ from all that the memory
+// held before. Words of odd and even rounds must lie apart: then a block writes a word again only
+// after it has seen every block's word of the round between, which was written after this one was
+// read.
+#pragma once
+
+#include "impls/cuda/support/warp_sums.cuh"
+
+#include <cuda_runtime.h>
+
+namespace clusterbench::cuda {
+
+struct alignas(16) Word {
+  float value[3];
+  unsigned stamp;
+};
+
+inline constexpr unsigned kWordsPerLane = 5; ///< of one gathering
+inline constexpr unsigned kMaxSharingBlocks = 32 * kWordsPerLane;
+
+// A .b128 access with relaxed semantics is one access to the memory model; four .b32 are not.
+__device__ inline void publish(Word* to, float a, float b, float c, unsigned stamp) {
+  asm volatile("{ .reg .b128 w; .reg .b64 lo, hi; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4};\n"
+               "mov.b128 w, {lo, hi}; st.relaxed.gpu.global.b128 [%0], w; }" ::"l"(to),
+               "r"(__float_as_uint(a)), "r"(__float_as_uint(b)), "r"(__float_as_uint(c)), "r"(stamp)
+               : "memory");
+}
+__device__ inline Word look_at(const Word* from) {
+  unsigned a = 0, b = 0, c = 0, stamp = 0;
+  asm volatile("{ .reg .b128 w; .reg .b64 lo, hi; ld.relaxed.gpu.global.b128 w, [%4];\n"
+               "mov.b128 {lo, hi}, w; mov.b64 {%0, %1}, lo; mov.b64 {%2, %3}, hi; }"
+               : "=r"(a), "=r"(b), "=r"(c), "=r"(stamp)
+               : "l"(from)
+               : "memory");
+  return {{__uint_as_float(a), __uint_as_float(b), __uint_as_float(c)}, stamp};
+}
+
+/// A double as two values of a word.
+__device__ inline void publish(Word* to, double value, unsigned stamp) {
+  publish(to, __int_as_float(__double2loint(value)), __int_as_float(__double2hiint(value)), 0.0f,
+          stamp);
+}
+__device__ inline double double_in(const Word& word) {
+  return __hiloint2double(__float_as_int(word.value[1]), __float_as_int(word.value[0]));
+}
+
+/// Waits for W words of each block and adds them up over the blocks, in the same order in every
+/// warp that asks; all lanes get the totals. words: [W, kMaxSharingBlocks]
+template <unsigned W, unsigned first = 0>
+__device__ void gather(const Word* words, unsigned lane, unsigned stamp, float (&total)[3 * W]) {
+  if constexpr (first < W) {
+    // All words of a group are on their way before any is awaited; more of them would spill.
+    constexpr unsigned kGroup = W - first <= 4 ? W - first : 3;
+    Word seen[kGroup][kWordsPerLane];
+    const Word* from = &words[first * kMaxSharingBlocks + lane];
+    asm volatile("" : "+l"(from)); // one address and constant offsets, not an address a word
+#pragma unroll
+    for (unsigned e = 0; e < kGroup * kWordsPerLane; ++e) {
+      const unsigned w = e / kWordsPerLane, r = e % kWordsPerLane;
+      seen[w][r] = look_at(&from[w * kMaxSharingBlocks + 32 * r]); // without a branch
+    }
+#pragma unroll
+    for (unsigned w = 0; w < kGroup; ++w) {
+      float sum[3] = {};
+#pragma unroll
+      for (unsigned r = 0; r < kWordsPerLane; ++r) {
+        if (lane + 32 * r < gridDim.x) {
+          while (seen[w][r].stamp != stamp) {
+            seen[w][r] = look_at(&from[w * kMaxSharingBlocks + 32 * r]);
+          }
+#pragma unroll
+          for (unsigned c = 0; c < 3; ++c) {
+            sum[c] += seen[w][r].value[c];
+          }
+        }
+      }
+      __syncwarp(); // lanes may have waited for different lengths of time
+#pragma unroll
+      for (unsigned c = 0; c < 3; ++c) {
+        total[3 * (first + w) + c] = over_lanes<32>(sum[c]);
+      }
+    }
+    gather<W, first + kGroup>(words, lane, stamp, total);
+  }
+}
+
+/// The same for the double that every block has published. words: [kMaxSharingBlocks]
+__device__ inline double gather_double(const Word* words, unsigned lane, unsigned stamp) {
+  double total = 0.0;
+  for (unsigned block = lane; block < gridDim.x; block += 32) {
+    Word word = look_at(&words[block]);
+    while (word.stamp != stamp) {
+      word = look_at(&words[block]);
+    }
+    total += double_in(word);
+  }
+  __syncwarp();
+  return over_lanes<32>(total);
+}
+
+} // namespace clusterbench::cuda

@@ -1,0 +1,63 @@
+// Sums over the lanes of a warp, of one value or of many at once, always in the same order.
+#pragma once
+
+#include <cuda_runtime.h>
+
+namespace clusterbench::cuda {
+
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// Adds up over lanes that differ in the bits below `width`; all of them get the same bits.
+template <unsigned width, typename T>
+__device__ T over_lanes(T value) {
+#pragma unroll
+  for (unsigned offset = width / 2; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, static_cast<int>(offset));
+  }
+  return value;
+}
+
+/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the
+/// total of value l % N of its group. Each step halves the values that a lane carries, so that 32
+/// sums take 31 shuffles instead of 160.
+template <unsigned N>
+__device__ float transposing_sum(const float (&value)[N], unsigned lane) {
+  if constexpr (N == 1) {
+    return value[0];
+  } else {
+    float half[N / 2];
+    const bool upper = (lane & (N / 2)) != 0;
+#pragma unroll
+    for (unsigned v = 0; v < N / 2; ++v) {
+      const float given = upper ? value[v] : value[v + N / 2];
+      const float kept = upper ? value[v + N / 2] : value[v];
+      half[v] = kept + __shfl_xor_sync(kAllLanes, given, static_cast<int>(N / 2));
+    }
+    return transposing_sum(half, lane);
+  }
+}
+
+/// Adds up any number of values over the warp, 32 at a time, into totals[0 ... V).
+template <unsigned V, unsigned first = 0>
+__device__ void sum_over_warp(const float (&values)[V], unsigned lane, float* totals) {
+  if constexpr (first < V) {
+    constexpr unsigned kCount = V - first < 32 ? V - first : 32;
+    constexpr unsigned kWidth = kCount > 16 ? 32 : kCount > 8 ? 16 : kCount > 4 ? 8 : 4;
+    float part[kWidth];
+#pragma unroll
+    for (unsigned v = 0; v < kWidth; ++v) {
+      part[v] = v < kCount ? values[first + v] : 0.0f;
+    }
+    float total = transposing_sum(part, lane);
+#pragma unroll
+    for (unsigned offset = kWidth; offset < 32; offset *= 2) { // over the groups
+      total += __shfl_xor_sync(kAllLanes, total, static_cast<int>(offset));
+    }
+    if (lane < kCount) {
+      totals[first + lane] = total;
+    }
+    sum_over_warp<V, first + kCount>(values, lane, totals);
+  }
+}
+
+} // namespace clusterbench::cuda
