@@ -236,15 +236,15 @@ private:
                 {"variant", cell.variant},
                 {"precision", to_string(cell.precision)},
                 {"threads", options_.cell.threads},
-                {"round", round}};
+                {"round", round},
+                {"time", now_utc()}};
     if (variant == nullptr) {
-      row["time"] = now_utc();
+      row["device"] = "";
+      row["problem"] = problem_json(cell);
+      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
       row["status"] = "unavailable";
       row["message"] = "the variant's backend is not built here; `clusterbench list` says why";
-      row["key"] = hash_of({cell.variant, cell_name(cell), round});
-      row["problem"] = problem_json(cell);
-      row["device"] = "";
-      return keep(row);
+      return is_known(row) ? reuse(row) : keep(row);
     }
     const Workload work = builder_.build(cell.problem, cell.precision);
     row["device"] = to_string(variant->meta.device);
@@ -252,14 +252,19 @@ private:
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
                           options_.cell.threads, binary_hash_, environment_hash_});
-    if (const auto earlier = earlier_.find(row.at("key")); earlier != earlier_.end()) {
-      ++reused_;
-      return result_.rows.emplace_back(earlier->second);
+    if (is_known(row)) {
+      return reuse(row);
     }
-    row["time"] = now_utc();
     row.update(runner_.run(*variant, work, cell_name(cell)));
     add_derived_figures(row, limits_);
     return keep(row);
+  }
+
+  bool is_known(const json& row) const { return earlier_.contains(row.at("key")); }
+
+  const json& reuse(const json& row) {
+    ++reused_;
+    return result_.rows.emplace_back(earlier_.at(row.at("key")));
   }
 
   const json& keep(const json& row) {
