@@ -1,10 +1,12 @@
 #include "harness/cli.hpp"
 
+#include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/build_info.hpp"
 #include "harness/child.hpp"
 #include "harness/commands.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 
@@ -19,6 +21,22 @@ constexpr const char* kExitCodes =
 int report(const char* message, ExitCode code) {
   fmt::print(stderr, "clusterbench: {}\n", message);
   return static_cast<int>(code);
+}
+
+// The library would only say that a command is missing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    return {};
+  }
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    known.push_back(command->get_name());
+  }
+  if (std::ranges::find(known, argv[1]) != known.end()) {
+    return {};
+  }
+  return fmt::format("unknown command \"{}\"; did you mean {}?", argv[1],
+                     datasets::nearest(argv[1], known));
 }
 
 } // namespace
@@ -52,6 +70,9 @@ int run_command_line(int argc, char** argv) {
   add_table_command(app, action);
   add_probe_command(app, action);
   add_child_command(app, action);
+  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
+    return report(problem.c_str(), ExitCode::usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -224,6 +224,10 @@ ExitCode run(const RunArguments& arguments) {
   return result.exit_code;
 }
 
+// The library reads "-1" as the largest unsigned number.
+const CLI::Validator kNotNegative(
+    [](const std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }, "");
+
 } // namespace
 
 void add_run_command(CLI::App& app, Action& action) {
@@ -231,8 +235,9 @@ void add_run_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Run tables, or an ad-hoc problem");
   command->add_option("tables", arguments->tables, "Names of tables (see `list`)");
   command->add_option("--data", arguments->data, "Dataset name or file (.npy .csv .fvecs .bvecs)");
-  command->add_option("--k", arguments->k, "Number of clusters");
-  command->add_option("--take", arguments->take, "Use only the first rows of the data");
+  command->add_option("--k", arguments->k, "Number of clusters")->check(kNotNegative);
+  command->add_option("--take", arguments->take, "Use only the first rows of the data")
+      ->check(kNotNegative);
   command->add_flag("--last-column-is-label", arguments->last_column_is_label,
                     "The last column of a csv file is no feature");
   command
@@ -240,10 +245,13 @@ void add_run_command(CLI::App& app, Action& action) {
                    "rows:1,3,6,8 | first | random:SEED | kmeans++:SEED | memberships:SEED | "
                    "file:FILE.npy")
       ->capture_default_str();
-  command->add_option("--iterations", arguments->iterations, "Run so many iterations");
+  command->add_option("--iterations", arguments->iterations, "Run so many iterations")
+      ->check(kNotNegative);
   command->add_option("--stop", arguments->stop, "loss:EPS | labels | shift:TOL");
-  command->add_option("--max-iterations", arguments->max_iterations,
-                      "Bound of a --stop rule (default 300)");
+  command
+      ->add_option("--max-iterations", arguments->max_iterations,
+                   "Bound of a --stop rule (default 300)")
+      ->check(kNotNegative);
   command->add_option("--family", arguments->family, "kmeans | fcm")->capture_default_str();
   command->add_option("--fuzzifier", arguments->fuzzifier, "m of fuzzy c-means, greater than 1")
       ->capture_default_str();
@@ -254,6 +262,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--rounds", arguments->rounds, "Run every cell so often, in fresh processes")
       ->capture_default_str();
   command->add_option("--samples", arguments->samples, "Samples per cell and round, at least")
+      ->check(kNotNegative)
       ->capture_default_str();
   command
       ->add_option("--min-time", arguments->min_time,
@@ -267,6 +276,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's limits first");
   command->add_option("--save", arguments->save, "Folder for labels, centroids and traces");
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
+      ->check(kNotNegative)
       ->capture_default_str();
   command->callback([&action, arguments, command] {
     action = [arguments, command] {

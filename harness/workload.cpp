@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 
 namespace clusterbench {
 namespace {
@@ -27,15 +28,18 @@ void copy_rounded(const datasets::Array& from, std::span<T> to) {
   }
 }
 
+// The square of the distance between two points must be a number of type T.
 template <typename T>
-void check_finite_after_rounding(std::span<const T> values, std::size_t d,
-                                 const std::string& name) {
-  const auto bad = std::ranges::find_if_not(values, [](T v) { return std::isfinite(v); });
+void check_magnitude(std::span<const T> values, std::size_t d, const std::string& name) {
+  const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(4 * d));
+  const auto bad = std::ranges::find_if_not(values, [&](T v) { return std::abs(v) <= most; });
   if (bad != values.end()) {
     const auto index = static_cast<std::size_t>(bad - values.begin());
-    throw InputError(fmt::format("{}: row {}, column {} is too large for float32; use "
-                                 "--precision f64",
-                                 name, index / d, index % d));
+    const bool is_float = std::is_same_v<T, float>;
+    throw InputError(
+        fmt::format("{}: row {}, column {} is too large: squared distances would exceed {}; {}",
+                    name, index / d, index % d, is_float ? "float32" : "float64",
+                    is_float ? "use --precision f64 or scale the data" : "scale the data"));
   }
 }
 
@@ -73,6 +77,9 @@ template <typename T>
 void fill_initial_state(Workload& work) {
   const InitialState<T> state =
       make_initial_state<T>(work.spec, work.points->memory.as<T>(), work.n, work.d);
+  if (work.spec.init.kind == InitSpec::Kind::file) {
+    check_magnitude<T>(state.values, state.is_memberships ? work.k : work.d, work.spec.init.file);
+  }
   work.starts_from_memberships = state.is_memberships;
   work.initial_rows = state.rows;
   work.initial = SharedMemory("initial state", state.values.size() * sizeof(T));
@@ -124,9 +131,10 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   points->memory = SharedMemory("points", points->n * points->d * element_size(precision));
   if (precision == Precision::f32) {
     copy_rounded(array, points->memory.as<float>());
-    check_finite_after_rounding<float>(points->memory.as<float>(), points->d, spec.data);
+    check_magnitude<float>(points->memory.as<float>(), points->d, spec.data);
   } else {
     copy_rounded(array, points->memory.as<double>());
+    check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
   }
   // Two sets are enough for a table that alternates precisions, and bound the memory.
   constexpr std::size_t kKept = 2;
