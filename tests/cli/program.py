@@ -1,0 +1,79 @@
+"""The program as a user meets it: runs it, keeps its folders apart, reads what it wrote."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+import uuid
+
+SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
+BINARY = os.environ["CLUSTERBENCH_BINARY"]
+FAULTY = os.environ["CLUSTERBENCH_FAULTY"]
+
+# One sample of everything, and no probe: what is tested here is not how fast it is.
+QUICK = ["--samples", "1", "--min-time", "0", "--no-probe", "--threads", "1"]
+
+
+def ledger(folder):
+    """The header lines and the cell lines of a campaign's ledger; every line must be whole."""
+    text = (pathlib.Path(folder) / "ledger.jsonl").read_bytes()
+    assert text.endswith(b"\n"), "torn last line"
+    lines = [json.loads(line) for line in text.decode("utf-8").splitlines()]
+    return ([line for line in lines if line["type"] == "header"],
+            [line for line in lines if line["type"] == "cell"])
+
+
+class Program(unittest.TestCase):
+    """Every test has a folder of its own, in which the program runs; a class shares a cache."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cache = tempfile.mkdtemp(prefix="clusterbench-cache-")
+        cls.addClassCleanup(shutil.rmtree, cls.cache, ignore_errors=True)
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="clusterbench-cli-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        # Children inherit the mark, so that whatever is left running can be found.
+        self.mark = "clusterbench-test-" + uuid.uuid4().hex
+        self.environment = dict(os.environ, CLUSTERBENCH_CACHE=self.cache, TEST_MARK=self.mark,
+                                CLUSTERBENCH_TABLES=str(SOURCE / "results" / "tables"))
+
+    def start(self, *arguments, program=BINARY):
+        """The program, running; its output is read by communicate()."""
+        return subprocess.Popen([program, *map(str, arguments)], cwd=self.folder,
+                                env=self.environment, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_program(self, *arguments, exit_code=0, program=BINARY):
+        """The program, run to its end, which must be `exit_code`; output as text."""
+        done = subprocess.run([program, *map(str, arguments)], cwd=self.folder,
+                              env=self.environment, stdin=subprocess.DEVNULL,
+                              capture_output=True, timeout=120)
+        done.stdout = done.stdout.decode("utf-8")
+        done.stderr = done.stderr.decode("utf-8")
+        self.assertEqual(done.returncode, exit_code,
+                         f"{' '.join(map(str, arguments))}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def campaign(self, *arguments, exit_code=0, program=BINARY, out="out"):
+        """A quick campaign into the folder `out`; returns its cell lines."""
+        self.run_program("run", *arguments, *QUICK, "--out", out, exit_code=exit_code,
+                         program=program)
+        return ledger(self.folder / out)[1]
+
+    def left_running(self):
+        """Processes that this test's program has left behind."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (process / "environ").read_bytes()
+                state = (process / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            except (OSError, IndexError):
+                continue  # it ended meanwhile, or it is not ours
+            if self.mark.encode() in environment and state != "Z":
+                found.append(int(process.name))
+        return found

@@ -1,0 +1,204 @@
+"""Variants that crash, hang, run out of memory, misbehave or compute wrongly: each costs its own
+row and nothing else."""
+
+import json
+import time
+import unittest
+
+from program import FAULTY, Program, ledger
+
+# Beyond the qualification's sizes: here the planted faults strike, unless they are early.
+PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
+
+# variant -> status and message
+FAULTS = {
+    "segfaults": ("crashed", r"^signal 11"),
+    "segfaults_early": ("crashed", r"^qualification: .*signal 11"),
+    "aborts": ("crashed", r"^signal 6"),
+    "killed": ("out_of_memory", r"signal 9"),
+    "hangs": ("timed_out", r"^killed after \d+ s"),
+    "hangs_early": ("timed_out", r"^qualification: .*killed after \d+ s"),
+    "fills_memory": ("out_of_memory", r"allocation failed"),
+    "fills_memory_early": ("out_of_memory", r"^qualification: .*allocation failed"),
+    "asks_for_too_much": ("out_of_memory", r"allocation failed"),
+    "throws": ("error", r"^planted: the device is on fire$"),
+    "throws_early": ("error", r"^qualification: .*: planted: the device is on fire$"),
+    "throws_garbage": ("error", "^planted: \ufffd+$"),
+    "throws_number": ("crashed", r"^signal 6"),
+    "exits_early": ("crashed", r"exited with code 0 before it reported"),
+    "exits_with_code": ("crashed", r"exited with code 7"),
+    "prints_garbage": ("ok", r"^$"),
+    "prints_and_crashes": ("crashed", r"^signal 11"),
+    "leaves_a_process": ("ok", r"^$"),
+    "leaves_a_daemon": ("ok", r"^$"),
+    "fills_the_disk": ("crashed", r"signal 25 \(File size limit exceeded\)"),
+    "refuses": ("refused", r"^planted: not today$"),
+    "slow": ("ok", r"^$"),
+}
+
+# A wrong row's message: the name of a check, and the place.
+PLACE = r"(?m)^(qualification: .*: )?{}: .*\b(point|cluster|iterations?)\b.*\d"
+SOME_CHECK = (r"(labels|means|centres|passes|iterations|finite|label range|recording|stop rule|"
+              r"memberships|row sums|trace|objective|never rises)")
+
+# variant -> the check that its message begins with; None: any
+WRONG = {
+    "kmeans": {
+        "drops_tail": "passes", "drops_one_row": "passes", "stale_centroids": "labels",
+        "racy_sums": "passes", "counts_of_one_block": "passes", "returns_initial_state": None,
+        "not_a_number": "finite", "labels_off_by_one": "label range",
+        "wrong_labels_in_range": "labels", "squared_loss": "stop rule", "stops_early": None,
+        "one_pass_too_many": "iterations", "hides_one_pass_too_many": "recording",
+        "ties_to_highest": None, "wrong_later": "means", "inertia_too_high": None,
+        "empty_to_origin": "passes", "claims_no_passes": "iterations",
+        "claims_all_passes": "iterations",
+    },
+    "fcm": {
+        "drops_tail": None, "drops_one_row": None, "stale_centroids": None, "racy_sums": None,
+        "counts_of_one_block": None, "returns_initial_state": None, "not_a_number": "finite",
+        "labels_off_by_one": "label range", "wrong_labels_in_range": "labels",
+        "squared_loss": "stop rule", "stops_early": None, "one_pass_too_many": "iterations",
+        "hides_one_pass_too_many": None, "ties_to_highest": None, "wrong_later": None,
+        "inertia_too_high": None, "wrong_exponent": "memberships", "unweighted_power": None,
+        "not_normalised": None,
+    },
+}
+
+
+class OneCampaign:
+    """All faulty variants of a family, and right ones among them, in one campaign."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.runner = cls("run_program")
+        cls.runner.setUp()
+        cls.addClassCleanup(cls.runner.doCleanups)
+        cls.done = cls.runner.run_program(
+            "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
+            "--variant", cls.family + "_serial", "--samples", 2, "--min-time", 0, "--no-probe",
+            "--threads", 1, "--timeout", 4, "--out", "out", program=FAULTY, exit_code=2)
+        cls.left = cls.runner.left_running()
+        cls.headers, rows = ledger(cls.runner.folder / "out")
+        cls.count = len(rows)
+        cls.rows = {row["variant"]: row for row in rows}
+
+    def test_no_row_is_lost(self):
+        listed = json.loads(self.run_program("list", "--json", program=FAULTY).stdout)
+        names = {variant["name"] for variant in listed["variants"]
+                 if variant["name"].startswith(self.family + "_faulty_")}
+        self.assertEqual(set(self.rows), names | {self.family + "_serial"})
+        self.assertEqual(self.count, len(self.rows))
+
+    def test_right_variants_are_not_touched(self):
+        for name in ("faulty_none", "serial"):
+            self.assertEqual(self.rows[f"{self.family}_{name}"]["status"], "ok")
+
+    def test_nothing_is_left_running(self):
+        self.assertEqual(self.left, [])
+
+    def test_wrong_rows_say_which_check_and_where(self):
+        for name, check in WRONG[self.family].items():
+            with self.subTest(name):
+                row = self.rows[f"{self.family}_faulty_{name}"]
+                self.assertEqual(row["status"], "wrong", row["message"])
+                self.assertRegex(row["message"].splitlines()[0], PLACE.format(check or SOME_CHECK))
+
+    def test_wrong_rows_have_no_rank(self):
+        table = self.done.stdout
+        line = next(line for line in table.splitlines() if "_wrong_later" in line)
+        self.assertIn("wrong", line.split()[3:])
+        self.assertEqual(len(line.split()), 4, line)  # problem, variant, precision, wrong
+
+
+class KMeans(OneCampaign, Program):
+    family = "kmeans"
+
+    def test_statuses_and_messages(self):
+        for name, (status, message) in FAULTS.items():
+            with self.subTest(name):
+                row = self.rows["kmeans_faulty_" + name]
+                self.assertEqual(row["status"], status, row["message"])
+                self.assertRegex(row["message"], message)
+
+    def test_every_variant_is_expected(self):
+        expected = {*FAULTS, *WRONG["kmeans"], "none", "looks_for_the_oracle"}
+        self.assertEqual({name.removeprefix("kmeans_faulty_") for name in self.rows} -
+                         {"kmeans_serial"}, expected)
+
+    def test_last_words_are_kept(self):
+        self.assertEqual(self.rows["kmeans_faulty_prints_and_crashes"]["output_tail"],
+                         "planted: last words \ufffd\n")
+        self.assertNotIn("planted: last words", self.done.stdout)
+
+    def test_all_findings_of_a_row_that_is_right_first_and_wrong_later(self):
+        row = self.rows["kmeans_faulty_wrong_later"]
+        self.assertEqual(row["distinct_results"], 2)
+        self.assertEqual([verdict["right"] for verdict in row["verification"]][0], True)
+        self.assertEqual([verdict["right"] for verdict in row["verification"]][-1], False)
+
+    def test_gbench_holds_right_cells_only(self):
+        benchmarks = json.loads((self.runner.folder / "out" / "gbench.json").read_text())
+        names = {benchmark["name"].split("/")[-2] for benchmark in benchmarks["benchmarks"]}
+        self.assertEqual(names, {name for name, row in self.rows.items() if row["status"] == "ok"})
+
+    def test_resume_reuses_all_ends(self):
+        done = self.runner.run_program(
+            "run", *PROBLEM, "--variant", "kmeans_faulty_*", "--variant", "kmeans_serial",
+            "--samples", 2, "--min-time", 0, "--no-probe", "--threads", 1, "--timeout", 4,
+            "--out", "out", "--resume", program=FAULTY, exit_code=2)
+        self.assertIn(f"re-used {self.count} rows", done.stderr)
+        self.assertEqual(done.stdout, self.done.stdout)
+
+
+class FuzzyCMeans(OneCampaign, Program):
+    family = "fcm"
+
+
+class ExitCodes(Program):
+    def test_alone_and_together(self):
+        for variants, exit_code in ((["none"], 0), (["refuses"], 0), (["segfaults"], 5),
+                                    (["fills_memory"], 5), (["throws", "none"], 5),
+                                    (["drops_tail"], 2), (["segfaults", "drops_tail"], 2)):
+            with self.subTest(variants):
+                arguments = [word for name in variants
+                             for word in ("--variant", "kmeans_faulty_" + name)]
+                rows = self.campaign(*PROBLEM, *arguments, program=FAULTY, exit_code=exit_code,
+                                     out="-".join(variants))
+                self.assertEqual(len(rows), len(variants))
+
+    def test_timeout(self):
+        start = time.monotonic()
+        rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_hangs", "--timeout", 1,
+                             program=FAULTY, exit_code=5)
+        self.assertEqual(rows[0]["status"], "timed_out")
+        self.assertLess(time.monotonic() - start, 120)  # it hangs for ever
+        self.assertEqual(self.left_running(), [])
+
+
+class Oracle(Program):
+    def setUp(self):
+        super().setUp()
+        self.cache = self.folder / "cache"  # its own: what others computed must not be in it
+        self.environment["CLUSTERBENCH_CACHE"] = str(self.cache)
+
+    def test_is_neither_open_nor_written_before_the_child_has_ended(self):
+        rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_looks_for_the_oracle",
+                             program=FAULTY, exit_code=2)
+        self.assertEqual(rows[0]["status"], "wrong")
+        cached = list((self.cache / "oracle").iterdir())
+        self.assertEqual(len(cached), 1)  # so there was something to look for, in the right place
+
+    def test_damaged_cache_is_mended(self):
+        before = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")
+        for path in (self.cache / "oracle").iterdir():
+            content = bytearray(path.read_bytes())
+            content[len(content) // 2] ^= 0xFF
+            path.write_bytes(content)
+        after = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="after")
+        self.assertEqual(after[0]["status"], "ok")
+        self.assertEqual(after[0]["verification"], before[0]["verification"])
+
+
+if __name__ == "__main__":
+    unittest.main()

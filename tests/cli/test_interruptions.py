@@ -1,0 +1,144 @@
+"""A campaign may be stopped at any moment: no line is lost or torn, and --resume goes on."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+import unittest
+
+from program import FAULTY, Program, QUICK, ledger
+
+PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
+CELLS = [*PROBLEM, "--precision", "f32", "--precision", "f64", "--variant", "kmeans_serial*",
+         "--variant", "kmeans_openmp", "--rounds", 3]
+
+
+def cells(rows):
+    return sorted((row["name"], row["round"]) for row in rows)
+
+
+class Interrupted(Program):
+    def wait_for_lines(self, process, number, out="out"):
+        path = self.folder / out / "ledger.jsonl"
+        while not path.exists() or path.read_bytes().count(b"\n") < number:
+            self.assertIsNone(process.poll(), "ended before it could be interrupted")
+            time.sleep(0.005)
+
+    def end(self, process):
+        _, errors = process.communicate(timeout=60)
+        self.assertEqual(self.left_running(), [])
+        return errors.decode()
+
+    def check_signal(self, number):
+        slow = [*PROBLEM, "--variant", "kmeans_faulty_slow", "--variant", "kmeans_serial*",
+                "--rounds", 2]
+        process = self.start("run", *slow, *QUICK, "--out", "out", program=FAULTY)
+        self.wait_for_lines(process, 3)
+        process.send_signal(number)
+        errors = self.end(process)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("--resume", errors)
+        _, before = ledger(self.folder / "out")
+        self.assertLessEqual({row["status"] for row in before}, {"ok", "refused", "interrupted"})
+        finished = [row for row in before if row["status"] != "interrupted"]
+
+        done = self.run_program("run", *slow, *QUICK, "--out", "out", "--resume", program=FAULTY)
+        self.assertIn(f"re-used {len(finished)} rows", done.stderr)
+        _, after = ledger(self.folder / "out")
+        self.assertEqual(after[:len(before)], before)
+        whole = self.campaign(*slow, program=FAULTY, out="whole")
+        final = [row for row in after if row["status"] != "interrupted"]
+        self.assertEqual(cells(final), cells(whole))
+        names = [benchmark["name"] for benchmark in
+                 json.loads((self.folder / "out" / "gbench.json").read_text())["benchmarks"]]
+        self.assertEqual(set(names), {row["name"] for row in whole if row["status"] == "ok"})
+
+    def test_sigint(self):
+        self.check_signal(signal.SIGINT)
+
+    def test_sigterm(self):
+        self.check_signal(signal.SIGTERM)
+
+    def check_hanging_variant(self, variant):
+        process = self.start("run", *PROBLEM, "--variant", variant, *QUICK, "--out", "out",
+                             program=FAULTY)
+        self.wait_for_lines(process, 1)  # the header
+        time.sleep(0.3)  # long enough to hang; were it shorter, the outcome would be the same
+        process.send_signal(signal.SIGINT)
+        self.end(process)
+        self.assertEqual(process.returncode, 130)
+        _, rows = ledger(self.folder / "out")
+        self.assertLessEqual({row["status"] for row in rows}, {"interrupted"})
+
+    def test_sigint_ends_a_hanging_variant_at_once(self):
+        self.check_hanging_variant("kmeans_faulty_hangs")
+
+    def test_sigint_during_the_qualification_is_no_verdict(self):
+        self.check_hanging_variant("kmeans_faulty_hangs_early")
+
+    def test_kill_at_random_moments(self):
+        whole = cells(self.campaign(*CELLS, out="whole"))
+        moments = random.Random(20261120)
+        campaign, lines, kills = 0, b"", 0
+        while kills < 50:
+            out = f"out{campaign}"
+            process = self.start("run", *CELLS, *QUICK, "--out", out, "--resume")
+            try:
+                process.communicate(timeout=moments.uniform(0.01, 0.3))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+            path = self.folder / out / "ledger.jsonl"
+            now = path.read_bytes() if path.exists() else b""
+            self.assertEqual(now[:len(lines)], lines)  # nothing that was whole is lost or changed
+            lines = now[:now.rfind(b"\n") + 1]
+            for line in lines.splitlines():
+                json.loads(line)
+            if process.returncode == 0:
+                self.assertEqual(cells(ledger(self.folder / out)[1]), whole)
+                campaign, lines = campaign + 1, b""
+        self.run_program("run", *CELLS, *QUICK, "--out", f"out{campaign}", "--resume")
+        self.assertEqual(cells(ledger(self.folder / f"out{campaign}")[1]), whole)
+        deadline = time.monotonic() + 30  # a child learns of its parent's death from the kernel
+        while self.left_running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.left_running(), [])
+
+    def test_killed_campaign_leaves_no_hanging_child(self):
+        process = self.start("run", *PROBLEM, "--variant", "kmeans_faulty_hangs", *QUICK, "--out",
+                             "out", program=FAULTY)
+        self.wait_for_lines(process, 1)
+        while len(self.left_running()) < 2:  # the program and its child
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        deadline = time.monotonic() + 30
+        while self.left_running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.left_running(), [])
+
+    def test_torn_line_is_cut_off(self):
+        first = self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        path = self.folder / "out" / "ledger.jsonl"
+        whole = path.read_bytes()
+        path.write_bytes(whole + b'{"type":"cell","schema":1,"status":"o')
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out",
+                                "out", "--resume")
+        self.assertIn("re-used 1 rows", done.stderr)
+        self.assertTrue(path.read_bytes().startswith(whole))
+        self.assertEqual(ledger(self.folder / "out")[1], first)
+
+    def test_line_without_its_end_is_run_again(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        path = self.folder / "out" / "ledger.jsonl"
+        path.write_bytes(path.read_bytes()[:-1])  # whole JSON, but nobody knows that it is
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out",
+                                "out", "--resume")
+        self.assertIn("re-used 0 rows", done.stderr)
+        self.assertEqual(len(ledger(self.folder / "out")[1]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

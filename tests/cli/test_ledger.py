@@ -1,0 +1,183 @@
+"""What a campaign leaves: every line of its ledger follows results/schema.json, its header says
+where the times come from, and gbench.json is what Google Benchmark's own tools read."""
+
+import copy
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+try:
+    import jsonschema
+except ImportError:
+    jsonschema = None
+
+from program import FAULTY, SOURCE, Program, ledger
+
+PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
+COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
+
+
+@unittest.skipIf(jsonschema is None, "python3-jsonschema is not installed")
+class Schema(Program):
+    """One campaign with every status there is, and what the schema makes of its lines."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        schema = json.loads((SOURCE / "results" / "schema.json").read_text())
+        jsonschema.Draft7Validator.check_schema(schema)
+        cls.validator = jsonschema.Draft7Validator(schema)
+        cls.schema = schema
+        runner = cls("run_program")
+        runner.setUp()
+        cls.addClassCleanup(runner.doCleanups)
+        runner.write_table()
+        runner.run_program("run", "all_ends", "--samples", 2, "--min-time", 0, "--threads", 1,
+                           "--no-probe", "--timeout", 2, "--out", "out", program=FAULTY,
+                           exit_code=2)
+        headers, cls.lines = ledger(runner.folder / "out")
+        cls.header = headers[0]
+        cls.rows = {row["status"]: row for row in cls.lines}
+
+    def write_table(self):
+        """A table with a cell for every status but `interrupted`, which is no end."""
+        tables = self.folder / "tables"
+        tables.mkdir()
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+        variants = ["kmeans_serial", "kmeans_serial_points", "kmeans_faulty_wrong_later",
+                    "kmeans_faulty_claims_no_passes", "kmeans_faulty_drops_tail",
+                    "kmeans_faulty_throws_garbage", "kmeans_faulty_segfaults",
+                    "kmeans_faulty_hangs", "kmeans_faulty_fills_memory", "kmeans_faulty_refuses",
+                    "kmeans_of_no_backend"]
+        table = {"name": "all_ends", "title": "All ends", "source": "tests",
+                 "problems": [{"id": "small", "data": "uniform:2000,2,1", "k": 3, "init": "first",
+                               "stop": "iterations", "max_iterations": 3}],
+                 "rows": [{"variant": variant, "precisions": ["f32"], "problems": ["small"]}
+                          for variant in variants]}
+        (tables / "all_ends.json").write_text(json.dumps(table))
+
+    def errors(self, line):
+        definition = {"$ref": "#/definitions/" + line["type"]}
+        specific = jsonschema.Draft7Validator({**definition, "definitions":
+                                               self.schema["definitions"]})
+        return [f"{'/'.join(map(str, error.absolute_path))}: {error.message[:300]}"
+                for error in specific.iter_errors(line)]
+
+    def test_every_line_follows_it(self):
+        self.assertEqual(set(self.rows), {"ok", "wrong", "refused", "unavailable", "error",
+                                          "crashed", "timed_out", "out_of_memory"})
+        for line in [self.header, *self.lines]:
+            with self.subTest(line.get("name", "header")):
+                self.assertEqual(self.errors(line), [])
+                self.assertTrue(self.validator.is_valid(line))
+
+    def test_missing_and_renamed_fields_fail(self):
+        for line, definition in ((self.header, "header"), (self.rows["ok"], "cell"),
+                                 (self.rows["crashed"], "cell")):
+            for field in self.schema["definitions"][definition]["required"]:
+                with self.subTest(f"{definition}: {field}"):
+                    missing = copy.deepcopy(line)
+                    value = missing.pop(field)
+                    self.assertFalse(self.validator.is_valid(missing))
+                    self.assertFalse(self.validator.is_valid({**missing, field + "_": value}))
+
+    def test_measured_rows_need_their_figures(self):
+        for field in ("samples_ms", "median_ms", "interval_ms", "prepare_ms", "digest",
+                      "verification", "single_steps", "trace", "gbench_row", "iterations"):
+            with self.subTest(field):
+                missing = copy.deepcopy(self.rows["ok"])
+                del missing[field]
+                self.assertFalse(self.validator.is_valid(missing))
+
+    def test_other_values_fail(self):
+        for change in ({"status": "fine"}, {"message": "but"}, {"precision": "f16"}, {"round": 0},
+                       {"samples_ms": []}, {"median_ms": None}, {"schema": 2}, {"key": "abc"},
+                       {"time": "yesterday"}, {"surprise": 1}, {"problem": {"k": 3}}):
+            with self.subTest(change):
+                self.assertFalse(self.validator.is_valid({**self.rows["ok"], **change}))
+        for status in ("wrong", "crashed", "refused"):
+            self.assertFalse(self.validator.is_valid({**self.rows[status], "message": ""}))
+
+    def test_limits_of_a_probe(self):
+        limits = json.loads(self.run_program("probe", "--quick", "--json", "--threads", 1).stdout)
+        self.assertEqual(self.errors({**self.header, "limits": limits}), [])
+        del limits["cpu"]
+        self.assertNotEqual(self.errors({**self.header, "limits": limits}), [])
+
+
+class Header(Program):
+    def test_provenance(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial", "--seed", 7)
+        headers, _ = ledger(self.folder / "out")
+        header = headers[0]
+        self.assertEqual(header["seed"], 7)
+        self.assertIn("uniform:2000,2,1", header["command_line"])
+        build = header["provenance"]["build"]
+        self.assertTrue(build["march"])
+        self.assertIn("-march=" + build["march"], build["flags"])
+        self.assertRegex(build["compiler"], r"\d+\.\d+")
+        self.assertRegex(build["git_commit"], r"^([0-9a-f]{40}|unknown)$")
+        self.assertTrue(any(name.startswith("libbenchmark")
+                            for name in header["provenance"]["libraries"]["loaded"]))
+        self.assertTrue(header["provenance"]["gpu"]["devices"] or
+                        header["provenance"]["gpu"]["missing_reason"])
+
+    def test_nothing_names_the_host(self):
+        rows = self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        self.assertEqual(rows[0]["gbench_context"].get("host_name", ""), "")
+
+    def test_every_invocation_writes_one(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        self.campaign(*PROBLEM, "--variant", "kmeans_openmp")
+        headers, rows = ledger(self.folder / "out")
+        self.assertEqual(len(headers), 2)
+        self.assertEqual([row["variant"] for row in rows], ["kmeans_serial", "kmeans_openmp"])
+
+
+class GoogleBenchmark(Program):
+    def measured(self, out):
+        self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
+                         "kmeans_openmp", "--samples", 10, "--min-time", 0, "--threads", 1,
+                         "--no-probe", "--rounds", 2, "--out", out)
+        return json.loads((self.folder / out / "gbench.json").read_text())
+
+    def test_structure(self):
+        written = self.measured("out")
+        for field in ("date", "executable", "num_cpus", "mhz_per_cpu", "cpu_scaling_enabled",
+                      "caches", "load_avg", "library_build_type"):
+            self.assertIn(field, written["context"])
+        _, rows = ledger(self.folder / "out")
+        self.assertEqual(len(written["benchmarks"]), sum(len(row["samples_ms"]) for row in rows))
+        for benchmark in written["benchmarks"]:
+            self.assertEqual(benchmark["run_type"], "iteration")
+            self.assertEqual(benchmark["time_unit"], "ms")
+            self.assertEqual(benchmark["iterations"], 1)
+            self.assertEqual(benchmark["run_name"], benchmark["name"])
+            self.assertEqual(benchmark["repetitions"], 10)
+            self.assertIn(benchmark["repetition_index"], range(10))
+            self.assertGreater(benchmark["cpu_time"], 0)
+        for row in rows:
+            rounds = [other["samples_ms"] for other in rows if other["name"] == row["name"]]
+            self.assertEqual([benchmark["real_time"] for benchmark in written["benchmarks"]
+                              if benchmark["name"] == row["name"]], sum(rounds, []))
+
+    @unittest.skipUnless(COMPARE.exists(), "libbenchmark-tools is not installed")
+    def test_compare_py_reads_it(self):
+        self.measured("base")
+        self.measured("new")
+        done = subprocess.run([os.environ["CLUSTERBENCH_PYTHON"], COMPARE, "benchmarks",
+                               "base/gbench.json", "new/gbench.json"], cwd=self.folder,
+                              capture_output=True, text=True)
+        if "ModuleNotFoundError" in done.stderr:
+            self.skipTest(done.stderr.splitlines()[-1])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("adhoc/uniform:2000,2,1/kmeans_serial/f32", done.stdout)
+        # Its U test needs the samples of both campaigns to be recognised as repetitions.
+        self.assertIn("kmeans_serial/f32_pvalue", done.stdout)
+        self.assertIn("U Test, Repetitions: 20 vs 20", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
