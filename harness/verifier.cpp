@@ -200,7 +200,7 @@ private:
 
   void check_objective() {
     const std::size_t last = run_.passes();
-    double doubt = 0.0;
+    Doubt doubt;
     for (std::size_t s = 0; s <= last; ++s) {
       const SeenSet& seen = run_.seen(s);
       if (seen.has_objective) {
@@ -210,7 +210,8 @@ private:
         if (oracle_ != nullptr && !took_another_path() && s < last && s <= oracle_->iterations) {
           report_("trace", differs_from_oracle(s, s, doubt));
         }
-        doubt = std::max(doubt, seen.doubt);
+        doubt.share = std::max(doubt.share, seen.doubt);
+        doubt.choice = std::max(doubt.choice, seen.may_rise);
       }
     }
     Verdict& verdict = report_.verdict;
@@ -272,10 +273,17 @@ private:
                                            : oracle_->inertia[number];
   }
 
+  /// The most that any earlier pass left to rounding.
+  struct Doubt {
+    double share = 0.0;  ///< of the points, as SeenSet::doubt
+    double choice = 0.0; ///< of the objective, as SeenSet::may_rise
+  };
+
   /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
-  /// doubt may take other centroids with them, and coordinates that T resolves to r change a sum
+  /// doubt may take other centroids with them, or, where nearly every point has a cluster of its
+  /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum
   /// of n squares J to (sqrt(J) + sqrt(n) * r)^2 at most.
-  double allowed_difference(double expected, double doubt) const {
+  double allowed_difference(double expected, const Doubt& doubt) const {
     double longest = 0.0;
     for (std::size_t j = 0; j < problem_.k; ++j) {
       double length = 0.0;
@@ -286,12 +294,12 @@ private:
     }
     const double resolution =
         4.0 * unit_roundoff<T> * std::sqrt(static_cast<double>(problem_.n) * longest);
-    return (objective_drift<T>(meta_.arithmetic) + 4.0 * doubt) * expected +
+    return (objective_drift<T>(meta_.arithmetic) + 4.0 * doubt.share) * expected + doubt.choice +
            2.0 * resolution * std::sqrt(expected) + resolution * resolution;
   }
 
   std::optional<std::string> differs_from_oracle(std::size_t number, std::size_t oracle_number,
-                                                 double doubt) const {
+                                                 const Doubt& doubt) const {
     const double got = run_.seen(number).objective;
     const double expected = oracle_objective(oracle_number);
     const double allowed = allowed_difference(expected, doubt);

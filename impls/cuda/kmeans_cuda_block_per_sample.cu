@@ -7,10 +7,10 @@
 // Source: article 000, section 4. There: at most 20 clusters and 128 features, streams made anew in
 //   every pass, a float loss in two launches, x / count added to cleared centroids. Here: any k on
 //   at most 8 streams, any d by striding, squared distances in columns, the loss summed in double
-//   with the minimum, x / count added up apart, so that empty clusters keep their centroid.
+//   with the minimum, x / count added up apart, in copies; empty clusters keep their centroid.
 // Cost per iteration: (k + 1) n d values read, n k distances written and read; 3 n k d + 2 n d
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
-// Limits: n k distances must fit device memory. Sums are double, in any order.
+// Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
@@ -24,6 +24,10 @@ using namespace cuda;
 constexpr unsigned kMaxBlock = 128; // threads for one sample, the article's number
 constexpr unsigned kThreads = 256;  // where a thread takes a sample
 constexpr std::size_t kMaxStreams = 8;
+// Copies of the means that samples are dealt to. In one copy, tiny shares x / count are added to a
+// float near its final size and lose digits, the same way wherever many points have one value; and
+// the fewer samples add to an address, the less they wait.
+constexpr std::size_t kCopies = 32;
 
 /// Squared distances of all points to one centroid. points: [n, d], centroid: [d], squared: [n]
 template <typename T>
@@ -89,33 +93,36 @@ __global__ void count_clusters(const std::int32_t* __restrict__ labels, std::siz
 }
 
 /// A block a sample: adds the sample's share to the new centroid of its cluster.
-/// points: [n, d], labels: [n], counts: [k], means: [k, d]
+/// points: [n, d], labels: [n], counts: [k], means: [kCopies, k, d]
 template <typename T>
 __global__ void sum_means(const T* __restrict__ points, std::size_t n, std::size_t d,
                           const std::int32_t* __restrict__ labels,
-                          const unsigned* __restrict__ counts, double* means) {
+                          const unsigned* __restrict__ counts, std::size_t k, T* means) {
   for (std::size_t i = blockIdx.x; i < n; i += gridDim.x) {
     const auto cluster = static_cast<std::size_t>(labels[i]);
-    const double count = counts[cluster];
+    const T count = static_cast<T>(counts[cluster]);
+    T* copy = means + i % kCopies * k * d;
     for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
-      // Blocks share clusters. In double: tiny shares added to a mean near its final size lose
-      // digits in float, always the same way where many points have the same value.
-      atomicAdd(&means[cluster * d + j], static_cast<double>(points[i * d + j]) / count);
+      atomicAdd(&copy[cluster * d + j], points[i * d + j] / count); // blocks share clusters
     }
   }
 }
 
-/// Makes the means the centroids, and clears them. centroids and means: [k, d], counts: [k]
+/// Adds up the copies of the means, makes the sums the centroids, and clears the copies.
+/// centroids: [k, d], means: [kCopies, k, d], counts: [k]
 template <typename T>
 __global__ void take_means(std::size_t k, std::size_t d, const unsigned* __restrict__ counts,
-                           double* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
+                           T* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   double shift = 0.0;
   if (e < k * d && counts[e / d] > 0) { // an empty cluster stays where it is
-    const T mean = static_cast<T>(means[e]);
+    T mean = 0;
+    for (std::size_t copy = 0; copy < kCopies; ++copy) {
+      mean += means[copy * k * d + e];
+      means[copy * k * d + e] = 0;
+    }
     shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
     centroids[e] = mean;
-    means[e] = 0;
   }
   if (e == 0) {
     *to_clear = {};
@@ -141,7 +148,7 @@ public:
     d_initial_ = DeviceBuffer<T>(k_ * d_);
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
-    d_means_ = DeviceBuffer<double>(k_ * d_);
+    d_means_ = DeviceBuffer<T>(kCopies * k_ * d_);
     d_squared_ = DeviceBuffer<T>(n_ * k_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
@@ -214,7 +221,7 @@ private:
                                                                        d_counts_.data());
     check_launch("count_clusters");
     sum_means<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), d_means_.data());
+        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), k_, d_means_.data());
     check_launch("sum_means");
     take_means<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
         k_, d_, d_counts_.data(), d_means_.data(), d_centroids_.data(), facts_.wanted(),
@@ -230,7 +237,7 @@ private:
   std::vector<Branch> branches_;
   DeviceBuffer<T> d_points_;                // [n, d]
   DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
-  DeviceBuffer<double> d_means_;            // [k, d]
+  DeviceBuffer<T> d_means_;                 // [kCopies, k, d]
   DeviceBuffer<T> d_squared_;               // [k, n]
   DeviceBuffer<unsigned> d_counts_;         // [k]
   DeviceBuffer<std::int32_t> d_labels_;     // [n]

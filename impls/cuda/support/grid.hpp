@@ -19,11 +19,11 @@ constexpr std::size_t ceil_div(std::size_t a, std::size_t b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// k rounded up to whole cache lines of 128 bytes, for float and wider: the distance between the
-/// arrays of two features' sums. Level-2 slices take whole lines, and add to different ones side by
-/// side.
+/// k rounded up to a multiple of 128, for float and wider whole cache lines and 512 bytes at least:
+/// the distance between the arrays of two features' sums. The slices of the level-2 cache take
+/// whole lines, and add to different ones side by side.
 __host__ __device__ constexpr std::size_t line_stride(std::size_t k) {
-  return (k + 31) / 32 * 32;
+  return (k + 127) / 128 * 128;
 }
 
 /// Blocks of `threads` threads, one thread an item. Throws std::runtime_error over the grid's
