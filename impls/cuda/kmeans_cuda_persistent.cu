@@ -15,32 +15,26 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/exchange.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/one_launch.cuh"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <vector>
 
 namespace clusterbench {
 namespace {
 
 using namespace cuda;
 
+constexpr unsigned kPerLane = 5; // blocks whose words one lane adds up
+constexpr unsigned kMaxBlocks = 32 * kPerLane;
+
 struct Task {
+  RunTask run;
   const float* points; // [D, n]
   unsigned n, d, k;
-  unsigned resident;    // points of a block that are in shared memory
-  const float* initial; // [k, d]
-  float* centroids;     // [k, d]
-  std::int32_t* labels; // [n]
-  Word* words;          // [2, K * words of a cluster + 1, kMaxSharingBlocks]
-  unsigned first_stamp; // stamps are never used twice, so words need no clearing between runs
-  StopRule::Kind rule;
-  double threshold;
-  std::size_t max_iterations;
-  float* history; // [max_iterations, k, d], or null
-  unsigned long long* iterations;
+  unsigned resident; // points of a block that are in shared memory
+  Word* words;       // [2, K * words of a cluster + 1, kMaxBlocks]
 };
 
 /// The sums of all clusters stay in the registers of a thread; many of them leave room for 8 warps.
@@ -148,7 +142,7 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
-  const unsigned first = min(blockIdx.x * share, task.n); // share * blocks < 2^31 + 160
+  const unsigned first = min(blockIdx.x * share, task.n); // share * blocks < 2^31 + kMaxBlocks
   const unsigned count = min(share, task.n - first);
   const unsigned resident = min(count, task.resident);
   for (unsigned f = 0; f < D; ++f) {
@@ -159,9 +153,9 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
   for (unsigned e = threadIdx.x; e < K * D; e += kThreads) {
     // Clusters behind k are infinitely far, features behind d are zero everywhere.
     const unsigned j = e / D, f = e % D;
-    s_centroids[e] = j >= task.k ? INFINITY : f < task.d ? task.initial[j * task.d + f] : 0.0f;
+    s_centroids[e] = j >= task.k ? INFINITY : f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
   }
-  const bool wants_fact = task.rule == StopRule::Kind::loss || task.rule == StopRule::Kind::labels;
+  const bool wants_fact = task.run.wants_fact();
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
@@ -175,19 +169,19 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
       const unsigned end = part == 0 ? resident : count;
       const std::size_t stride = part == 0 ? task.resident : task.n;
       const float* points = part == 0 ? s_points : task.points + first;
-      std::int32_t* labels = task.labels + first;
+      std::int32_t* labels = task.run.labels + first;
       unsigned i = part * resident + threadIdx.x;
 #pragma unroll 1
       for (; i + (kChunkOf<D, K> - 1) * kThreads < end; i += kChunkOf<D, K> * kThreads) {
         if constexpr (K * D > 20) {
           asm volatile("" ::: "memory"); // keeps the centroids out of registers: sums need them
         }
-        wanted += take_points<D, K, kChunkOf<D, K>>(points + i, stride, s_centroids, task.rule,
+        wanted += take_points<D, K, kChunkOf<D, K>>(points + i, stride, s_centroids, task.run.rule,
                                                     labels + i, sums);
       }
       for (; i < end; i += kThreads) {
         wanted +=
-            take_points<D, K, 1>(points + i, stride, s_centroids, task.rule, labels + i, sums);
+            take_points<D, K, 1>(points + i, stride, s_centroids, task.run.rule, labels + i, sums);
       }
     }
     sum_over_warp(sums, lane, s_totals[warp]);
@@ -201,8 +195,8 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
 
     // Words of odd and even passes lie apart: a block writes a word again two passes later, when it
     // has seen all blocks' words of the pass between, which they wrote after reading this one.
-    const unsigned stamp = task.first_stamp + static_cast<unsigned>(pass);
-    Word* words = task.words + (stamp % 2) * (K * kWordsOf<D> + 1) * kMaxSharingBlocks;
+    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
+    Word* words = task.words + (stamp % 2) * (K * kWordsOf<D> + 1) * kMaxBlocks;
     for (unsigned j = warp; j < K; j += kWarps) {
       float total[3 * kWordsOf<D>] = {};
 #pragma unroll
@@ -212,7 +206,7 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
 #pragma unroll
       for (unsigned w = 0; w < kWordsOf<D>; ++w) {
         if (lane == w) {
-          publish(&words[(j * kWordsOf<D> + w) * kMaxSharingBlocks + blockIdx.x], total[3 * w],
+          publish(&words[(j * kWordsOf<D> + w) * kMaxBlocks + blockIdx.x], total[3 * w],
                   total[3 * w + 1], total[3 * w + 2], stamp);
         }
       }
@@ -220,12 +214,12 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
     if (wants_fact && warp == 0) {
       const double fact = over_lanes<kWarps>(s_wanted[lane % kWarps]);
       if (lane == 0) {
-        publish(&words[K * kWordsOf<D> * kMaxSharingBlocks + blockIdx.x], fact, stamp);
+        publish(&words[K * kWordsOf<D> * kMaxBlocks + blockIdx.x], fact, stamp);
       }
     }
     for (unsigned j = warp; j < K; j += kWarps) { // a warp moves a centroid
       float total[3 * kWordsOf<D>];
-      gather<kWordsOf<D>>(&words[j * kWordsOf<D> * kMaxSharingBlocks], lane, stamp, total);
+      gather<kWordsOf<D>, kPerLane>(&words[j * kWordsOf<D> * kMaxBlocks], lane, stamp, total);
       float sum = 0.0f; // of feature `lane`
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
@@ -238,11 +232,11 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
         s_entering[j * D + lane] = old;
         s_centroids[j * D + lane] = mean;
         shift = total[D] > 0.0f ? static_cast<double>(mean) - static_cast<double>(old) : 0.0;
-        if (task.history != nullptr && blockIdx.x == 0 && j < task.k && lane < task.d) {
-          task.history[(pass * task.k + j) * task.d + lane] = mean;
+        if (task.run.history != nullptr && blockIdx.x == 0 && j < task.k && lane < task.d) {
+          task.run.history[(pass * task.k + j) * task.d + lane] = mean;
         }
       }
-      if (task.rule == StopRule::Kind::shift) {
+      if (task.run.rule == StopRule::Kind::shift) {
         shift = over_lanes<32>(shift * shift);
         if (lane == 0) {
           s_shift[j] = shift;
@@ -250,7 +244,7 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
       }
     }
     if (wants_fact && warp == kWarps - 1) { // the warp with the fewest centroids
-      const double fact = gather_double(&words[K * kWordsOf<D> * kMaxSharingBlocks], lane, stamp);
+      const double fact = gather_double(&words[K * kWordsOf<D> * kMaxBlocks], lane, stamp);
       if (lane == 0) {
         s_fact = fact;
       }
@@ -259,15 +253,12 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
 
     // All threads of all blocks hold the same bits, so they agree.
     double squared_shift = 0.0;
-    for (unsigned j = 0; task.rule == StopRule::Kind::shift && j < K; ++j) {
+    for (unsigned j = 0; task.run.rule == StopRule::Kind::shift && j < K; ++j) {
       squared_shift += s_shift[j];
     }
     const double fact = wants_fact ? s_fact : 0.0;
     ++pass;
-    last = pass >= task.max_iterations ||
-           (task.rule == StopRule::Kind::loss && fabs(fact - previous) < task.threshold) ||
-           (task.rule == StopRule::Kind::labels && fact == 0.0) ||
-           (task.rule == StopRule::Kind::shift && squared_shift <= task.threshold);
+    last = task.run.is_last(pass, fact, previous, squared_shift);
     previous = fact;
   }
 
@@ -278,15 +269,15 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
     float smallest[1][K];
     compare<D, K, 1>((here ? s_points : task.points + first) + i, here ? task.resident : task.n,
                      s_entering, x, smallest);
-    task.labels[first + i] = label_of(smallest[0]);
+    task.run.labels[first + i] = label_of(smallest[0]);
   }
   for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < K * D; e += kThreads) {
     if (e / D < task.k && e % D < task.d) {
-      task.centroids[e / D * task.d + e % D] = s_centroids[e];
+      task.run.centroids[e / D * task.d + e % D] = s_centroids[e];
     }
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    *task.iterations = pass;
+    *task.run.iterations = pass;
   }
 }
 
@@ -296,7 +287,7 @@ struct Size {
   void (*kernel)(const Task);
 };
 template <unsigned D, unsigned K>
-constexpr Size kSize{D, K, kThreadsFor<D, K>, 2 * (K * kWordsOf<D> + 1) * kMaxSharingBlocks,
+constexpr Size kSize{D, K, kThreadsFor<D, K>, 2 * (K * kWordsOf<D> + 1) * kMaxBlocks,
                      cluster_points<D, K>};
 constexpr std::array kSizes{// the first that is large enough is taken
                             kSize<1, 2>,  kSize<1, 8>,  kSize<1, 32>, kSize<1, 64>, kSize<2, 2>,
@@ -328,7 +319,7 @@ public:
   void prepare(const Problem<float>& problem) override {
     size_ = size_for(problem.d, problem.k);
     stream_ = Stream::create();
-    rule_ = problem.stop;
+    launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_);
     if (size_->d > problem.d) { // features that are zero everywhere
       DeviceBuffer<float> padded(size_->d * problem.n);
@@ -337,13 +328,8 @@ public:
       stream_.synchronize(); // before the narrow columns go
       d_points_ = std::move(padded);
     }
-    d_initial_ = DeviceBuffer<float>(problem.k * problem.d);
-    d_initial_.upload(problem.centroids, stream_);
-    d_centroids_ = DeviceBuffer<float>(problem.k * problem.d);
-    d_labels_ = DeviceBuffer<std::int32_t>(problem.n);
     d_words_ = DeviceBuffer<Word>(size_->words);
     d_words_.zero(stream_); // stamps begin with 1
-    d_iterations_ = DeviceBuffer<unsigned long long>(1);
 
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
@@ -351,78 +337,36 @@ public:
     allow_shared_memory(size_->kernel, room);
     // A block that may take all shared memory is alone on its multiprocessor.
     blocks_ = static_cast<unsigned>(
-        std::min({resident_blocks(size_->kernel, size_->threads, room),
-                  std::size_t{kMaxSharingBlocks}, ceil_div(problem.n, size_->threads)}));
+        std::min({resident_blocks(size_->kernel, size_->threads, room), std::size_t{kMaxBlocks},
+                  ceil_div(problem.n, size_->threads)}));
     const std::size_t resident =
         std::min(ceil_div(problem.n, blocks_), room / (size_->d * sizeof(float)));
     shared_bytes_ = room;
 
-    task_ = {.points = d_points_.data(),
+    task_ = {.run = {},
+             .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
              .d = static_cast<unsigned>(problem.d),
              .k = static_cast<unsigned>(problem.k),
              .resident = static_cast<unsigned>(resident),
-             .initial = d_initial_.data(),
-             .centroids = d_centroids_.data(),
-             .labels = d_labels_.data(),
-             .words = d_words_.data(),
-             .first_stamp = 1,
-             .rule = rule_.kind,
-             .threshold = rule_.threshold,
-             .max_iterations = rule_.max_iterations,
-             .history = nullptr,
-             .iterations = d_iterations_.data()};
+             .words = d_words_.data()};
   }
 
   void run(Observer<float>& observer) override {
-    const std::size_t size = d_centroids_.size();
-    DeviceBuffer<float> history(observer.recording() ? rule_.max_iterations * size : 0);
-    task_.history = history.data();
-    if (rule_.kind == StopRule::Kind::labels) {
-      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    }
-    PhaseTimer<float> timer(observer, stream_);
-    timer.measure("all passes", [&] {
-      void* arguments[] = {&task_};
-      check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(size_->kernel), blocks_,
-                                        size_->threads, arguments, shared_bytes_, stream_),
-            "cudaLaunchCooperativeKernel of cluster_points");
-    });
-    task_.first_stamp += static_cast<unsigned>(rule_.max_iterations);
-    stream_.synchronize();
-    if (observer.recording()) {
-      std::vector<float> recorded(read_iterations() * size);
-      history.download(recorded, stream_);
-      for (std::size_t first = 0; first < recorded.size(); first += size) {
-        observer.pass(std::span<const float>(recorded).subspan(first, size));
-      }
-    }
+    launch_.run(observer, size_->kernel, task_, blocks_, size_->threads, shared_bytes_, stream_);
   }
 
-  void fetch(Result<float>& result) override {
-    d_labels_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = read_iterations();
-  }
+  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
-  std::size_t read_iterations() const {
-    unsigned long long iterations = 0;
-    d_iterations_.download(std::span(&iterations, 1), stream_);
-    return iterations;
-  }
-
   const Size* size_ = nullptr;
-  StopRule rule_;
   Task task_{};
   unsigned blocks_ = 0;
   std::size_t shared_bytes_ = 0;
   Stream stream_;
-  DeviceBuffer<float> d_points_;                // [D, n]
-  DeviceBuffer<float> d_initial_, d_centroids_; // [k, d]
-  DeviceBuffer<std::int32_t> d_labels_;         // [n]
+  OneLaunch launch_;
+  DeviceBuffer<float> d_points_; // [D, n]
   DeviceBuffer<Word> d_words_;
-  DeviceBuffer<unsigned long long> d_iterations_; // [1]
 };
 
 const Registration registration({.name = "kmeans_cuda_persistent",

@@ -20,9 +20,6 @@ struct alignas(16) Word {
   unsigned stamp;
 };
 
-inline constexpr unsigned kWordsPerLane = 5; ///< of one gathering
-inline constexpr unsigned kMaxSharingBlocks = 32 * kWordsPerLane;
-
 // A .b128 access with relaxed semantics is one access to the memory model; four .b32 are not.
 __device__ inline void publish(Word* to, float a, float b, float c, unsigned stamp) {
   asm volatile("{ .reg .b128 w; .reg .b64 lo, hi; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4};\n"
@@ -50,28 +47,29 @@ __device__ inline double double_in(const Word& word) {
 }
 
 /// Waits for W words of each block and adds them up over the blocks, in the same order in every
-/// warp that asks; all lanes get the totals. words: [W, kMaxSharingBlocks]
-template <unsigned W, unsigned first = 0>
+/// warp that asks; all lanes get the totals. A lane adds up the words of kPerLane blocks, so there
+/// may be 32 times as many. words: [W, 32 * kPerLane]
+template <unsigned W, unsigned kPerLane, unsigned first = 0>
 __device__ void gather(const Word* words, unsigned lane, unsigned stamp, float (&total)[3 * W]) {
   if constexpr (first < W) {
     // All words of a group are on their way before any is awaited; more of them would spill.
     constexpr unsigned kGroup = W - first <= 4 ? W - first : 3;
-    Word seen[kGroup][kWordsPerLane];
-    const Word* from = &words[first * kMaxSharingBlocks + lane];
+    Word seen[kGroup][kPerLane];
+    const Word* from = &words[first * kPerLane * 32 + lane];
     asm volatile("" : "+l"(from)); // one address and constant offsets, not an address a word
 #pragma unroll
-    for (unsigned e = 0; e < kGroup * kWordsPerLane; ++e) {
-      const unsigned w = e / kWordsPerLane, r = e % kWordsPerLane;
-      seen[w][r] = look_at(&from[w * kMaxSharingBlocks + 32 * r]); // without a branch
+    for (unsigned e = 0; e < kGroup * kPerLane; ++e) {
+      const unsigned w = e / kPerLane, r = e % kPerLane;
+      seen[w][r] = look_at(&from[(w * kPerLane + r) * 32]); // without a branch
     }
 #pragma unroll
     for (unsigned w = 0; w < kGroup; ++w) {
       float sum[3] = {};
 #pragma unroll
-      for (unsigned r = 0; r < kWordsPerLane; ++r) {
+      for (unsigned r = 0; r < kPerLane; ++r) {
         if (lane + 32 * r < gridDim.x) {
           while (seen[w][r].stamp != stamp) {
-            seen[w][r] = look_at(&from[w * kMaxSharingBlocks + 32 * r]);
+            seen[w][r] = look_at(&from[(w * kPerLane + r) * 32]);
           }
 #pragma unroll
           for (unsigned c = 0; c < 3; ++c) {
@@ -85,11 +83,11 @@ __device__ void gather(const Word* words, unsigned lane, unsigned stamp, float (
         total[3 * (first + w) + c] = over_lanes<32>(sum[c]);
       }
     }
-    gather<W, first + kGroup>(words, lane, stamp, total);
+    gather<W, kPerLane, first + kGroup>(words, lane, stamp, total);
   }
 }
 
-/// The same for the double that every block has published. words: [kMaxSharingBlocks]
+/// The same for the double that every block has published. words: [blocks]
 __device__ inline double gather_double(const Word* words, unsigned lane, unsigned stamp) {
   double total = 0.0;
   for (unsigned block = lane; block < gridDim.x; block += 32) {

@@ -1,0 +1,487 @@
+// K-means with few clusters: labels and sums in one pass over the data, one launch for the run.
+//
+// Changed since kmeans_cuda_persistent: the points stream. Tiles of rows are copied to shared memory
+//   asynchronously, two deep, while the block works on the one before: first a few lanes share a
+//   row and compare it with all centroids, then a thread owns a column of the tile and adds it to
+//   the sums of all k clusters, which stay in its registers for the whole pass. So a point comes
+//   from memory once, and the inner loops have no atomic, no branch and few shuffles.
+// Every second pass runs backwards: what the last one left in L2 is read first. The next pass's
+//   first tiles are already on their way while the blocks exchange sums (support/exchange.cuh):
+//   sums to the owner of a pair of features, its means to all; two trips, no barrier of the grid.
+// Source: article 000's two kernels as one; the loop is that of a tiled matrix product.
+// Cost per iteration: n d values; (3 k + 1) n d / 32 instructions of a warp; about 3 us of latency.
+// Limits: float; 8 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to an odd number
+//   of banks, at most 1/8 more bytes. Same bits in every run.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/exchange.cuh"
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/one_launch.cuh"
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" // the toolkit's header warns about itself
+#include <cuda_pipeline.h>
+#pragma GCC diagnostic pop
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kThreads = 256;
+constexpr unsigned kWarps = kThreads / 32;
+constexpr unsigned kStages = 2;      // tiles of a block in shared memory
+constexpr bool kBackAndForth = true; // every second pass runs backwards
+constexpr unsigned kPerLane = 10;    // blocks whose words one lane adds up
+constexpr unsigned kMaxBlocks = 32 * kPerLane;
+
+/// What registers allow: the sums of 16 clusters fill those of half a multiprocessor.
+template <unsigned K, unsigned V>
+constexpr unsigned kBlocksPerProcessor = K* V < 64 ? 2 : 1;
+
+struct Task {
+  RunTask run;
+  const float* points; // [tiles * rows of a tile, stride], zero where there is no data
+  unsigned n, d, k, stride, tiles;
+  Word* sums;  // [pairs + 1, kMaxBlocks]: two sums of a cluster and its count
+  Word* means; // [pairs + 1]: the two means; the last word of both: what the rule wants
+};
+
+/// How a tile is compared: a row by kSlices lanes, each taking every kSlices-th column of V floats.
+template <unsigned V, unsigned kSlices>
+struct Tile {
+  static constexpr unsigned kRowLanes = 32 / kSlices;
+  static constexpr unsigned kRowsPerLane = kSlices > 1 ? 2 : 1; // a centroid is read once for both
+  static constexpr unsigned kRowsPerWarp = kRowLanes * kRowsPerLane;
+  static constexpr unsigned kRows = kWarps * kRowsPerWarp;
+};
+
+/// The first column of a slice. Eight neighbouring lanes read 16 bytes each at once, and as rows
+/// are an odd number of such columns apart, these offsets send them to eight different banks.
+template <unsigned kSlices>
+__device__ unsigned first_column(unsigned slice) {
+  return kSlices == 16  ? slice % 4 * 2 + slice / 4 % 2 + slice / 8 * 8
+         : kSlices == 8 ? slice % 2 * 4 + slice / 2
+                        : slice;
+}
+
+/// Squared distances of the rows of a lane to all centroids, as far as its slice goes.
+/// rows: the first row, [.., stride]; centroids: [K, width]
+template <unsigned K, unsigned V, unsigned kSlices>
+__device__ void compare(const float* rows, unsigned stride, const float* centroids, unsigned width,
+                        unsigned d, unsigned slice,
+                        float (&squared)[Tile<V, kSlices>::kRowsPerLane][K]) {
+  constexpr unsigned kRowsPerLane = Tile<V, kSlices>::kRowsPerLane;
+  const unsigned step = Tile<V, kSlices>::kRowLanes * stride;
+  const unsigned end = V == 4 ? width : d / 4 * 4;
+#pragma unroll 2
+  for (unsigned f = 4 * first_column<kSlices>(slice); f < end; f += 4 * kSlices) {
+    float x[kRowsPerLane][4];
+#pragma unroll
+    for (unsigned p = 0; p < kRowsPerLane; ++p) {
+      const float* from = rows + p * step + f;
+      if constexpr (V == 4) {
+        const float4 four = *reinterpret_cast<const float4*>(from);
+        x[p][0] = four.x, x[p][1] = four.y, x[p][2] = four.z, x[p][3] = four.w;
+      } else { // an odd stride keeps single floats apart, but not aligned
+        x[p][0] = from[0], x[p][1] = from[1], x[p][2] = from[2], x[p][3] = from[3];
+      }
+    }
+#pragma unroll
+    for (unsigned j = 0; j < K; ++j) {
+      const float4 four = *reinterpret_cast<const float4*>(centroids + j * width + f);
+      const float c[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (unsigned p = 0; p < kRowsPerLane; ++p) {
+#pragma unroll
+        for (unsigned v = 0; v < 4; ++v) {
+          const float difference = x[p][v] - c[v];
+          squared[p][j] += difference * difference;
+        }
+      }
+    }
+  }
+  for (unsigned f = end; f < d; ++f) { // V == 1: up to three features are left
+#pragma unroll
+    for (unsigned j = 0; j < K; ++j) {
+      const float difference = rows[f] - centroids[j * width + f];
+      squared[0][j] += difference * difference;
+    }
+  }
+}
+
+/// Adds up the slices of a row. Of its two rows, the lower half of the warp keeps the first and the
+/// upper half the second, so only the first step has to exchange both.
+template <unsigned K, unsigned kSlices, unsigned kRowsPerLane>
+__device__ void add_slices(const float (&part)[kRowsPerLane][K], unsigned lane,
+                           float (&squared)[K]) {
+#pragma unroll
+  for (unsigned j = 0; j < K; ++j) {
+    if constexpr (kSlices == 1) {
+      squared[j] = part[0][j];
+    } else {
+      const float given = lane < 16 ? part[1][j] : part[0][j];
+      squared[j] = (lane < 16 ? part[0][j] : part[1][j]) + __shfl_xor_sync(kAllLanes, given, 16);
+#pragma unroll
+      for (unsigned offset = 8; offset >= 32 / kSlices; offset /= 2) {
+        squared[j] += __shfl_xor_sync(kAllLanes, squared[j], static_cast<int>(offset));
+      }
+    }
+  }
+}
+
+/// The whole run; all blocks are resident. Dynamic shared memory: see shared_bytes().
+template <unsigned K, unsigned V, unsigned kSlices>
+__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
+    cluster_rows(const Task task) {
+  using Shape = Tile<V, kSlices>;
+  extern __shared__ __align__(16) float s_dynamic[];
+  const unsigned width = (task.d + 3) / 4 * 4;
+  const unsigned tile_size = Shape::kRows * task.stride;
+  float* s_tiles = s_dynamic;                        // [kStages, kRows, stride]
+  float* s_weights = s_tiles + kStages * tile_size;  // [kRows, K]: 1 for the nearest, or 0
+  float* s_centroids = s_weights + Shape::kRows * K; // [K, width]
+  float* s_sums = s_centroids + K * width;           // [K, width]
+  __shared__ float s_counts[kWarps][K];
+  __shared__ double s_wanted[kWarps], s_shift[kWarps], s_fact;
+
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned own_tiles = (task.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+  const unsigned pairs = task.k * width / 2, pairs_of_one = width / 2;
+  const bool wants_fact = task.run.wants_fact();
+
+  // Tiles follow one another without a gap at the end of a pass.
+  const auto tile_at = [&](std::size_t pass, unsigned i) {
+    return blockIdx.x + gridDim.x * (kBackAndForth && pass % 2 == 1 ? own_tiles - 1 - i : i);
+  };
+  std::size_t fetched_pass = 0;
+  unsigned fetched = 0, fetched_stage = 0;
+  const auto fetch_next = [&] {
+    const std::size_t first = std::size_t{tile_at(fetched_pass, fetched)} * tile_size;
+    const float4* from = reinterpret_cast<const float4*>(task.points + first);
+    float4* to = reinterpret_cast<float4*>(s_tiles + fetched_stage * tile_size);
+    for (unsigned e = threadIdx.x; e < tile_size / 4; e += kThreads) {
+      __pipeline_memcpy_async(to + e, from + e, sizeof(float4));
+    }
+    __pipeline_commit();
+    fetched_stage = (fetched_stage + 1) % kStages;
+    if (++fetched == own_tiles) {
+      fetched = 0;
+      ++fetched_pass;
+    }
+  };
+  for (unsigned stage = 0; stage + 1 < kStages; ++stage) {
+    fetch_next();
+  }
+  for (unsigned e = threadIdx.x; e < K * width; e += kThreads) {
+    // Clusters behind k are infinitely far, features behind d are zero everywhere.
+    const unsigned j = e / width, f = e % width;
+    s_centroids[e] = j >= task.k ? INFINITY : f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
+    s_sums[e] = 0.0f; // and stays zero behind d
+  }
+  const unsigned columns = (task.d + V - 1) / V, groups = kThreads / columns;
+  const unsigned column = threadIdx.x % columns, group = threadIdx.x / columns;
+  double previous = INFINITY;
+  std::size_t pass = 0;
+  unsigned stage = 0;
+  bool last = false;
+
+  while (!last) {
+    const bool keep_labels =
+        task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
+    float sums[K * V] = {}; // of this thread's column and its group's rows
+    float counts[K] = {};   // of the rows that this lane labels
+    double wanted = 0.0;
+#pragma unroll 1
+    for (unsigned i = 0; i < own_tiles; ++i) {
+      __pipeline_wait_prior(kStages - 2);
+      __syncthreads(); // the tile is there for all, and all have left the one before to be replaced
+      fetch_next();
+      const float* tile = s_tiles + stage * tile_size;
+      stage = (stage + 1) % kStages;
+
+      float part[Shape::kRowsPerLane][K] = {};
+      float squared[K];
+      const unsigned row_lane = lane % Shape::kRowLanes, slice = lane / Shape::kRowLanes;
+      const unsigned first_row = warp * Shape::kRowsPerWarp + row_lane;
+      compare<K, V, kSlices>(tile + first_row * task.stride, task.stride, s_centroids, width,
+                             task.d, slice, part);
+      add_slices<K, kSlices>(part, lane, squared);
+      if (kSlices == 1 || lane % 16 < Shape::kRowLanes) { // one lane a row
+        const unsigned row = first_row + (kSlices > 1 && lane >= 16 ? Shape::kRowLanes : 0);
+        const std::size_t point = std::size_t{tile_at(pass, i)} * Shape::kRows + row;
+        float nearest = squared[0];
+        std::int32_t label = 0;
+#pragma unroll
+        for (unsigned j = 1; j < K; ++j) {
+          if (squared[j] < nearest) { // strictly, so that ties go to the lowest index
+            nearest = squared[j];
+            label = static_cast<std::int32_t>(j);
+          }
+        }
+        const bool real = point < task.n;
+#pragma unroll
+        for (unsigned j = 0; j < K; ++j) {
+          const float weight = real && label == static_cast<std::int32_t>(j) ? 1.0f : 0.0f;
+          s_weights[row * K + j] = weight;
+          counts[j] += weight;
+        }
+        if (real && keep_labels) {
+          if (task.run.rule == StopRule::Kind::labels) {
+            wanted += task.run.labels[point] != label ? 1.0 : 0.0;
+          }
+          task.run.labels[point] = label;
+        }
+        if (real && task.run.rule == StopRule::Kind::loss) {
+          wanted += static_cast<double>(sqrtf(nearest));
+        }
+      }
+      __syncthreads(); // the weights of all rows are there
+
+      if (group < groups) {
+#pragma unroll 4
+        for (unsigned row = group; row < Shape::kRows; row += groups) {
+          const float* from = tile + row * task.stride + column * V;
+          float x[V];
+          if constexpr (V == 4) {
+            const float4 four = *reinterpret_cast<const float4*>(from);
+            x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
+          } else {
+            x[0] = *from;
+          }
+#pragma unroll
+          for (unsigned j = 0; j < K; j += 4) {
+            const float4 four = *reinterpret_cast<const float4*>(s_weights + row * K + j);
+            const float weight[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+            for (unsigned e = 0; e < 4 * V; ++e) {
+              sums[j * V + e] += weight[e / V] * x[e % V];
+            }
+          }
+        }
+      }
+    }
+
+    // The block's sums: the groups one after another, so that the order is always the same.
+    for (unsigned g = 0; g < groups; ++g) {
+      if (group == g) {
+#pragma unroll
+        for (unsigned e = 0; e < K * V; ++e) {
+          float& sum = s_sums[e / V * width + column * V + e % V];
+          sum = g == 0 ? sums[e] : sum + sums[e];
+        }
+      }
+      __syncthreads(); // the next group adds to what this one has left
+    }
+    sum_over_warp(counts, lane, s_counts[warp]);
+    wanted = over_lanes<32>(wanted);
+    if (lane == 0) {
+      s_wanted[warp] = wanted;
+    }
+    __syncthreads(); // counts and wanted facts of all warps are there
+
+    // Words are not doubled: a block shares new sums only after it has seen all means, whose owners
+    // have read the old ones; and an owner shares new means only after all blocks' new sums.
+    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
+    for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+      const unsigned j = pair / pairs_of_one, f = pair % pairs_of_one * 2;
+      float count = 0.0f;
+      for (unsigned w = 0; w < kWarps; ++w) {
+        count += s_counts[w][j];
+      }
+      publish(&task.sums[pair * kMaxBlocks + blockIdx.x], s_sums[j * width + f],
+              s_sums[j * width + f + 1], count, stamp);
+    }
+    if (wants_fact && threadIdx.x == 0) {
+      for (unsigned w = 1; w < kWarps; ++w) {
+        wanted += s_wanted[w];
+      }
+      publish(&task.sums[pairs * kMaxBlocks + blockIdx.x], wanted, stamp);
+    }
+    for (unsigned pair = blockIdx.x + warp * gridDim.x; pair < pairs + (wants_fact ? 1 : 0);
+         pair += kWarps * gridDim.x) { // a warp owns a pair
+      const Word* shared = &task.sums[pair * kMaxBlocks];
+      if (pair == pairs) {
+        const double fact = gather_double(shared, lane, stamp);
+        if (lane == 0) {
+          publish(&task.means[pairs], fact, stamp);
+        }
+        continue;
+      }
+      float total[3];
+      gather<1, kPerLane>(shared, lane, stamp, total);
+      const float* old = s_centroids + pair / pairs_of_one * width + pair % pairs_of_one * 2;
+      if (lane == 0) { // an empty cluster stays
+        publish(&task.means[pair], total[2] > 0.0f ? total[0] / total[2] : old[0],
+                total[2] > 0.0f ? total[1] / total[2] : old[1], 0.0f, stamp);
+      }
+    }
+    double shift = 0.0;
+    for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+      const unsigned j = pair / pairs_of_one, f = pair % pairs_of_one * 2;
+      Word mean = look_at(&task.means[pair]);
+      while (mean.stamp != stamp) {
+        mean = look_at(&task.means[pair]);
+      }
+      for (unsigned v = 0; v < 2; ++v) {
+        float& centroid = s_centroids[j * width + f + v];
+        const double moved = static_cast<double>(mean.value[v]) - static_cast<double>(centroid);
+        shift += moved * moved;
+        centroid = mean.value[v];
+        if (task.run.history != nullptr && blockIdx.x == 0 && f + v < task.d) {
+          task.run.history[(pass * task.k + j) * task.d + f + v] = mean.value[v];
+        }
+      }
+    }
+    shift = over_lanes<32>(shift);
+    if (lane == 0) {
+      s_shift[warp] = shift;
+    }
+    if (wants_fact && threadIdx.x == 0) {
+      Word fact = look_at(&task.means[pairs]);
+      while (fact.stamp != stamp) {
+        fact = look_at(&task.means[pairs]);
+      }
+      s_fact = double_in(fact);
+    }
+    __syncthreads(); // the new centroids and facts are there
+
+    // All threads of all blocks hold the same bits, so they agree.
+    double squared_shift = 0.0;
+    for (unsigned w = 0; w < kWarps; ++w) {
+      squared_shift += s_shift[w];
+    }
+    const double fact = wants_fact ? s_fact : 0.0;
+    ++pass;
+    last = task.run.is_last(pass, fact, previous, squared_shift);
+    previous = fact;
+  }
+  __pipeline_wait_prior(0); // tiles of a pass that will not come
+
+  for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
+    task.run.centroids[e] = s_centroids[e / task.d * width + e % task.d];
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    *task.run.iterations = pass;
+  }
+}
+
+/// A compiled shape of the kernel.
+struct Shape {
+  unsigned k, v, rows;
+  void (*kernel)(const Task);
+
+  /// Floats between rows: an odd number of columns, so that neighbouring rows start in different
+  /// banks of shared memory.
+  std::size_t stride(std::size_t d) const { return ((d + v - 1) / v | 1) * v; }
+  std::size_t shared_bytes(std::size_t d) const {
+    return (kStages * rows * stride(d) + rows * k + 2 * k * ((d + 3) / 4 * 4)) * sizeof(float);
+  }
+};
+template <unsigned K, unsigned V, unsigned kSlices>
+constexpr Shape kShape{K, V, Tile<V, kSlices>::kRows, cluster_rows<K, V, kSlices>};
+constexpr std::array kShapes{kShape<4, 1, 1>,  kShape<4, 4, 4>,  kShape<4, 4, 8>,
+                             kShape<4, 4, 16>, kShape<8, 1, 1>,  kShape<8, 4, 4>,
+                             kShape<8, 4, 8>,  kShape<8, 4, 16>, kShape<16, 1, 1>,
+                             kShape<16, 4, 4>, kShape<16, 4, 8>, kShape<16, 4, 16>};
+constexpr std::size_t kScalarBelow = 64; // features; from there on 16 bytes at a time
+
+/// The shape with the fewest slices of which two blocks fit a multiprocessor, or else the smallest;
+/// null if k is too large.
+const Shape* shape_for(std::size_t d, std::size_t k) {
+  const std::size_t half = (shared_memory_limit() - 2048) / 2; // less the static part
+  const Shape* best = nullptr;
+  for (const Shape& shape : kShapes) {
+    const bool possible = shape.k >= k && (shape.v == 1) == (d < kScalarBelow);
+    if (possible && (best == nullptr || (best->k == shape.k && best->shared_bytes(d) > half))) {
+      best = &shape;
+    }
+  }
+  return best;
+}
+
+class KmeansCudaFused final : public Variant<float> {
+public:
+  std::string refuse(const Problem<float>& problem) const override {
+    if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
+      return "more than 2^31 - 1 points or iterations";
+    }
+    if (shape_for(problem.d, problem.k) == nullptr) {
+      return "k = " + std::to_string(problem.k) + ": a thread holds the sums of up to 16 clusters";
+    }
+    const std::size_t needed = shape_for(problem.d, problem.k)->shared_bytes(problem.d);
+    if (needed + 1024 > shared_memory_limit()) {
+      return "two tiles take " + std::to_string(needed) + " bytes of shared memory, a block has " +
+             std::to_string(shared_memory_limit());
+    }
+    return {};
+  }
+
+  void prepare(const Problem<float>& problem) override {
+    shape_ = shape_for(problem.d, problem.k);
+    stream_ = Stream::create();
+    launch_.prepare(problem, stream_);
+    const std::size_t stride = shape_->stride(problem.d);
+    const std::size_t tiles = ceil_div(problem.n, shape_->rows);
+    d_points_ = DeviceBuffer<float>(tiles * shape_->rows * stride);
+    d_points_.zero(stream_);
+    check(cudaMemcpy2DAsync(d_points_.data(), stride * sizeof(float), problem.points.data(),
+                            problem.d * sizeof(float), problem.d * sizeof(float), problem.n,
+                            cudaMemcpyHostToDevice, stream_),
+          "cudaMemcpy2DAsync of the points");
+    const std::size_t words = problem.k * ((problem.d + 3) / 4 * 2) + 1;
+    d_sums_ = DeviceBuffer<Word>(words * kMaxBlocks);
+    d_sums_.zero(stream_); // stamps begin with 1
+    d_means_ = DeviceBuffer<Word>(words);
+    d_means_.zero(stream_);
+
+    shared_bytes_ = shape_->shared_bytes(problem.d);
+    allow_shared_memory(shape_->kernel, shared_bytes_);
+    blocks_ =
+        static_cast<unsigned>(std::min({resident_blocks(shape_->kernel, kThreads, shared_bytes_),
+                                        std::size_t{kMaxBlocks}, tiles}));
+    task_ = {.run = {},
+             .points = d_points_.data(),
+             .n = static_cast<unsigned>(problem.n),
+             .d = static_cast<unsigned>(problem.d),
+             .k = static_cast<unsigned>(problem.k),
+             .stride = static_cast<unsigned>(stride),
+             .tiles = static_cast<unsigned>(tiles),
+             .sums = d_sums_.data(),
+             .means = d_means_.data()};
+    stream_.synchronize();
+  }
+
+  void run(Observer<float>& observer) override {
+    launch_.run(observer, shape_->kernel, task_, blocks_, kThreads, shared_bytes_, stream_);
+  }
+
+  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
+
+private:
+  const Shape* shape_ = nullptr;
+  Task task_{};
+  unsigned blocks_ = 0;
+  std::size_t shared_bytes_ = 0;
+  Stream stream_;
+  OneLaunch launch_;
+  DeviceBuffer<float> d_points_; // [tiles * rows, stride]
+  DeviceBuffer<Word> d_sums_, d_means_;
+};
+
+const Registration registration({.name = "kmeans_cuda_fused",
+                                 .idea = "labels and sums in one pass over streamed tiles",
+                                 .source = "article 000, both kernels as one persistent kernel",
+                                 .device = Device::gpu,
+                                 .min_d = 8,
+                                 .max_d = 512,
+                                 .max_k = 16,
+                                 .previous = "kmeans_cuda_persistent"},
+                                f32_only<KmeansCudaFused>());
+
+} // namespace
+} // namespace clusterbench
