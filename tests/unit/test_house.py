@@ -1,0 +1,244 @@
+"""The house rules: who may include whom, one file is one variant under its own name, files that a
+student can read. Every rule is also tried on a file that breaks it."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
+BINARY = os.environ["CLUSTERBENCH_BINARY"]
+
+FOLDERS = ("impls", "harness", "datasets", "tests", "plots")
+CODE = (".cpp", ".hpp", ".cu", ".cuh", ".h", ".in")
+
+LONGEST_HEADER = 15
+LONGEST_VARIANT = 300  # lines that are neither blank nor comment
+# Longer ones, and how long they may be: kernels for several shapes of the problem in one file.
+LONGER = {"impls/cuda/fcm_cuda_warp.cu": 310,
+          "impls/cuda/kmeans_cuda_persistent.cu": 340,
+          "impls/cuda/kmeans_cuda_fused.cu": 440}
+
+
+# ---- the rules: each takes a path and a text, and returns complaints
+
+def includes(text):
+    """What a file includes of ours: quoted, or in angle brackets from one of our folders."""
+    for delimiter, name in re.findall(r'^\s*#\s*include\s*(["<])([^">]+)[">]', text, re.MULTILINE):
+        if delimiter == '"' or name.split("/")[0] in FOLDERS:
+            yield name
+
+
+def may_include(path, name):
+    folder = path.split("/")[0]
+    if folder == "impls":
+        if path.count("/") == 1:  # the contract itself
+            return False
+        backend = "/".join(path.split("/")[:2])
+        return name == "impls/contract.hpp" or name.startswith(backend + "/support/")
+    if folder == "harness":
+        return name == "impls/contract.hpp" or name.startswith(("harness/", "datasets/"))
+    if folder == "datasets":
+        return name.startswith("datasets/")
+    if folder == "tests":  # tests may look at plumbing, and reach variants through the registry
+        return (name == "impls/contract.hpp" or name.startswith(("harness/", "datasets/", "tests/"))
+                or re.match(r"impls/\w+/support/", name))
+    return False
+
+
+def complaints_about_includes(path, text):
+    return [f"{path} includes {name}" for name in includes(text) if not may_include(path, name)]
+
+
+def is_variant(path):
+    return re.fullmatch(r"impls/\w+/\w+\.(cpp|cu)", path) is not None
+
+
+def registered_names(text):
+    """The names that a file registers, in order, as far as they are written out."""
+    names = []
+    for statement in re.findall(r"\bRegistration\s+\w+\s*[({].*?;", text, re.DOTALL):
+        names += re.findall(r'"((?:kmeans|fcm)_\w+)"', statement)[:1]
+    return names
+
+
+def complaints_about_registration(path, text):
+    stem = pathlib.Path(path).stem
+    names = registered_names(text)
+    if stem not in names:
+        return [f"{path} does not register {stem}, but {names}"]
+    return [f"{path} registers {name}, which does not begin with {stem}"
+            for name in names if not name.startswith(stem)]
+
+
+def complaints_about_length(path, text):
+    lines = text.splitlines()
+    header = next((i for i, line in enumerate(lines) if not line.startswith("//")), len(lines))
+    body = sum(1 for line in lines if line.strip() and not line.strip().startswith("//"))
+    longest = LONGER.get(path, LONGEST_VARIANT)
+    found = []
+    if not 3 <= header <= LONGEST_HEADER:
+        found.append(f"{path}: the header has {header} lines, 3 to {LONGEST_HEADER} are asked for")
+    for word in ("Source:", "Cost per iteration:"):
+        if not any(word in line for line in lines[:header]):
+            found.append(f"{path}: the header says no '{word}'")
+    if body > longest:
+        found.append(f"{path}: {body} lines of code, {longest} are allowed")
+    return found
+
+
+def complaints_about_plots(path, text):
+    """Pictures are made of files: no program is run, nothing of ours is loaded."""
+    ours = r"^\s*(?:import|from)\s+(?:harness|impls|datasets|tests|subprocess|ctypes)\b"
+    return [f"{path}: {match.strip()}" for match in re.findall(ours, text, re.MULTILINE)]
+
+
+# Written apart, so that this file does not mention them itself.
+WORKPLACE = ["/" + "work/", "../" + "shared", "shared" + "/design", "shared" + "/articles"]
+
+
+def complaints_about_places(path, text):
+    return [f"{path}: line {number} mentions {place}"
+            for number, line in enumerate(text.splitlines(), 1)
+            for place in WORKPLACE if re.search(r"(?<![\w.-])" + re.escape(place), line)]
+
+
+# ---- the house
+
+def house():
+    """All files that belong to the house, by path."""
+    listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others",
+                             "--exclude-standard"], capture_output=True)
+    if listed.returncode == 0:
+        paths = [path for path in listed.stdout.decode().split("\0") if path]
+    else:  # unpacked from an archive
+        paths = [str(path.relative_to(SOURCE)) for folder in (*FOLDERS, "docs", "cmake", "results")
+                 for path in (SOURCE / folder).rglob("*")]
+    return {path: (SOURCE / path).read_text(errors="replace") for path in paths
+            if (SOURCE / path).is_file()}
+
+
+class House(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.files = house()
+        cls.code = {path: text for path, text in cls.files.items() if path.endswith(CODE)}
+        cls.variants = {path: text for path, text in cls.code.items() if is_variant(path)}
+
+    def check(self, rule, files):
+        self.assertTrue(files)
+        self.assertEqual([c for path, text in files.items() for c in rule(path, text)], [])
+
+    def test_includes(self):
+        self.check(complaints_about_includes, {path: text for path, text in self.code.items()
+                                               if path.split("/")[0] in FOLDERS})
+
+    def test_every_variant_registers_its_stem(self):
+        self.check(complaints_about_registration, self.variants)
+
+    def test_variants_can_be_read(self):
+        self.check(complaints_about_length, self.variants)
+
+    def test_plots_read_files_only(self):
+        scripts = {path: text for path, text in self.files.items()
+                   if path.startswith("plots/") and path.endswith(".py")}
+        if not scripts:
+            self.skipTest("there are no plots yet")
+        self.check(complaints_about_plots, scripts)
+
+    def test_the_house_names_no_workplace(self):
+        self.check(complaints_about_places, self.files)
+
+    def test_names_are_unique_and_rungs_exist(self):
+        names = [name for text in self.variants.values() for name in registered_names(text)]
+        self.assertEqual(sorted(names), sorted(set(names)))
+        for path, text in self.variants.items():
+            for rung in re.findall(r'\.previous = "(\w+)"', text):
+                self.assertIn(rung, names, path)
+
+    def test_the_program_lists_what_the_files_register(self):
+        listed = json.loads(subprocess.run([BINARY, "list", "--json"], capture_output=True,
+                                           check=True, cwd=SOURCE).stdout)
+        for backend in listed["backends"]:
+            with self.subTest(backend["name"]):
+                names = {variant["name"] for variant in listed["variants"]
+                         if variant["backend"] == backend["name"]}
+                in_files = {name for path, text in self.variants.items()
+                            if path.split("/")[1] == backend["name"]
+                            for name in registered_names(text)}
+                self.assertEqual(names, in_files if backend["built"] else set())
+
+    def test_every_listed_table_names_existing_variants(self):
+        names = {name for text in self.variants.values() for name in registered_names(text)}
+        for path, text in self.files.items():
+            if re.fullmatch(r"results/tables/\w+\.json", path):
+                for row in json.loads(text)["rows"]:
+                    self.assertIn(row["variant"], names, path)
+
+
+class RulesCanFail(unittest.TestCase):
+    """A rule that nothing can break is no rule."""
+
+    GOOD = ('// An idea.\n//\n// Source: a paper.\n// Cost per iteration: little.\n'
+            '#include "impls/contract.hpp"\n#include "impls/cuda/support/check.hpp"\n'
+            '#include <vector>\n'
+            'const Registration registration({.name = "kmeans_cuda_x", .previous = ""}, f());\n')
+    PATH = "impls/cuda/kmeans_cuda_x.cu"
+
+    def test_a_good_file(self):
+        for rule in (complaints_about_includes, complaints_about_registration,
+                     complaints_about_length, complaints_about_places):
+            self.assertEqual(rule(self.PATH, self.GOOD), [])
+        self.assertTrue(is_variant(self.PATH))
+        self.assertFalse(is_variant("impls/cuda/support/check.cpp"))
+
+    def test_includes(self):
+        for path, name in ((self.PATH, "harness/registry.hpp"),
+                           (self.PATH, "impls/cuda/kmeans_cuda_y.cu"),
+                           (self.PATH, "impls/openmp/support/x.hpp"),
+                           (self.PATH, "support/check.hpp"),
+                           (self.PATH, "../contract.hpp"),
+                           ("impls/contract.hpp", "harness/job.hpp"),
+                           ("impls/cuda/support/check.hpp", "impls/cuda/kmeans_cuda_x.cu"),
+                           ("harness/cell.cpp", "impls/serial/kmeans_serial.cpp"),
+                           ("harness/cell.cpp", "impls/cuda/support/check.hpp"),
+                           ("harness/cell.cpp", "tests/verify/planted_bugs.hpp"),
+                           ("datasets/npy.cpp", "harness/files.hpp"),
+                           ("datasets/npy.cpp", "impls/contract.hpp"),
+                           ("tests/unit/test_x.cpp", "impls/serial/kmeans_serial.cpp")):
+            for line in (f'#include "{name}"\n', f'  #  include "{name}" // why\n'):
+                with self.subTest(path=path, line=line):
+                    self.assertEqual(len(complaints_about_includes(path, line)), 1)
+        self.assertEqual(len(complaints_about_includes("datasets/npy.cpp",
+                                                       "#include <harness/files.hpp>\n")), 1)
+
+    def test_registration(self):
+        self.assertNotEqual(complaints_about_registration("impls/cuda/kmeans_cuda_z.cu", self.GOOD),
+                            [])
+        self.assertNotEqual(complaints_about_registration(self.PATH, "// nothing\n"), [])
+        second = self.GOOD + 'const Registration other({.name = "kmeans_y"}, f());\n'
+        self.assertEqual(len(complaints_about_registration(self.PATH, second)), 1)
+        second = self.GOOD + 'const Registration other(\n  meta("kmeans_cuda_x_wide"), f());\n'
+        self.assertEqual(complaints_about_registration(self.PATH, second), [])
+
+    def test_length(self):
+        self.assertNotEqual(complaints_about_length(self.PATH, "// more\n" * 12 + self.GOOD), [])
+        self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD + "int x;\n" * 300), [])
+        self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD.replace("Source", "S")), [])
+        self.assertNotEqual(complaints_about_length(self.PATH, "\n" + self.GOOD), [])
+
+    def test_plots(self):
+        for line in ("import subprocess\n", "from harness import x\n", "    import ctypes\n"):
+            self.assertEqual(len(complaints_about_plots("plots/x.py", "import json\n" + line)), 1)
+
+    def test_places(self):
+        for place in WORKPLACE:
+            self.assertEqual(complaints_about_places("docs/x.md", f"one\nsee {place}/x\n"),
+                             [f"docs/x.md: line 2 mentions {place}"])
+        self.assertEqual(complaints_about_places("docs/x.md", "frame" + WORKPLACE[0]), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
