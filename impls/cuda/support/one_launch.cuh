@@ -68,7 +68,7 @@ public:
     task.run = {d_initial_.data(), d_centroids_.data(),  d_labels_.data(),
                 history.data(),    d_iterations_.data(), rule_.kind,
                 rule_.threshold,   rule_.max_iterations, next_stamp_};
-    next_stamp_ += static_cast<unsigned>(rule_.max_iterations);
+    next_stamp_ += static_cast<unsigned>(rule_.max_iterations) + 1; // FCM may sweep once more
     PhaseTimer<float> timer(observer, stream);
     timer.measure("all passes", [&] {
       void* arguments[] = {&task};
