@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <new>
 
 namespace clusterbench {
 namespace {
@@ -101,8 +102,12 @@ std::span<const T> initial_state(const Problem<T>& problem) {
 
 json CellRunner::run(const RegisteredVariant& variant, const Workload& work,
                      const std::string& name) {
-  return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
-                                          : run_typed<double>(variant, work, name);
+  try {
+    return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
+                                            : run_typed<double>(variant, work, name);
+  } catch (const std::bad_alloc& error) { // for the answers, or for judging them
+    return {{"status", "out_of_memory"}, {"message", error.what()}};
+  }
 }
 
 template <typename T>

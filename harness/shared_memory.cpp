@@ -1,5 +1,7 @@
 #include "harness/shared_memory.hpp"
 
+#include "harness/provenance.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -43,11 +45,16 @@ SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)
         fmt::format("cannot create shared memory {}: {}", name, std::strerror(errno)));
   }
   try {
+    // The kernel would rather kill processes than refuse: ask first.
+    if (const std::size_t available = bytes > 0 ? available_memory_bytes() : 0; bytes > available) {
+      throw OutOfMemory(fmt::format("{}: {} bytes of shared memory are needed, {} are available",
+                                    name, bytes, available));
+    }
     // fallocate reserves the pages now: running out of memory is an error here and not a SIGBUS.
     if (bytes > 0 && (ftruncate(fd_, static_cast<off_t>(bytes)) != 0 ||
                       fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) != 0)) {
-      throw std::runtime_error(fmt::format("cannot reserve {} bytes of shared memory for {}: {}",
-                                           bytes, name, std::strerror(errno)));
+      throw OutOfMemory(fmt::format("cannot reserve {} bytes of shared memory for {}: {}", bytes,
+                                    name, std::strerror(errno)));
     }
     data_ = map(fd_, bytes, PROT_READ | PROT_WRITE);
   } catch (...) {

@@ -2,18 +2,28 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace clusterbench {
 
+/// There is less memory than was asked for; the message has the numbers.
+class OutOfMemory : public std::bad_alloc {
+public:
+  explicit OutOfMemory(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+private:
+  std::string message_;
+};
+
 /// Owns a memfd and its mapping. The child inherits the descriptor and opens it by number.
 class SharedMemory {
 public:
   SharedMemory() = default;
-  /// `bytes` of zeroed memory (0 is allowed: a file to be grown by write_text). Throws
-  /// std::runtime_error with the size when the memory cannot be had.
+  /// `bytes` of zeroed memory (0 is allowed: a file to be grown by write_all). Throws OutOfMemory.
   explicit SharedMemory(const std::string& name, std::size_t bytes = 0);
   ~SharedMemory();
   SharedMemory(SharedMemory&& other) noexcept { swap(other); }
