@@ -40,7 +40,9 @@ class Program(unittest.TestCase):
         # Children inherit the mark, so that whatever is left running can be found.
         self.mark = "clusterbench-test-" + uuid.uuid4().hex
         self.environment = dict(os.environ, CLUSTERBENCH_CACHE=self.cache, TEST_MARK=self.mark,
-                                CLUSTERBENCH_TABLES=str(SOURCE / "results" / "tables"))
+                                CLUSTERBENCH_TABLES=str(SOURCE / "results" / "tables"),
+                                # Under AddressSanitizer a crash is to be a crash, too.
+                                ASAN_OPTIONS="handle_segv=0:handle_abort=0:detect_leaks=0")
 
     def start(self, *arguments, program=BINARY):
         """The program, running; its output is read by communicate()."""

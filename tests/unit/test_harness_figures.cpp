@@ -1,0 +1,122 @@
+// Figures that follow from a row's samples, and which exit code wins.
+#include "harness/exit_codes.hpp"
+#include "harness/limits.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+TEST(ExitCodes, TheGraverWins) {
+  // "Where several apply, the first of 64, 74, 130, 2, 5, 4, 1, 3."
+  const std::vector<int> order = {64, 74, 130, 2, 5, 4, 1, 3, 0};
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (std::size_t j = i; j < order.size(); ++j) {
+      const auto a = static_cast<ExitCode>(order[i]);
+      const auto b = static_cast<ExitCode>(order[j]);
+      EXPECT_EQ(static_cast<int>(graver(a, b)), order[i]);
+      EXPECT_EQ(static_cast<int>(graver(b, a)), order[i]);
+    }
+  }
+}
+
+TEST(Limits, MinimalWork) {
+  const MinimalWork kmeans = minimal_work(Family::kmeans, Precision::f32, 1000, 7, 3);
+  EXPECT_EQ(kmeans.bytes, 1000.0 * 7 * 4);
+  EXPECT_EQ(kmeans.flops, 2.0 * 1000 * 3 * 7);
+  const MinimalWork fcm = minimal_work(Family::fcm, Precision::f64, 1000, 7, 3);
+  EXPECT_EQ(fcm.bytes, 1000.0 * 7 * 8);
+  EXPECT_EQ(fcm.flops, 4.0 * 1000 * 3 * 7);
+  // Products of 64-bit sizes that would overflow 32 bits.
+  EXPECT_EQ(minimal_work(Family::kmeans, Precision::f64, 100'000'000, 1000, 1000).flops, 2e14);
+}
+
+json measured_row() {
+  return {{"samples_ms", {4.0, 2.0, 3.0}},
+          {"iterations", 10},
+          {"prepare_ms", 0.5},
+          {"fetch_ms", 0.25},
+          {"device", "cpu"},
+          {"threads", 2},
+          {"precision", "f32"},
+          {"problem", {{"n", 1000}, {"d", 10}, {"k", 4}, {"family", "kmeans"}}}};
+}
+
+json limits_of(double gbs, double gflops, double share = 1.0) {
+  const json sizes = {{{"bytes", 1024}, {"gbs", gbs}}, {{"bytes", 1 << 30}, {"gbs", gbs}}};
+  return {{"cpu",
+           {{{"threads", 2},
+             {"cpu_share", share},
+             {"read_gbs", gbs},
+             {"read_by_size", sizes},
+             {"fma_f32_gflops", gflops},
+             {"fma_f64_gflops", gflops / 2}}}},
+          {"gpu", nullptr}};
+}
+
+TEST(Limits, FiguresFromSamples) {
+  json row = measured_row();
+  add_derived_figures(row, json::object());
+  EXPECT_DOUBLE_EQ(row.at("median_ms"), 3.0);
+  EXPECT_DOUBLE_EQ(row.at("ms_per_iteration"), 0.3);
+  EXPECT_DOUBLE_EQ(row.at("end_to_end_ms"), 3.75);
+  EXPECT_DOUBLE_EQ(row.at("point_centroids_per_second"), 1000 * 4 / 0.3e-3);
+  EXPECT_DOUBLE_EQ(row.at("gb_per_second"), 40000 / 0.3e-3 * 1e-9);
+  EXPECT_DOUBLE_EQ(row.at("gflop_per_second"), 80000 / 0.3e-3 * 1e-9);
+  EXPECT_LE(row.at("interval_ms").at(0), row.at("median_ms"));
+  EXPECT_GE(row.at("interval_ms").at(1), row.at("median_ms"));
+  EXPECT_FALSE(row.contains("percent_of_limit")); // no probe, no limit
+}
+
+TEST(Limits, TheSlowerOfReadingAndComputingIsTheLimit) {
+  json reads = measured_row();
+  add_derived_figures(reads, limits_of(1.0, 1e6)); // 40 kB at 1 GB/s: 0.04 ms
+  EXPECT_EQ(reads.at("limit"), "read bandwidth");
+  EXPECT_NEAR(reads.at("limit_ms_per_iteration"), 0.04, 1e-12);
+  EXPECT_NEAR(reads.at("percent_of_limit"), 100 * 0.04 / 0.3, 1e-9);
+  json computes = measured_row();
+  add_derived_figures(computes, limits_of(1e6, 1.0)); // 80 kflop at 1 GFLOP/s: 0.08 ms
+  EXPECT_EQ(computes.at("limit"), "FMA rate");
+  EXPECT_NEAR(computes.at("percent_of_limit"), 100 * 0.08 / 0.3, 1e-9);
+  json doubles = measured_row();
+  doubles["precision"] = "f64";
+  add_derived_figures(doubles, limits_of(1e6, 1.0)); // half the rate
+  EXPECT_NEAR(doubles.at("limit_ms_per_iteration"), 0.16, 1e-12);
+}
+
+TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
+  json other_threads = measured_row();
+  other_threads["threads"] = 3;
+  add_derived_figures(other_threads, limits_of(1.0, 1.0));
+  EXPECT_FALSE(other_threads.contains("percent_of_limit"));
+  json gpu = measured_row();
+  gpu["device"] = "gpu";
+  add_derived_figures(gpu, limits_of(1.0, 1.0));
+  EXPECT_FALSE(gpu.contains("percent_of_limit"));
+  json busy = measured_row();
+  add_derived_figures(busy, limits_of(1.0, 1.0, /*share=*/0.5));
+  EXPECT_FALSE(busy.contains("percent_of_limit"));
+}
+
+TEST(Limits, RowsWithoutSamplesAreLeftAlone) {
+  const json crashed = {{"status", "crashed"}};
+  json row = crashed;
+  add_derived_figures(row, limits_of(1.0, 1.0));
+  EXPECT_EQ(row, crashed);
+}
+
+TEST(Limits, ARowThatClaimsNoPassesHasFiniteFigures) {
+  json row = measured_row();
+  row["iterations"] = 0;
+  add_derived_figures(row, limits_of(1.0, 1.0));
+  for (const char* field : {"ms_per_iteration", "gb_per_second", "percent_of_limit"}) {
+    EXPECT_TRUE(std::isfinite(row.at(field).get<double>())) << field;
+  }
+}
+
+} // namespace
+} // namespace clusterbench
