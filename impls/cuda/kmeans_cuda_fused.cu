@@ -17,11 +17,8 @@
 #include "impls/cuda/support/exchange.cuh"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/one_launch.cuh"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" // the toolkit's header warns about itself
-#include <cuda_pipeline.h>
-#pragma GCC diagnostic pop
+#include "impls/cuda/support/stream.hpp"
+#include "impls/cuda/support/tile_ring.cuh"
 
 #include <algorithm>
 #include <array>
@@ -34,9 +31,8 @@ using namespace cuda;
 
 constexpr unsigned kThreads = 256;
 constexpr unsigned kWarps = kThreads / 32;
-constexpr unsigned kStages = 2;      // tiles of a block in shared memory
-constexpr bool kBackAndForth = true; // every second pass runs backwards
-constexpr unsigned kPerLane = 10;    // blocks whose words one lane adds up
+constexpr unsigned kStages = 2;   // tiles of a block in shared memory
+constexpr unsigned kPerLane = 10; // blocks whose words one lane adds up
 constexpr unsigned kMaxBlocks = 32 * kPerLane;
 
 /// What registers allow: the sums of 16 clusters fill those of half a multiprocessor.
@@ -142,41 +138,17 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
   extern __shared__ __align__(16) float s_dynamic[];
   const unsigned width = (task.d + 3) / 4 * 4;
   const unsigned tile_size = Shape::kRows * task.stride;
-  float* s_tiles = s_dynamic;                        // [kStages, kRows, stride]
-  float* s_weights = s_tiles + kStages * tile_size;  // [kRows, K]: 1 for the nearest, or 0
-  float* s_centroids = s_weights + Shape::kRows * K; // [K, width]
-  float* s_sums = s_centroids + K * width;           // [K, width]
+  // Dynamic: tiles [kStages, kRows, stride], then:
+  float* s_weights = s_dynamic + kStages * tile_size; // [kRows, K]: 1 for the nearest, or 0
+  float* s_centroids = s_weights + Shape::kRows * K;  // [K, width]
+  float* s_sums = s_centroids + K * width;            // [K, width]
   __shared__ float s_counts[kWarps][K];
-  __shared__ double s_wanted[kWarps], s_shift[kWarps], s_fact;
+  __shared__ double s_wanted[kWarps];
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const unsigned own_tiles = (task.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
-  const unsigned pairs = task.k * width / 2, pairs_of_one = width / 2;
   const bool wants_fact = task.run.wants_fact();
 
-  // Tiles follow one another without a gap at the end of a pass.
-  const auto tile_at = [&](std::size_t pass, unsigned i) {
-    return blockIdx.x + gridDim.x * (kBackAndForth && pass % 2 == 1 ? own_tiles - 1 - i : i);
-  };
-  std::size_t fetched_pass = 0;
-  unsigned fetched = 0, fetched_stage = 0;
-  const auto fetch_next = [&] {
-    const std::size_t first = std::size_t{tile_at(fetched_pass, fetched)} * tile_size;
-    const float4* from = reinterpret_cast<const float4*>(task.points + first);
-    float4* to = reinterpret_cast<float4*>(s_tiles + fetched_stage * tile_size);
-    for (unsigned e = threadIdx.x; e < tile_size / 4; e += kThreads) {
-      __pipeline_memcpy_async(to + e, from + e, sizeof(float4));
-    }
-    __pipeline_commit();
-    fetched_stage = (fetched_stage + 1) % kStages;
-    if (++fetched == own_tiles) {
-      fetched = 0;
-      ++fetched_pass;
-    }
-  };
-  for (unsigned stage = 0; stage + 1 < kStages; ++stage) {
-    fetch_next();
-  }
+  TileRing<kStages, kThreads> ring(task.points, task.tiles, tile_size, s_dynamic);
   for (unsigned e = threadIdx.x; e < K * width; e += kThreads) {
     // Clusters behind k are infinitely far, features behind d are zero everywhere.
     const unsigned j = e / width, f = e % width;
@@ -187,8 +159,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
   const unsigned column = threadIdx.x % columns, group = threadIdx.x / columns;
   double previous = INFINITY;
   std::size_t pass = 0;
-  unsigned stage = 0;
   bool last = false;
+
+  task.run.note_time(0);
 
   while (!last) {
     const bool keep_labels =
@@ -197,12 +170,8 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
     float counts[K] = {};   // of the rows that this lane labels
     double wanted = 0.0;
 #pragma unroll 1
-    for (unsigned i = 0; i < own_tiles; ++i) {
-      __pipeline_wait_prior(kStages - 2);
-      __syncthreads(); // the tile is there for all, and all have left the one before to be replaced
-      fetch_next();
-      const float* tile = s_tiles + stage * tile_size;
-      stage = (stage + 1) % kStages;
+    for (unsigned i = 0; i < ring.count(); ++i) {
+      const float* tile = ring.next();
 
       float part[Shape::kRowsPerLane][K] = {};
       float squared[K];
@@ -213,7 +182,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
       add_slices<K, kSlices>(part, lane, squared);
       if (kSlices == 1 || lane % 16 < Shape::kRowLanes) { // one lane a row
         const unsigned row = first_row + (kSlices > 1 && lane >= 16 ? Shape::kRowLanes : 0);
-        const std::size_t point = std::size_t{tile_at(pass, i)} * Shape::kRows + row;
+        const std::size_t point = std::size_t{ring.tile(pass, i)} * Shape::kRows + row;
         float nearest = squared[0];
         std::int32_t label = 0;
 #pragma unroll
@@ -284,87 +253,28 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
     }
     __syncthreads(); // counts and wanted facts of all warps are there
 
-    // Words are not doubled: a block shares new sums only after it has seen all means, whose owners
-    // have read the old ones; and an owner shares new means only after all blocks' new sums.
-    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
-    for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
-      const unsigned j = pair / pairs_of_one, f = pair % pairs_of_one * 2;
-      float count = 0.0f;
+    const auto weight_of = [&](unsigned j) {
+      float weight = 0.0f;
       for (unsigned w = 0; w < kWarps; ++w) {
-        count += s_counts[w][j];
+        weight += s_counts[w][j];
       }
-      publish(&task.sums[pair * kMaxBlocks + blockIdx.x], s_sums[j * width + f],
-              s_sums[j * width + f + 1], count, stamp);
+      return weight;
+    };
+    for (unsigned w = 1; w < kWarps; ++w) { // counts in thread 0
+      wanted += s_wanted[w];
     }
-    if (wants_fact && threadIdx.x == 0) {
-      for (unsigned w = 1; w < kWarps; ++w) {
-        wanted += s_wanted[w];
-      }
-      publish(&task.sums[pairs * kMaxBlocks + blockIdx.x], wanted, stamp);
-    }
-    for (unsigned pair = blockIdx.x + warp * gridDim.x; pair < pairs + (wants_fact ? 1 : 0);
-         pair += kWarps * gridDim.x) { // a warp owns a pair
-      const Word* shared = &task.sums[pair * kMaxBlocks];
-      if (pair == pairs) {
-        const double fact = gather_double(shared, lane, stamp);
-        if (lane == 0) {
-          publish(&task.means[pairs], fact, stamp);
-        }
-        continue;
-      }
-      float total[3];
-      gather<1, kPerLane>(shared, lane, stamp, total);
-      const float* old = s_centroids + pair / pairs_of_one * width + pair % pairs_of_one * 2;
-      if (lane == 0) { // an empty cluster stays
-        publish(&task.means[pair], total[2] > 0.0f ? total[0] / total[2] : old[0],
-                total[2] > 0.0f ? total[1] / total[2] : old[1], 0.0f, stamp);
-      }
-    }
-    double shift = 0.0;
-    for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
-      const unsigned j = pair / pairs_of_one, f = pair % pairs_of_one * 2;
-      Word mean = look_at(&task.means[pair]);
-      while (mean.stamp != stamp) {
-        mean = look_at(&task.means[pair]);
-      }
-      for (unsigned v = 0; v < 2; ++v) {
-        float& centroid = s_centroids[j * width + f + v];
-        const double moved = static_cast<double>(mean.value[v]) - static_cast<double>(centroid);
-        shift += moved * moved;
-        centroid = mean.value[v];
-        if (task.run.history != nullptr && blockIdx.x == 0 && f + v < task.d) {
-          task.run.history[(pass * task.k + j) * task.d + f + v] = mean.value[v];
-        }
-      }
-    }
-    shift = over_lanes<32>(shift);
-    if (lane == 0) {
-      s_shift[warp] = shift;
-    }
-    if (wants_fact && threadIdx.x == 0) {
-      Word fact = look_at(&task.means[pairs]);
-      while (fact.stamp != stamp) {
-        fact = look_at(&task.means[pairs]);
-      }
-      s_fact = double_in(fact);
-    }
-    __syncthreads(); // the new centroids and facts are there
-
-    // All threads of all blocks hold the same bits, so they agree.
-    double squared_shift = 0.0;
-    for (unsigned w = 0; w < kWarps; ++w) {
-      squared_shift += s_shift[w];
-    }
-    const double fact = wants_fact ? s_fact : 0.0;
+    // All threads of all blocks get the same bits, so they take the same decision.
+    const auto [squared_shift, fact] = exchange_means<kPerLane, kThreads>(
+        task.sums, task.means, s_sums, s_centroids, task.k, width, weight_of, wants_fact, wanted,
+        task.run.first_stamp + static_cast<unsigned>(pass));
+    adopt_means<kThreads>(task.run, s_sums, s_centroids, task.k, task.d, width, pass);
     ++pass;
+    task.run.note_time(pass);
     last = task.run.is_last(pass, fact, previous, squared_shift);
     previous = fact;
   }
-  __pipeline_wait_prior(0); // tiles of a pass that will not come
+  ring.drain();
 
-  for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
-    task.run.centroids[e] = s_centroids[e / task.d * width + e % task.d];
-  }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }

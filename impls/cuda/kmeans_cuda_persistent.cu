@@ -16,6 +16,7 @@
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/exchange.cuh"
 #include "impls/cuda/support/one_launch.cuh"
+#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
@@ -161,6 +162,8 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
   bool last = false;
   __syncthreads(); // points and centroids are there
 
+  task.run.note_time(0);
+
   while (!last) {
     float sums[kValues] = {};
     double wanted = 0.0;
@@ -258,6 +261,7 @@ __global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Tas
     }
     const double fact = wants_fact ? s_fact : 0.0;
     ++pass;
+    task.run.note_time(pass);
     last = task.run.is_last(pass, fact, previous, squared_shift);
     previous = fact;
   }

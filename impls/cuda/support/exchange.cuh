@@ -101,4 +101,87 @@ __device__ inline double gather_double(const Word* words, unsigned lane, unsigne
   return over_lanes<32>(total);
 }
 
+/// What all blocks know after an exchange of means; the same bits in every thread.
+struct Exchanged {
+  double squared_shift; ///< sum of |mean - old|^2
+  double fact;          ///< sum of the blocks' facts, if they are wanted
+};
+
+/// Exchanges a block's weighted sums for the means over all blocks, in two trips: the sums of two
+/// features of a cluster and its weight go to the warp that owns this pair, its means to all. A mean
+/// without weight is the old one. All threads of all blocks must call it.
+///
+/// s_sums: [k, width] in shared memory, width even; the block's sums, in whose place the means are
+/// left, each visible to the thread that takes the same pairs (first threadIdx.x, then in steps of
+/// kThreads) and after a barrier to all. weight_of(j): the block's weight. fact: in thread 0.
+/// sums: [k * width / 2 + 1, 32 * kPerLane], means: [k * width / 2 + 1].
+///
+/// One set of words is enough: a block shares new sums only after it has seen all means, whose
+/// owners have read the old sums, and an owner shares new means only after all blocks' new sums.
+template <unsigned kPerLane, unsigned kThreads, typename WeightOf>
+__device__ Exchanged exchange_means(Word* sums, Word* means, float* s_sums, const float* s_old,
+                                    unsigned k, unsigned width, WeightOf weight_of, bool wants_fact,
+                                    double fact, unsigned stamp) {
+  constexpr unsigned kWarps = kThreads / 32, kMaxBlocks = 32 * kPerLane;
+  __shared__ double s_shift[kWarps], s_fact;
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned pairs = k * width / 2;
+  for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+    publish(&sums[pair * kMaxBlocks + blockIdx.x], s_sums[2 * pair], s_sums[2 * pair + 1],
+            weight_of(2 * pair / width), stamp);
+  }
+  if (wants_fact && threadIdx.x == 0) {
+    publish(&sums[pairs * kMaxBlocks + blockIdx.x], fact, stamp);
+  }
+  for (unsigned pair = blockIdx.x + warp * gridDim.x; pair < pairs + (wants_fact ? 1 : 0);
+       pair += kWarps * gridDim.x) { // a warp owns a pair; the last one is the fact
+    const Word* shared = &sums[pair * kMaxBlocks];
+    if (pair == pairs) {
+      const double total = gather_double(shared, lane, stamp);
+      if (lane == 0) {
+        publish(&means[pair], total, stamp);
+      }
+    } else {
+      float total[3];
+      gather<1, kPerLane>(shared, lane, stamp, total);
+      const bool empty = !(total[2] > 0.0f);
+      if (lane == 0) {
+        publish(&means[pair], empty ? s_old[2 * pair] : total[0] / total[2],
+                empty ? s_old[2 * pair + 1] : total[1] / total[2], 0.0f, stamp);
+      }
+    }
+  }
+  const auto await = [&](unsigned pair) {
+    Word word = look_at(&means[pair]);
+    while (word.stamp != stamp) {
+      word = look_at(&means[pair]);
+    }
+    return word;
+  };
+  double shift = 0.0;
+  for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+    const Word mean = await(pair);
+    for (unsigned v = 0; v < 2; ++v) {
+      const double old = static_cast<double>(s_old[2 * pair + v]);
+      const double moved = static_cast<double>(mean.value[v]) - old;
+      shift += moved * moved;
+      s_sums[2 * pair + v] = mean.value[v];
+    }
+  }
+  __syncwarp(); // lanes may have waited for different lengths of time
+  shift = over_lanes<32>(shift);
+  if (lane == 0) {
+    s_shift[warp] = shift;
+  }
+  if (wants_fact && threadIdx.x == 0) {
+    s_fact = double_in(await(pairs));
+  }
+  __syncthreads(); // shifts and fact are there, and owners have read the old means
+  Exchanged result{0.0, wants_fact ? s_fact : 0.0};
+  for (unsigned w = 0; w < kWarps; ++w) {
+    result.squared_shift += s_shift[w];
+  }
+  return result;
+}
+
 } // namespace clusterbench::cuda

@@ -4,7 +4,6 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
-#include "impls/cuda/support/phase_timer.hpp"
 
 #include <cuda_runtime.h>
 
@@ -21,12 +20,19 @@ struct RunTask {
   float* centroids;     // [k, d]
   std::int32_t* labels; // [n]
   float* history;       // [max_iterations, k, d] in recording runs, else null
+  long long* times;     // [max_iterations + 1] nanoseconds in recording runs, else null
   unsigned long long* iterations;
   StopRule::Kind rule;
   double threshold;
   std::size_t max_iterations;
   unsigned first_stamp; // of the words that blocks exchange: no stamp is ever used twice
 
+  /// Notes the time of the start (0) or of the end of a pass (counted from 1), if it is recorded.
+  __device__ void note_time(std::size_t pass) const {
+    if (times != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
+      asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(times[pass]));
+    }
+  }
   /// Whether the rule asks for a sum over the points: their loss, or how many labels change.
   __device__ bool wants_fact() const {
     return rule == StopRule::Kind::loss || rule == StopRule::Kind::labels;
@@ -40,6 +46,27 @@ struct RunTask {
            (rule == StopRule::Kind::shift && squared_shift <= threshold);
   }
 };
+
+/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's result
+/// and history. s_means and s_centroids: [k, width >= d]; a thread copies the same pairs of features
+/// as in exchange_means(), so no barrier is needed between the two.
+template <unsigned kThreads>
+__device__ void adopt_means(const RunTask& run, const float* s_means, float* s_centroids,
+                            unsigned k, unsigned d, unsigned width, std::size_t pass) {
+  for (unsigned pair = threadIdx.x; pair < k * width / 2; pair += kThreads) {
+    const unsigned j = 2 * pair / width;
+    for (unsigned e = 2 * pair; e < 2 * pair + 2; ++e) {
+      s_centroids[e] = s_means[e];
+      const unsigned f = e - j * width;
+      if (blockIdx.x == 0 && f < d) {
+        run.centroids[j * d + f] = s_means[e];
+        if (run.history != nullptr) {
+          run.history[(pass * k + j) * d + f] = s_means[e];
+        }
+      }
+    }
+  }
+}
 
 /// The buffers behind a RunTask, and the launch.
 class OneLaunch {
@@ -65,23 +92,32 @@ public:
     const std::size_t size = d_centroids_.size();
     DeviceBuffer<float> history(observer.recording() ? rule_.max_iterations * size : 0);
     d_labels_.fill_bytes(0xFF, stream); // -1: every label changes in the first pass
-    task.run = {d_initial_.data(), d_centroids_.data(),  d_labels_.data(),
-                history.data(),    d_iterations_.data(), rule_.kind,
-                rule_.threshold,   rule_.max_iterations, next_stamp_};
+    DeviceBuffer<long long> times(observer.recording() ? rule_.max_iterations + 1 : 0);
+    task.run = {.initial = d_initial_.data(),
+                .centroids = d_centroids_.data(),
+                .labels = d_labels_.data(),
+                .history = history.data(),
+                .times = times.data(),
+                .iterations = d_iterations_.data(),
+                .rule = rule_.kind,
+                .threshold = rule_.threshold,
+                .max_iterations = rule_.max_iterations,
+                .first_stamp = next_stamp_};
     next_stamp_ += static_cast<unsigned>(rule_.max_iterations) + 1; // FCM may sweep once more
-    PhaseTimer<float> timer(observer, stream);
-    timer.measure("all passes", [&] {
-      void* arguments[] = {&task};
-      check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads,
-                                        arguments, shared_bytes, stream),
-            "cudaLaunchCooperativeKernel");
-    });
+    void* arguments[] = {&task};
+    check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads,
+                                      arguments, shared_bytes, stream),
+          "cudaLaunchCooperativeKernel");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the run");
     if (observer.recording()) {
-      std::vector<float> recorded(iterations(stream) * size);
+      const std::size_t passes = iterations(stream);
+      std::vector<float> recorded(passes * size);
       history.download(recorded, stream);
-      for (std::size_t first = 0; first < recorded.size(); first += size) {
-        observer.pass(std::span<const float>(recorded).subspan(first, size));
+      std::vector<long long> noted(passes + 1);
+      times.download(noted, stream);
+      for (std::size_t pass = 0; pass < passes; ++pass) {
+        observer.phase("pass", 1e-9 * static_cast<double>(noted[pass + 1] - noted[pass]));
+        observer.pass(std::span<const float>(recorded).subspan(pass * size, size));
       }
     }
   }
