@@ -176,6 +176,17 @@ class ExitCodes(Program):
         self.assertEqual(self.left_running(), [])
 
 
+    def test_answers_beyond_memory(self):
+        """16 TB of memberships: refused by the parent, which goes on."""
+        rows = self.campaign("--data", "uniform:1000000,1,1", "--k", 1000000, "--family", "fcm",
+                             "--iterations", 1, "--variant", "fcm_serial", "--variant",
+                             "kmeans_serial", exit_code=5)
+        statuses = {row["variant"]: row["status"] for row in rows}
+        self.assertEqual(statuses, {"fcm_serial": "out_of_memory", "kmeans_serial": "refused"})
+        message = next(row["message"] for row in rows if row["variant"] == "fcm_serial")
+        self.assertRegex(message, r"\d+ bytes of shared memory are needed, \d+ are available")
+
+
 class Oracle(Program):
     def setUp(self):
         super().setUp()
