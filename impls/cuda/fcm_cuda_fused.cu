@@ -368,6 +368,7 @@ constexpr std::array kShapes{kShape<4, 1, 1>,  kShape<4, 4, 4>,  kShape<4, 4, 8>
                              kShape<4, 4, 16>, kShape<8, 1, 1>,  kShape<8, 4, 4>,
                              kShape<8, 4, 8>,  kShape<8, 4, 16>, kShape<16, 1, 1>,
                              kShape<16, 4, 4>, kShape<16, 4, 8>, kShape<16, 4, 16>};
+constexpr std::size_t kMaxFeatures = 512;
 constexpr std::size_t kScalarBelow = 64; // features; from there on 16 bytes at a time
 
 /// The shape with the fewest slices of which two blocks fit a multiprocessor, or else the smallest;
@@ -392,6 +393,10 @@ public:
     }
     if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
       return "more than 2^31 - 1 points or iterations";
+    }
+    if (problem.d > kMaxFeatures) {
+      return "d = " + std::to_string(problem.d) + ": a block has threads for " +
+             std::to_string(kMaxFeatures) + " features, four each";
     }
     if (shape_for(problem.d, problem.k) == nullptr) {
       return "k = " + std::to_string(problem.k) + ": a thread holds the sums of up to 16 clusters";
@@ -473,7 +478,7 @@ const Registration registration({.name = "fcm_cuda_fused",
                                  .source = "article 001, sections 4.2 to 4.4, as one kernel",
                                  .family = Family::fcm,
                                  .device = Device::gpu,
-                                 .max_d = 512,
+                                 .max_d = kMaxFeatures,
                                  .max_k = 16,
                                  .previous = "fcm_cuda_warp"},
                                 f32_only<FcmCudaFused>());

@@ -10,7 +10,7 @@
 //   sums to the owner of a pair of features, its means to all; two trips, no barrier of the grid.
 // Source: article 000's two kernels as one; the loop is that of a tiled matrix product.
 // Cost per iteration: n d values; (3 k + 1) n d / 32 instructions of a warp; about 3 us of latency.
-// Limits: float; 8 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to an odd number
+// Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to an odd number
 //   of banks, at most 1/8 more bytes. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
@@ -298,6 +298,7 @@ constexpr std::array kShapes{kShape<4, 1, 1>,  kShape<4, 4, 4>,  kShape<4, 4, 8>
                              kShape<4, 4, 16>, kShape<8, 1, 1>,  kShape<8, 4, 4>,
                              kShape<8, 4, 8>,  kShape<8, 4, 16>, kShape<16, 1, 1>,
                              kShape<16, 4, 4>, kShape<16, 4, 8>, kShape<16, 4, 16>};
+constexpr std::size_t kMaxFeatures = 512;
 constexpr std::size_t kScalarBelow = 64; // features; from there on 16 bytes at a time
 
 /// The shape with the fewest slices of which two blocks fit a multiprocessor, or else the smallest;
@@ -319,6 +320,10 @@ public:
   std::string refuse(const Problem<float>& problem) const override {
     if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
       return "more than 2^31 - 1 points or iterations";
+    }
+    if (problem.d > kMaxFeatures) {
+      return "d = " + std::to_string(problem.d) + ": a block has threads for " +
+             std::to_string(kMaxFeatures) + " features, four each";
     }
     if (shape_for(problem.d, problem.k) == nullptr) {
       return "k = " + std::to_string(problem.k) + ": a thread holds the sums of up to 16 clusters";
@@ -387,8 +392,7 @@ const Registration registration({.name = "kmeans_cuda_fused",
                                  .idea = "labels and sums in one pass over streamed tiles",
                                  .source = "article 000, both kernels as one persistent kernel",
                                  .device = Device::gpu,
-                                 .min_d = 8,
-                                 .max_d = 512,
+                                 .max_d = kMaxFeatures,
                                  .max_k = 16,
                                  .previous = "kmeans_cuda_persistent"},
                                 f32_only<KmeansCudaFused>());

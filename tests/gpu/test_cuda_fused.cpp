@@ -1,0 +1,177 @@
+// The variants that do a whole run in one launch, on sizes at which all multiprocessors exchange
+// sums and a block works through several tiles: awkward d and k, odd n, every stop rule. Each run is
+// repeated, has to give the same bits, and is judged by the verifier.
+//
+// Skipped where there is no GPU. Small sizes are in test_cuda_variants, for all variants.
+#include "harness/qualification.hpp"
+#include "harness/registry.hpp"
+#include "harness/verifier.hpp"
+#include "tests/verify/run_variant.hpp"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <random>
+
+namespace clusterbench {
+namespace {
+
+struct Size {
+  std::size_t n, d, k;
+};
+
+/// Overlapping normal clouds; the initial centroids are the first points.
+OwnedProblem<float> clouds(Size size, StopRule stop) {
+  OwnedProblem<float> problem;
+  problem.n = size.n;
+  problem.d = size.d;
+  problem.k = size.k;
+  problem.stop = stop;
+  std::mt19937_64 random(size.n + 1000 * size.d + 1000000 * size.k);
+  std::normal_distribution<float> normal;
+  std::vector<float> middles(std::min<std::size_t>(size.k, 7) * size.d);
+  std::ranges::generate(middles, [&] { return 3.0f * normal(random); });
+  problem.points.reserve(size.n * size.d);
+  for (std::size_t i = 0; i < size.n; ++i) {
+    const std::size_t cloud = random() % (middles.size() / size.d);
+    for (std::size_t f = 0; f < size.d; ++f) {
+      problem.points.push_back(middles[cloud * size.d + f] + normal(random));
+    }
+  }
+  problem.centroids.assign(problem.points.begin(),
+                           problem.points.begin() + static_cast<std::ptrdiff_t>(size.k * size.d));
+  return problem;
+}
+
+class CudaFused : public testing::TestWithParam<const char*> {
+protected:
+  void SetUp() override {
+    registered_ = find_variant(GetParam());
+    if (registered_ == nullptr) {
+      GTEST_SKIP() << "not built";
+    }
+    if (const std::string reason = unavailable_reason(*registered_); !reason.empty()) {
+      GTEST_SKIP() << reason;
+    }
+  }
+
+  bool takes(const Problem<float>& problem) const {
+    const Meta& meta = registered_->meta;
+    return problem.d >= meta.min_d && problem.d <= meta.max_d && problem.k <= meta.max_k &&
+           make_variant<float>(*registered_)->refuse(problem).empty();
+  }
+
+  /// Two runs of one object and one of another, all judged and equal to the bit.
+  void expect_right(const OwnedProblem<float>& owned) const {
+    const Problem<float> problem = owned.view();
+    const Meta& meta = registered_->meta;
+    SCOPED_TRACE(meta.name + ": n=" + std::to_string(problem.n) +
+                 " d=" + std::to_string(problem.d) + " k=" + std::to_string(problem.k) +
+                 " stop=" + std::to_string(static_cast<int>(problem.stop.kind)) +
+                 " m=" + std::to_string(problem.fuzzifier) +
+                 (problem.memberships.empty() ? "" : " from memberships"));
+    const auto variant = make_variant<float>(*registered_);
+    variant->prepare(problem);
+    const auto first = run_once(*variant, meta.family, problem);
+    const auto again = run_once(*variant, meta.family, problem);
+    const auto other = make_variant<float>(*registered_);
+    other->prepare(problem);
+    const auto afresh = run_once(*other, meta.family, problem);
+    const Verdict verdict =
+        verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    for (const auto* answer : {&again, &afresh}) {
+      EXPECT_EQ(answer->iterations, first.iterations);
+      EXPECT_EQ(answer->centroids, first.centroids);
+      EXPECT_EQ(answer->labels, first.labels);
+      EXPECT_EQ(answer->memberships, first.memberships);
+      EXPECT_EQ(answer->recorded, first.recorded);
+    }
+  }
+
+  const RegisteredVariant* registered_ = nullptr;
+};
+
+TEST_P(CudaFused, AwkwardSizesOnAllMultiprocessors) {
+  std::size_t taken = 0;
+  for (const std::size_t d : {1, 2, 3, 8, 9, 37, 64, 100, 129, 500}) {
+    for (const std::size_t k : {1, 2, 4, 5, 7, 16, 23, 64}) {
+      // At least two tiles a block, and a last one that is not full.
+      const Size size{d >= 500 ? std::size_t{20011} : d >= 37 ? 70001 : 140007, d, k};
+      const auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, 3});
+      if (takes(problem.view())) {
+        expect_right(problem);
+        ++taken;
+      }
+    }
+  }
+  EXPECT_GT(taken, 20u);
+}
+
+TEST_P(CudaFused, StopRules) {
+  for (const Size size : {Size{50001, 2, 5}, Size{50001, 9, 7}, Size{50001, 100, 4}}) {
+    for (const StopRule& rule :
+         {StopRule{StopRule::Kind::loss, 300.0, 30}, StopRule{StopRule::Kind::labels, 0.0, 30},
+          StopRule{StopRule::Kind::shift, 1e-3, 30}}) {
+      const auto problem = clouds(size, rule);
+      if (takes(problem.view())) {
+        expect_right(problem);
+      }
+    }
+  }
+}
+
+// Blocks tell new words from old ones by their stamps: short runs after one another must not mix.
+TEST_P(CudaFused, ManyShortRunsOfOneObject) {
+  auto owned = clouds({30001, 9, 4}, {StopRule::Kind::iterations, 0.0, 1});
+  const Problem<float> problem = owned.view();
+  const auto variant = make_variant<float>(*registered_);
+  variant->prepare(problem);
+  const auto first = run_once(*variant, registered_->meta.family, problem);
+  Observer<float> nobody;
+  for (int run = 0; run < 200; ++run) {
+    variant->run(nobody);
+  }
+  const auto last = run_once(*variant, registered_->meta.family, problem);
+  EXPECT_EQ(last.centroids, first.centroids);
+  EXPECT_EQ(last.labels, first.labels);
+  EXPECT_EQ(last.memberships, first.memberships);
+}
+
+TEST_P(CudaFused, FuzzifiersAndInitialMemberships) {
+  if (registered_->meta.family != Family::fcm) {
+    GTEST_SKIP() << "fuzzy c-means only";
+  }
+  for (const Size size : {Size{30001, 3, 3}, Size{30001, 100, 8}, Size{10007, 500, 8}}) {
+    for (const double fuzzifier : {2.0, 1.7, 3.0}) {
+      for (const StopRule& rule :
+           {StopRule{StopRule::Kind::iterations, 0.0, 3}, StopRule{StopRule::Kind::loss, 100.0, 12},
+            StopRule{StopRule::Kind::shift, 1e-2, 12}}) {
+        auto problem = clouds(size, rule);
+        problem.fuzzifier = fuzzifier;
+        expect_right(problem);
+        problem.centroids.clear();
+        std::mt19937_64 random(size.n);
+        for (std::size_t i = 0; i < size.n; ++i) {
+          std::vector<float> row(size.k);
+          float sum = 0.0f;
+          for (float& membership : row) {
+            membership = 0.05f + static_cast<float>(random() % 1000) / 1000.0f;
+            sum += membership;
+          }
+          for (const float membership : row) {
+            problem.memberships.push_back(membership / sum);
+          }
+        }
+        expect_right(problem);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaFused,
+                         testing::Values("kmeans_cuda_persistent", "kmeans_cuda_fused",
+                                         "fcm_cuda_fused"),
+                         [](const auto& name) { return std::string(name.param); });
+
+} // namespace
+} // namespace clusterbench
