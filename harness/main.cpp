@@ -1,3 +1,5 @@
-#include "harness/cli.hpp"
+#include "harness/cli/cli.hpp"
 
-int main(int argc, char** argv) { return clusterbench::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+  return clusterbench::run_command_line(argc, argv);
+}

@@ -3,9 +3,9 @@
 // repeated, has to give the same bits, and is judged by the verifier.
 //
 // Skipped where there is no GPU. Small sizes are in test_cuda_variants, for all variants.
-#include "harness/qualification.hpp"
-#include "harness/registry.hpp"
-#include "harness/verifier.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
+#include "harness/problem/registry.hpp"
 #include "tests/verify/run_variant.hpp"
 
 #include <algorithm>

@@ -3,9 +3,9 @@
 // Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small keeps the problems small enough for
 // compute-sanitizer, and CLUSTERBENCH_GPU_VARIANT=<glob> takes only some of the variants:
 //   CLUSTERBENCH_GPU_SUBSET=small compute-sanitizer --tool racecheck build/tests/test_cuda_variants
-#include "harness/qualification.hpp"
-#include "harness/registry.hpp"
-#include "harness/verifier.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
+#include "harness/problem/registry.hpp"
 #include "impls/contract.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // Figures that follow from a row's samples, and which exit code wins.
 #include "harness/exit_codes.hpp"
-#include "harness/limits.hpp"
+#include "harness/run/limits.hpp"
 
 #include <gtest/gtest.h>
 

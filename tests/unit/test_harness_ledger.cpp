@@ -1,7 +1,7 @@
 // The ledger on disk, and the tables that are made of its rows.
 #include "datasets/errors.hpp"
-#include "harness/ledger.hpp"
-#include "harness/report.hpp"
+#include "harness/cli/report.hpp"
+#include "harness/run/ledger.hpp"
 
 #include <gtest/gtest.h>
 

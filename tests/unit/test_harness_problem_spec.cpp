@@ -2,8 +2,8 @@
 #include "datasets/errors.hpp"
 #include "datasets/npy.hpp"
 #include "datasets/random_state.hpp"
-#include "harness/initial_state.hpp"
-#include "harness/problem_spec.hpp"
+#include "harness/problem/initial_state.hpp"
+#include "harness/problem/problem_spec.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

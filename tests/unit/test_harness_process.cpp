@@ -1,8 +1,8 @@
 // Child processes: how they end, what they are given, and that nothing stays behind.
-#include "harness/child_run.hpp"
-#include "harness/job.hpp"
-#include "harness/process.hpp"
-#include "harness/shared_memory.hpp"
+#include "harness/run/child_run.hpp"
+#include "harness/run/job.hpp"
+#include "harness/run/process.hpp"
+#include "harness/run/shared_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -196,24 +196,24 @@ class RulesCanFail(unittest.TestCase):
         self.assertFalse(is_variant("impls/cuda/support/check.cpp"))
 
     def test_includes(self):
-        for path, name in ((self.PATH, "harness/registry.hpp"),
+        for path, name in ((self.PATH, "harness/problem/registry.hpp"),
                            (self.PATH, "impls/cuda/kmeans_cuda_y.cu"),
                            (self.PATH, "impls/openmp/support/x.hpp"),
                            (self.PATH, "support/check.hpp"),
                            (self.PATH, "../contract.hpp"),
-                           ("impls/contract.hpp", "harness/job.hpp"),
+                           ("impls/contract.hpp", "harness/run/job.hpp"),
                            ("impls/cuda/support/check.hpp", "impls/cuda/kmeans_cuda_x.cu"),
                            ("harness/cell.cpp", "impls/serial/kmeans_serial.cpp"),
                            ("harness/cell.cpp", "impls/cuda/support/check.hpp"),
                            ("harness/cell.cpp", "tests/verify/planted_bugs.hpp"),
-                           ("datasets/npy.cpp", "harness/files.hpp"),
+                           ("datasets/npy.cpp", "harness/run/files.hpp"),
                            ("datasets/npy.cpp", "impls/contract.hpp"),
                            ("tests/unit/test_x.cpp", "impls/serial/kmeans_serial.cpp")):
             for line in (f'#include "{name}"\n', f'  #  include "{name}" // why\n'):
                 with self.subTest(path=path, line=line):
                     self.assertEqual(len(complaints_about_includes(path, line)), 1)
         self.assertEqual(len(complaints_about_includes("datasets/npy.cpp",
-                                                       "#include <harness/files.hpp>\n")), 1)
+                                                       "#include <harness/run/files.hpp>\n")), 1)
 
     def test_registration(self):
         self.assertNotEqual(complaints_about_registration("impls/cuda/kmeans_cuda_z.cu", self.GOOD),

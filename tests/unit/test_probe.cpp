@@ -1,7 +1,7 @@
 // Nothing here depends on how fast the machine is, only on the structure of what is measured. That
 // the probe really reads and multiplies is checked by the probe itself, whose sums are known.
-#include "harness/disturbance.hpp"
-#include "harness/probe.hpp"
+#include "harness/machine/disturbance.hpp"
+#include "harness/machine/probe.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-#include "harness/nvml.hpp"
-#include "harness/provenance.hpp"
+#include "harness/machine/nvml.hpp"
+#include "harness/machine/provenance.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -2,8 +2,8 @@
 // and problems of overlapping clouds.
 #pragma once
 
-#include "harness/qualification.hpp"
-#include "harness/verifier.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
 #include "impls/contract.hpp"
 #include "tests/verify/planted_bugs.hpp"
 

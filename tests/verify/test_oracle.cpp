@@ -1,7 +1,7 @@
 // The oracle against numbers that no code of this project computed (oracle_numbers.py prints them),
 // and its promises: independent of the thread count, exact where arithmetic is exact, cached whole.
-#include "harness/oracle.hpp"
-#include "harness/oracle_cache.hpp"
+#include "harness/judge/oracle.hpp"
+#include "harness/judge/oracle_cache.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>

@@ -1,8 +1,8 @@
 // Every planted bug must come out wrong, by the check that is meant for it, with a message that
 // says where: on the qualification problems, and (what can be seen there) on a problem of a
 // table's quick size.
-#include "harness/qualification.hpp"
-#include "harness/verifier.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
 #include "tests/verify/planted_bugs.hpp"
 #include "tests/verify/run_variant.hpp"
 

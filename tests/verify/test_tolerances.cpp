@@ -1,6 +1,6 @@
 // The tolerances of the verifier are where they should be: what rounding may do passes, and what is
 // a little worse fails.
-#include "harness/verifier.hpp"
+#include "harness/judge/verifier.hpp"
 #include "tests/verify/run_variant.hpp"
 
 #include <gtest/gtest.h>

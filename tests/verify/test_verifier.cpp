@@ -1,8 +1,8 @@
 // The verifier accepts what is right (correct variants in both precisions and distance forms, on
 // every qualification problem and every one-step state), and keeps its own promises: early stops,
 // sampling, odd input.
-#include "harness/qualification.hpp"
-#include "harness/verifier.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
 #include "tests/verify/run_variant.hpp"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,95 @@
+#include "harness/cli/cli.hpp"
+
+#include "datasets/catalog.hpp"
+#include "datasets/errors.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/machine/build_info.hpp"
+#include "harness/run/child.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+
+namespace clusterbench {
+namespace {
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 all right; 1 regression; 2 a wrong result; 3 inconclusive; 4 environments do\n"
+    "not match; 5 cells missing, crashed or timed out; 64 usage or bad input; 74 output cannot be\n"
+    "written; 130 interrupted.";
+
+int report(const char* message, ExitCode code) {
+  fmt::print(stderr, "clusterbench: {}\n", message);
+  return static_cast<int>(code);
+}
+
+// The library would only say that a command is missing.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') {
+    return {};
+  }
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    known.push_back(command->get_name());
+  }
+  if (std::ranges::find(known, argv[1]) != known.end()) {
+    return {};
+  }
+  return fmt::format("unknown command \"{}\"; did you mean {}?", argv[1],
+                     datasets::nearest(argv[1], known));
+}
+
+} // namespace
+
+void add_child_command(CLI::App& app, Action& action) {
+  struct Descriptors {
+    int job = -1;
+    int report = -1;
+  };
+  const auto descriptors = std::make_shared<Descriptors>();
+  CLI::App* command = app.add_subcommand("child", "")->group(""); // hidden
+  command->add_option("--job-fd", descriptors->job)->required();
+  command->add_option("--report-fd", descriptors->report)->required();
+  command->callback([&action, descriptors] {
+    action = [descriptors] {
+      return static_cast<ExitCode>(run_child(descriptors->job, descriptors->report));
+    };
+  });
+}
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Benchmarks and verifies implementations of k-means and fuzzy c-means.",
+               "clusterbench"};
+  app.set_version_flag("--version", build_info::version());
+  app.footer(kExitCodes);
+  app.require_subcommand(1);
+  Action action;
+  add_list_command(app, action);
+  add_data_command(app, action);
+  add_run_command(app, action);
+  add_table_command(app, action);
+  add_probe_command(app, action);
+  add_child_command(app, action);
+  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
+    return report(problem.c_str(), ExitCode::usage);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success); // --help, --version
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return static_cast<int>(ExitCode::usage);
+  }
+  try {
+    return static_cast<int>(action());
+  } catch (const datasets::InputError& error) {
+    return report(error.what(), ExitCode::usage);
+  } catch (const datasets::OutputError& error) {
+    return report(error.what(), ExitCode::cannot_write);
+  } catch (const std::exception& error) {
+    return report(error.what(), ExitCode::cells_missing);
+  }
+}
+
+} // namespace clusterbench

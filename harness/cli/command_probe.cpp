@@ -1,0 +1,87 @@
+#include "datasets/errors.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/machine/gpu_probe.hpp"
+#include "harness/machine/nvml.hpp"
+#include "harness/machine/probe.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+struct ProbeArguments {
+  bool quick = false;
+  bool as_json = false;
+  int threads = static_cast<int>(std::thread::hardware_concurrency());
+};
+
+json measure(const ProbeArguments& arguments) {
+  json limits;
+  if (arguments.quick) {
+    limits["cpu"] = json::array({probe_cpu(arguments.threads, 0.02)});
+  } else {
+    limits["cpu"] = probe_cpu_scaling(arguments.threads, 0.1);
+  }
+  const std::string no_gpu = gpu_missing_reason();
+  if (!no_gpu.empty()) {
+    limits["gpu"] = nullptr;
+    limits["gpu_missing"] = no_gpu;
+  } else if (!gpu_probe()) {
+    limits["gpu"] = nullptr;
+    limits["gpu_missing"] = "this build has no CUDA backend";
+  } else {
+    limits["gpu"] = gpu_probe()(arguments.quick);
+  }
+  return limits;
+}
+
+void print_text(const json& limits) {
+  for (const json& cpu : limits.at("cpu")) {
+    fmt::print("{} thread{}: read {:.1f} GB/s, FMA {:.0f} GFLOP/s (f32), {:.0f} GFLOP/s (f64)\n",
+               cpu.at("threads").get<int>(), cpu.at("threads") == 1 ? "" : "s",
+               cpu.at("read_gbs").get<double>(), cpu.at("fma_f32_gflops").get<double>(),
+               cpu.at("fma_f64_gflops").get<double>());
+    for (const json& size : cpu.at("read_by_size")) {
+      fmt::print("  {:>10} KiB: {:.1f} GB/s\n", size.at("bytes").get<std::size_t>() >> 10,
+                 size.at("gbs").get<double>());
+    }
+  }
+  if (limits.at("gpu").is_null()) {
+    fmt::print("GPU: {}\n", limits.at("gpu_missing").get<std::string>());
+  } else {
+    fmt::print("GPU:\n{}\n", limits.at("gpu").dump(2));
+  }
+}
+
+} // namespace
+
+void add_probe_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<ProbeArguments>();
+  CLI::App* command = app.add_subcommand("probe", "Measure the limits of this machine");
+  command->add_flag("--quick", arguments->quick, "Fewer sizes, shorter measurements");
+  command->add_flag("--json", arguments->as_json, "Machine-readable");
+  command->add_option("--threads", arguments->threads, "Up to so many CPU threads")
+      ->capture_default_str();
+  command->callback([&action, arguments] {
+    action = [arguments] {
+      if (arguments->threads < 1) {
+        throw datasets::InputError(
+            fmt::format("--threads {}: at least 1 is needed", arguments->threads));
+      }
+      const json limits = measure(*arguments);
+      if (arguments->as_json) {
+        fmt::print("{}\n", limits.dump());
+      } else {
+        print_text(limits);
+      }
+      return ExitCode::ok;
+    };
+  });
+}
+
+} // namespace clusterbench

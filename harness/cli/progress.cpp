@@ -1,0 +1,33 @@
+#include "harness/cli/progress.hpp"
+
+#include <cstdio>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace clusterbench {
+
+Progress::Progress(std::size_t cells) : cells_(cells), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Progress::start(const std::string& cell) {
+  if (!terminal_) {
+    return;
+  }
+  std::string left = "?";
+  if (done_ > 0) {
+    const auto per_cell = (Clock::now() - begin_) / done_;
+    const auto seconds =
+        std::chrono::duration_cast<std::chrono::seconds>(per_cell * (cells_ - done_));
+    left = fmt::format("{:%M:%S}", seconds);
+  }
+  fmt::print(stderr, "\r\033[K[{}/{}] {} ... about {} left", done_ + 1, cells_, cell, left);
+  std::fflush(stderr);
+}
+
+void Progress::finish(const std::string& cell, const std::string& outcome) {
+  ++done_;
+  fmt::print(stderr, "{}[{}/{}] {}: {}\n", terminal_ ? "\r\033[K" : "", done_, cells_, cell,
+             outcome);
+}
+
+} // namespace clusterbench

@@ -1,0 +1,136 @@
+#include "harness/judge/run_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace clusterbench {
+
+template <typename T>
+RunView<T>::RunView(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+                    double budget)
+    : meta_(meta), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
+  const std::vector<bool> chosen = sets_to_look_at(budget);
+  std::optional<PassView> before;
+  for (std::size_t s = 0; s <= passes(); ++s) {
+    const bool only_memberships = s == 0 && from_memberships();
+    if (!chosen[s] || (only_memberships && set(1).empty())) {
+      before.reset();
+      continue;
+    }
+    PassView view = look_at(s);
+    seen_[s] = summary(view, !only_memberships, before ? &*before : nullptr);
+    if (only_memberships) {
+      before.reset();
+    } else {
+      before = std::move(view);
+    }
+  }
+}
+
+template <typename T>
+std::span<const T> RunView<T>::set(std::size_t number) const {
+  const std::size_t size = problem_.k * problem_.d;
+  return number == passes()         ? answer_.centroids
+         : number == 0              ? problem_.centroids
+         : answer_.recorded.empty() ? std::span<const T>{}
+                                    : answer_.recorded.subspan((number - 1) * size, size);
+}
+
+/// All if the budget allows, otherwise the last, the last but one, the first, the third to last and
+/// then an even spread. The returned set is always among them.
+template <typename T>
+std::vector<bool> RunView<T>::sets_to_look_at(double budget) {
+  std::vector<bool> chosen(passes() + 1, false);
+  chosen[passes()] = true;
+  if (answer_.recorded.empty() && passes() > 1) {
+    return chosen; // the sets between are unknown
+  }
+  const double affordable = budget / cost_of_look(meta_.family, problem_);
+  if (affordable >= static_cast<double>(passes() + 1)) {
+    return std::vector<bool>(passes() + 1, true);
+  }
+  sampled_ = true;
+  std::size_t left = affordable < 2.0 ? 0 : static_cast<std::size_t>(affordable) - 1;
+  const auto choose = [&](std::size_t number) {
+    if (left > 0 && !chosen[number]) {
+      chosen[number] = true;
+      --left;
+    }
+  };
+  choose(passes() - 1);
+  choose(0);
+  choose(passes() - std::min<std::size_t>(passes(), 2));
+  const std::size_t spread = std::max<std::size_t>(left, 1);
+  for (std::size_t i = 1; i <= spread; ++i) {
+    choose(passes() * i / (spread + 1));
+  }
+  return chosen;
+}
+
+/// Views one set and compares what it should have produced with the next one.
+template <typename T>
+PassView RunView<T>::look_at(std::size_t number) {
+  const std::span<const T> produced = number < passes() ? set(number + 1) : std::span<const T>{};
+  const std::span<const T> entering = set(number);
+  PassView view;
+  if (number == 0 && from_memberships()) {
+    view.means = view_means_of_memberships(problem_, problem_.memberships, produced);
+  } else {
+    view = view_pass(meta_, problem_, entering, produced);
+  }
+  if (!produced.empty() && !(meta_.reseeds_empty && view.means.may_have_empty())) {
+    compared_passes_ = true;
+    const bool keeps_empty = meta_.family == Family::kmeans;
+    const auto where = view.means.offence(produced, keeps_empty ? entering : std::span<const T>{});
+    if (where && !wrong_pass_) {
+      wrong_pass_ = fmt::format("iteration {}, {}", number + 1, *where);
+    }
+  }
+  return view;
+}
+
+template <typename T>
+SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
+                            const PassView* before) const {
+  SeenSet seen;
+  seen.loss = view.loss;
+  seen.loss_rounding = view.loss_rounding;
+  seen.objective = view.objective;
+  seen.may_rise = view.choice;
+  seen.doubt = view.doubt;
+  seen.has_objective = has_objective;
+  seen.may_have_empty = view.means.may_have_empty();
+  for (std::size_t i = 0; i < view.means.rounding.size(); ++i) {
+    // A mean that is off by r raises the sum of squared distances by weight * r^2.
+    seen.may_rise +=
+        2.0 * view.means.weight[i / problem_.d] * view.means.rounding[i] * view.means.rounding[i];
+  }
+  if (before != nullptr) {
+    seen.follows = true;
+    for (std::size_t i = 0; i < problem_.n; ++i) {
+      const bool doubtful = view.doubtful[i] != 0 || before->doubtful[i] != 0;
+      seen.doubtful_labels += doubtful ? 1 : 0;
+      seen.changed_labels += !doubtful && view.labels[i] != before->labels[i] ? 1 : 0;
+    }
+  }
+  return seen;
+}
+
+template <typename T>
+double RunView<T>::squared_shift(std::size_t number) const {
+  const std::span<const T> now = set(number);
+  const std::span<const T> before = set(number - 1);
+  double sum = 0.0;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const double shift = static_cast<double>(now[i]) - static_cast<double>(before[i]);
+    sum += shift * shift;
+  }
+  return sum;
+}
+
+template class RunView<float>;
+template class RunView<double>;
+
+} // namespace clusterbench

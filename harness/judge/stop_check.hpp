@@ -1,0 +1,22 @@
+// Was the last pass really the last one that the stop rule asks for?
+#pragma once
+
+#include "harness/judge/run_view.hpp"
+
+#include <optional>
+#include <string>
+
+namespace clusterbench {
+
+/// What there is to say about the end of a run.
+struct StopFindings {
+  std::optional<std::string> offence;
+  bool early_stop = false; ///< fixed number of iterations, fewer made, but at a fixed point
+};
+
+/// Judges in float64 from the centroids of each pass. A rule must be met by the last pass and by
+/// none before it, unless rounding in T may hide it.
+template <typename T>
+StopFindings check_stop(const Meta& meta, const Problem<T>& problem, const RunView<T>& run);
+
+} // namespace clusterbench

@@ -1,0 +1,374 @@
+#include "harness/judge/verifier.hpp"
+
+#include "harness/judge/point_checks.hpp"
+#include "harness/judge/rounding.hpp"
+#include "harness/judge/run_view.hpp"
+#include "harness/judge/stop_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace clusterbench {
+namespace {
+
+/// Collects checks and findings; the first finding of a check is kept.
+class Report {
+public:
+  /// Records that a check was made, and where it failed, if it did. Returns whether it passed.
+  bool operator()(const std::string& check, std::optional<std::string> where) {
+    if (std::find(verdict.checks.begin(), verdict.checks.end(), check) == verdict.checks.end()) {
+      verdict.checks.push_back(check);
+    }
+    const auto same = [&](const Finding& finding) { return finding.check == check; };
+    if (where && std::none_of(verdict.findings.begin(), verdict.findings.end(), same)) {
+      verdict.findings.push_back({check, *std::move(where)});
+    }
+    return !where;
+  }
+  Verdict verdict;
+};
+
+// --- form: everything that must hold before anything can be computed ---------------------------
+
+template <typename T>
+std::optional<std::string> wrong_shape(bool fcm, const Problem<T>& problem,
+                                       const Answer<T>& answer) {
+  const auto differs = [](const char* what, std::size_t got, std::size_t expected) {
+    return got == expected
+               ? std::nullopt
+               : std::optional(fmt::format("{}: got {} values, expected {}", what, got, expected));
+  };
+  if (auto labels = differs("labels", answer.labels.size(), problem.n)) {
+    return labels;
+  }
+  if (auto centroids = differs("centroids", answer.centroids.size(), problem.k * problem.d)) {
+    return centroids;
+  }
+  return differs("memberships", answer.memberships.size(), fcm ? problem.n * problem.k : 0);
+}
+
+template <typename T>
+std::optional<std::string> wrong_pass_count(const Problem<T>& problem, const Answer<T>& answer) {
+  const std::size_t most = problem.stop.max_iterations;
+  if (answer.iterations == 0 || answer.iterations > most) {
+    return fmt::format("{} iterations reported, expected 1 to {}", answer.iterations, most);
+  }
+  const std::size_t size = problem.k * problem.d;
+  if (!answer.recorded.empty() && answer.recorded.size() != answer.iterations * size) {
+    return fmt::format("{} iterations reported, but the centroids of {} recorded",
+                       answer.iterations,
+                       static_cast<double>(answer.recorded.size()) / static_cast<double>(size));
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<std::string> label_out_of_range(const Problem<T>& problem, const Answer<T>& answer) {
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    const std::int32_t label = answer.labels[i];
+    if (label < 0 || static_cast<std::size_t>(label) >= problem.k) {
+      return fmt::format("point {}: label {}, expected 0 to {}", i, label, problem.k - 1);
+    }
+  }
+  return std::nullopt;
+}
+
+template <typename T>
+std::optional<std::string> not_finite(std::span<const T> values, std::size_t columns,
+                                      const char* row_name, const char* column_name) {
+  const auto bad =
+      std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
+  if (bad == values.end()) {
+    return std::nullopt;
+  }
+  const auto i = static_cast<std::size_t>(bad - values.begin());
+  return fmt::format("{} {}, {} {}: got {}", row_name, i / columns, column_name, i % columns,
+                     static_cast<double>(*bad));
+}
+
+template <typename T>
+bool has_right_form(bool fcm, const Problem<T>& problem, const Answer<T>& answer, Report& report) {
+  bool right = report("shapes", wrong_shape(fcm, problem, answer));
+  right = report("iterations", wrong_pass_count(problem, answer)) && right;
+  if (!right) {
+    return false;
+  }
+  right = report("label range", label_out_of_range(problem, answer));
+  right = report("finite", not_finite(answer.centroids, problem.d, "cluster", "feature")) && right;
+  right = report("finite", not_finite(answer.memberships, problem.k, "point", "cluster")) && right;
+  return report("finite",
+                not_finite(answer.recorded, problem.k * problem.d, "recorded pass", "value")) &&
+         right;
+}
+
+// --- content -----------------------------------------------------------------------------------
+
+/// Judges an answer of the right form.
+template <typename T>
+class Judge {
+public:
+  /// oracle: nullptr for a single pass from a given state.
+  Judge(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+        const OracleRun* oracle, const VerifyOptions& options, Report& report)
+      : meta_(meta), problem_(problem), answer_(answer), oracle_(oracle), options_(options),
+        report_(report), run_(meta, problem, answer, options.budget) {}
+
+  void judge() {
+    report_.verdict.sampled = run_.sampled();
+    check_recording();
+    check_stop_rule();
+    check_points();
+    check_means();
+    check_objective();
+  }
+
+private:
+  bool fcm() const { return meta_.family == Family::fcm; }
+
+  void check_recording() {
+    if (!answer_.recorded.empty()) {
+      const std::size_t d = problem_.d;
+      const auto last = answer_.recorded.last(problem_.k * d);
+      const auto [recorded, returned] =
+          std::mismatch(last.begin(), last.end(), answer_.centroids.begin());
+      const auto i = static_cast<std::size_t>(recorded - last.begin());
+      report_("recording", recorded == last.end()
+                               ? std::nullopt
+                               : std::optional(fmt::format(
+                                     "cluster {}, feature {}: got {:.9g}, but the last pass "
+                                     "recorded {:.9g}",
+                                     i / d, i % d, static_cast<double>(*returned),
+                                     static_cast<double>(*recorded))));
+    }
+    if (run_.compared_passes()) {
+      report_("passes", run_.wrong_pass());
+    }
+  }
+
+  void check_stop_rule() {
+    const StopFindings stop = check_stop(meta_, problem_, run_);
+    report_("stop rule", stop.offence);
+    report_.verdict.early_stop = stop.early_stop;
+  }
+
+  void check_points() {
+    const bool too_many = cost_of_look(meta_.family, problem_) > options_.budget;
+    const PointSelection points =
+        too_many ? PointSelection::sample(problem_.n, options_.sampled_points, options_.seed)
+                 : PointSelection::all(problem_.n);
+    report_.verdict.sampled = report_.verdict.sampled || points.is_sample();
+    const std::size_t last = run_.passes();
+    PointFindings labels;
+    if (fcm()) {
+      const auto centroids = run_.set(run_.from_memberships() ? last : last - 1);
+      report_("row sums", check_row_sums(problem_, answer_.memberships).offence);
+      if (!centroids.empty()) {
+        report_("memberships",
+                check_memberships(meta_, problem_, centroids, answer_.memberships, points).offence);
+      }
+      labels = check_fuzzy_labels(meta_, problem_, centroids, answer_.memberships, answer_.labels,
+                                  points);
+    } else {
+      const auto centroids =
+          run_.set(meta_.labels == LabelsFrom::returned_centroids ? last : last - 1);
+      if (centroids.empty()) {
+        return; // without a recording, nobody knows what the labels came from
+      }
+      labels = check_labels(meta_, problem_, centroids, answer_.labels, points);
+    }
+    report_("labels", labels.offence);
+    report_.verdict.labels_off = labels.off;
+  }
+
+  void check_means() {
+    if (fcm() && !run_.from_memberships()) {
+      const MeansView means =
+          view_means_of_memberships(problem_, answer_.memberships, answer_.centroids);
+      report_("centres", means.offence(answer_.centroids, {}));
+    } else if (!fcm() && meta_.labels == LabelsFrom::entering_centroids) {
+      const MeansView means = view_means_of_labels(problem_, answer_.labels, answer_.centroids);
+      if (!(meta_.reseeds_empty && means.may_have_empty())) {
+        report_("means", means.offence(answer_.centroids, run_.set(run_.passes() - 1)));
+      }
+    }
+  }
+
+  void check_objective() {
+    const std::size_t last = run_.passes();
+    Doubt doubt;
+    for (std::size_t s = 0; s <= last; ++s) {
+      const SeenSet& seen = run_.seen(s);
+      if (seen.has_objective) {
+        if (seen.follows && !took_another_path()) {
+          report_("never rises", rises(s));
+        }
+        if (oracle_ != nullptr && !took_another_path() && s < last && s <= oracle_->iterations) {
+          report_("trace", differs_from_oracle(s, s, doubt));
+        }
+        doubt.share = std::max(doubt.share, seen.doubt);
+        doubt.choice = std::max(doubt.choice, seen.may_rise);
+      }
+    }
+    Verdict& verdict = report_.verdict;
+    verdict.objective = run_.seen(last).objective;
+    verdict.trace = trace();
+    if (oracle_ != nullptr) {
+      const std::size_t same = std::min(last, oracle_->iterations);
+      const double expected = oracle_objective(same);
+      verdict.oracle_objective = expected;
+      verdict.relative_difference =
+          (verdict.objective - expected) / (expected > 0.0 ? expected : 1.0);
+      if (!took_another_path()) {
+        report_("objective", differs_from_oracle(last, same, doubt));
+      }
+    }
+  }
+
+  /// A variant that re-seeds empty clusters leaves the oracle's path where there are some.
+  bool took_another_path() const {
+    bool empty = oracle_ != nullptr && oracle_->empty_at > 0;
+    for (std::size_t s = 0; s <= run_.passes(); ++s) {
+      empty = empty || run_.seen(s).may_have_empty;
+    }
+    return meta_.reseeds_empty && empty;
+  }
+
+  std::optional<std::string> rises(std::size_t s) const {
+    const SeenSet& before = run_.seen(s - 1);
+    const double got = run_.seen(s).objective;
+    const double most = before.objective * (1.0 + 1e-12) + before.may_rise;
+    return got <= most
+               ? std::nullopt
+               : std::optional(fmt::format("iteration {}: objective {:.12g}, before it {:.12g} "
+                                           "(allowed up to {:.12g})",
+                                           s, got, before.objective, most));
+  }
+
+  /// One entry per pass, if all could be looked at.
+  Trace trace() const {
+    Trace result;
+    for (std::size_t pass = 0; pass < run_.passes(); ++pass) {
+      const SeenSet& seen = run_.seen(run_.from_memberships() ? pass + 1 : pass);
+      if (!seen.has_objective) {
+        return {};
+      }
+      result.loss.push_back(seen.loss);
+      if (!fcm()) {
+        result.inertia.push_back(seen.objective);
+      }
+    }
+    return result;
+  }
+
+  /// The oracle's objective of a set that it has.
+  double oracle_objective(std::size_t number) const {
+    return run_.from_memberships()         ? oracle_->loss[number - 1]
+           : number == oracle_->iterations ? oracle_->final_objective
+           : fcm()                         ? oracle_->loss[number]
+                                           : oracle_->inertia[number];
+  }
+
+  /// The most that any earlier pass left to rounding.
+  struct Doubt {
+    double share = 0.0;  ///< of the points, as SeenSet::doubt
+    double choice = 0.0; ///< of the objective, as SeenSet::may_rise
+  };
+
+  /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
+  /// doubt may take other centroids with them, or, where nearly every point has a cluster of its
+  /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum
+  /// of n squares J to (sqrt(J) + sqrt(n) * r)^2 at most.
+  double allowed_difference(double expected, const Doubt& doubt) const {
+    double longest = 0.0;
+    for (std::size_t j = 0; j < problem_.k; ++j) {
+      double length = 0.0;
+      for (const T value : answer_.centroids.subspan(j * problem_.d, problem_.d)) {
+        length += static_cast<double>(value) * static_cast<double>(value);
+      }
+      longest = std::max(longest, length);
+    }
+    const double resolution =
+        4.0 * unit_roundoff<T> * std::sqrt(static_cast<double>(problem_.n) * longest);
+    return (objective_drift<T>(meta_.arithmetic) + 4.0 * doubt.share) * expected + doubt.choice +
+           2.0 * resolution * std::sqrt(expected) + resolution * resolution;
+  }
+
+  std::optional<std::string> differs_from_oracle(std::size_t number, std::size_t oracle_number,
+                                                 const Doubt& doubt) const {
+    const double got = run_.seen(number).objective;
+    const double expected = oracle_objective(oracle_number);
+    const double allowed = allowed_difference(expected, doubt);
+    // More passes than the oracle's can only have come further down.
+    const bool may_be_lower = number != oracle_number;
+    if (got - expected <= allowed && (may_be_lower || expected - got <= allowed)) {
+      return std::nullopt;
+    }
+    return fmt::format("after iteration {}: got {:.12g}, expected {:.12g} (allowed +-{:.3g})",
+                       number, got, expected, allowed);
+  }
+
+  const Meta& meta_;
+  const Problem<T>& problem_;
+  const Answer<T>& answer_;
+  const OracleRun* oracle_;
+  const VerifyOptions& options_;
+  Report& report_;
+  RunView<T> run_;
+};
+
+template <typename T>
+Verdict judge(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+              const OracleRun* oracle, const VerifyOptions& options) {
+  Report report;
+  if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
+    Judge<T>(meta, problem, answer, oracle, options, report).judge();
+  }
+  return std::move(report.verdict);
+}
+
+} // namespace
+
+std::string Verdict::message() const {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += (text.empty() ? "" : "\n") + finding.check + ": " + finding.where;
+  }
+  return text;
+}
+
+template <typename T>
+Verdict verify_answer(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+                      const OracleRun& oracle, const VerifyOptions& options) {
+  if (oracle.iterations == 0 || oracle.iterations > problem.stop.max_iterations ||
+      oracle.loss.size() != oracle.iterations || oracle.centroids.size() != oracle.iterations + 1 ||
+      oracle.centroids.back().size() != problem.k * problem.d ||
+      (meta.family == Family::kmeans && oracle.inertia.size() != oracle.iterations)) {
+    throw std::invalid_argument("verify_answer: the oracle's run is of another problem");
+  }
+  return judge(meta, problem, answer, &oracle, options);
+}
+
+template <typename T>
+Verdict verify_one_step(const Meta& meta, const Problem<T>& one_pass, const Answer<T>& answer,
+                        const VerifyOptions& options) {
+  if (one_pass.stop.kind != StopRule::Kind::iterations || one_pass.stop.max_iterations != 1) {
+    throw std::invalid_argument("verify_one_step: the problem is not of one iteration");
+  }
+  return judge<T>(meta, one_pass, answer, nullptr, options);
+}
+
+template Verdict verify_answer(const Meta&, const Problem<float>&, const Answer<float>&,
+                               const OracleRun&, const VerifyOptions&);
+template Verdict verify_answer(const Meta&, const Problem<double>&, const Answer<double>&,
+                               const OracleRun&, const VerifyOptions&);
+template Verdict verify_one_step(const Meta&, const Problem<float>&, const Answer<float>&,
+                                 const VerifyOptions&);
+template Verdict verify_one_step(const Meta&, const Problem<double>&, const Answer<double>&,
+                                 const VerifyOptions&);
+
+} // namespace clusterbench

@@ -1,0 +1,74 @@
+// The verifier: recomputes in float64 everything that a variant claims, and says what is wrong
+// where. A variant's own word about its result is never used.
+#pragma once
+
+#include "harness/judge/oracle.hpp"
+#include "impls/contract.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// What a variant handed over.
+template <typename T>
+struct Answer {
+  std::span<const std::int32_t> labels; ///< [n]
+  std::span<const T> centroids;         ///< [k, d]
+  std::span<const T> memberships;       ///< [n, k]; empty for k-means
+  std::size_t iterations = 0;
+
+  /// [iterations, k, d], the centroids that every pass produced, or empty if unknown. It must
+  /// belong to the run that gave labels and centroids, or to a bit-identical one: the answer of a
+  /// variant that is not deterministic needs the recording of that very run, or none.
+  std::span<const T> recorded;
+};
+
+/// One thing that is wrong, and where: point, cluster, iteration, the values got and expected.
+struct Finding {
+  std::string check;
+  std::string where;
+};
+
+/// What the verifier thinks of an answer.
+struct Verdict {
+  std::vector<std::string> checks; ///< the names of the checks that were made
+  std::vector<Finding> findings;   ///< at most one per check; empty if the answer is right
+  double objective = std::numeric_limits<double>::quiet_NaN();        ///< of the returned centroids
+  double oracle_objective = std::numeric_limits<double>::quiet_NaN(); ///< at the same pass count
+  double relative_difference = std::numeric_limits<double>::quiet_NaN(); ///< of the two, signed
+  std::size_t labels_off = 0; ///< labels that differ from the float64 ones, all within rounding
+  bool sampled = false;       ///< something was checked on a subset of the points or passes
+  bool early_stop = false;    ///< sits at a fixed point before max_iterations passes
+  Trace trace; ///< float64, one entry per executed pass; empty if not all passes were evaluated
+
+  bool right() const { return !checks.empty() && findings.empty(); }
+  /// The findings as lines "check: where"; empty if right.
+  std::string message() const;
+};
+
+/// How much work a verification may be.
+struct VerifyOptions {
+  double budget = 2e11;               ///< operations, one being a multiply or an add
+  std::size_t sampled_points = 20000; ///< points of a label check that exceeds the budget
+  std::uint64_t seed = 20000;         ///< of the subset
+};
+
+/// Judges the answer of a whole run against the definition of the algorithm and the oracle's run.
+/// Throws std::invalid_argument if the problem and the oracle do not fit together; whatever is
+/// wrong with the answer is a finding.
+template <typename T>
+Verdict verify_answer(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+                      const OracleRun& oracle, const VerifyOptions& options = {});
+
+/// Judges one pass from a given state; `one_pass.stop` is one iteration. Labels may differ from
+/// the float64 ones only where the rounding of the declared arithmetic allows it.
+template <typename T>
+Verdict verify_one_step(const Meta& meta, const Problem<T>& one_pass, const Answer<T>& answer,
+                        const VerifyOptions& options = {});
+
+} // namespace clusterbench

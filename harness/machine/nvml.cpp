@@ -1,0 +1,259 @@
+#include "harness/machine/nvml.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include <dlfcn.h>
+
+namespace clusterbench {
+namespace {
+
+// The few declarations of nvml.h that are needed; its interface is stable by version suffix.
+using Status = int;
+using DeviceHandle = void*;
+constexpr Status kSuccess = 0;
+constexpr int kClockSm = 1;
+constexpr int kClockMemory = 2;
+constexpr int kTemperatureGpu = 0;
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
+/// A bit of the throttle mask, and whether it means that the device is slower than asked for.
+struct ThrottleReason {
+  unsigned long long bit;
+  const char* name;
+  bool slower;
+};
+constexpr std::array kThrottleReasons = {
+    ThrottleReason{0x001, "idle", false},
+    ThrottleReason{0x002, "application clocks", false},
+    ThrottleReason{0x004, "power cap", true},
+    ThrottleReason{0x008, "hardware slowdown", true},
+    ThrottleReason{0x010, "sync boost", true},
+    ThrottleReason{0x020, "software thermal slowdown", true},
+    ThrottleReason{0x040, "hardware thermal slowdown", true},
+    ThrottleReason{0x080, "power brake", true},
+    ThrottleReason{0x100, "display clocks", false},
+};
+
+struct LibraryCloser {
+  void operator()(void* library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, LibraryCloser>;
+
+/// An initialised libnvidia-ml; shut down with the object.
+class Nvml {
+public:
+  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+    if (!library_) {
+      throw std::runtime_error("no NVIDIA driver: libnvidia-ml.so.1 was not found");
+    }
+    check(function<Status()>("nvmlInit_v2")(), "nvmlInit_v2");
+  }
+  ~Nvml() {
+    if (auto* shutdown = find<Status()>("nvmlShutdown")) {
+      shutdown();
+    }
+  }
+  Nvml(const Nvml&) = delete;
+  Nvml& operator=(const Nvml&) = delete;
+
+  /// Calls a function that must exist and succeed.
+  template <typename... Arguments>
+  void call(const char* name, Arguments... arguments) const {
+    check(function<Status(Arguments...)>(name)(arguments...), name);
+  }
+
+  /// Calls a function that a device or an older driver need not support; true if it succeeded.
+  template <typename... Arguments>
+  bool try_call(const char* name, Arguments... arguments) const {
+    auto* called = find<Status(Arguments...)>(name);
+    return called != nullptr && called(arguments...) == kSuccess;
+  }
+
+private:
+  template <typename Function>
+  Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(dlsym(library_.get(), name));
+  }
+
+  template <typename Function>
+  Function* function(const char* name) const {
+    if (auto* found = find<Function>(name)) {
+      return found;
+    }
+    throw std::runtime_error(fmt::format("the NVIDIA driver has no {}", name));
+  }
+
+  void check(Status status, const char* name) const {
+    if (status != kSuccess) {
+      auto* describe = find<const char*(Status)>("nvmlErrorString");
+      throw std::runtime_error(fmt::format("NVIDIA driver error {} in {}: {}", status, name,
+                                           describe != nullptr ? describe(status) : "unknown"));
+    }
+  }
+
+  Library library_;
+};
+
+unsigned count_devices(const Nvml& nvml) {
+  unsigned count = 0;
+  nvml.call("nvmlDeviceGetCount_v2", &count);
+  return count;
+}
+
+std::optional<unsigned> read_unsigned(const Nvml& nvml, const char* name, DeviceHandle device) {
+  unsigned value = 0;
+  return nvml.try_call(name, device, &value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<unsigned> read_unsigned(const Nvml& nvml, const char* name, DeviceHandle device,
+                                      int which) {
+  unsigned value = 0;
+  return nvml.try_call(name, device, which, &value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<double> read_watts(const Nvml& nvml, const char* name, DeviceHandle device) {
+  const std::optional<unsigned> milliwatts = read_unsigned(nvml, name, device);
+  return milliwatts ? std::optional(*milliwatts / 1000.0) : std::nullopt;
+}
+
+void read_throttle_reasons(const Nvml& nvml, DeviceHandle device, GpuState& state) {
+  unsigned long long mask = 0;
+  // Renamed in newer drivers; some lack the one, some the other.
+  if (!nvml.try_call("nvmlDeviceGetCurrentClocksEventReasons", device, &mask) &&
+      !nvml.try_call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &mask)) {
+    return;
+  }
+  std::vector<std::string>& names = state.throttle_reasons.emplace();
+  for (const ThrottleReason& reason : kThrottleReasons) {
+    if ((mask & reason.bit) != 0) {
+      names.emplace_back(reason.name);
+      state.throttled = state.throttled || reason.slower;
+      mask &= ~reason.bit;
+    }
+  }
+  if (mask != 0) {
+    names.push_back(fmt::format("unknown {:#x}", mask));
+    state.throttled = true;
+  }
+}
+
+std::optional<std::string> read_compute_mode(const Nvml& nvml, DeviceHandle device) {
+  constexpr std::array kNames = {"default", "exclusive thread", "prohibited", "exclusive process"};
+  const std::optional<unsigned> mode = read_unsigned(nvml, "nvmlDeviceGetComputeMode", device);
+  if (!mode) {
+    return std::nullopt;
+  }
+  return *mode < kNames.size() ? kNames[*mode] : fmt::format("unknown {}", *mode);
+}
+
+std::string cuda_version(const Nvml& nvml) {
+  int version = 0;
+  nvml.call("nvmlSystemGetCudaDriverVersion_v2", &version);
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+} // namespace
+
+std::string gpu_missing_reason() {
+  try {
+    const Nvml nvml;
+    if (count_devices(nvml) == 0) {
+      return "the NVIDIA driver sees no GPU";
+    }
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  // Opening the library neither initialises CUDA nor creates a context.
+  if (!Library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))) {
+    return "the NVIDIA driver is there, but its libcuda.so.1 was not found";
+  }
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible != nullptr && (std::string_view(visible).empty() || visible[0] == '-')) {
+    return "CUDA_VISIBLE_DEVICES hides every GPU";
+  }
+  return {};
+}
+
+unsigned gpu_count() {
+  try {
+    return count_devices(Nvml());
+  } catch (const std::runtime_error&) {
+    return 0;
+  }
+}
+
+GpuState gpu_state(unsigned index) {
+  const Nvml nvml;
+  DeviceHandle device = nullptr;
+  nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &device);
+
+  GpuState state;
+  state.index = index;
+  std::array<char, 128> text{};
+  nvml.call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size()));
+  state.name = text.data();
+  nvml.call("nvmlSystemGetDriverVersion", text.data(), static_cast<unsigned>(text.size()));
+  state.driver_version = text.data();
+  state.cuda_driver_version = cuda_version(nvml);
+  Memory memory{};
+  nvml.call("nvmlDeviceGetMemoryInfo", device, &memory);
+  state.memory_total_bytes = memory.total;
+  state.memory_used_bytes = memory.used;
+  state.sm_mhz = read_unsigned(nvml, "nvmlDeviceGetClockInfo", device, kClockSm);
+  state.sm_max_mhz = read_unsigned(nvml, "nvmlDeviceGetMaxClockInfo", device, kClockSm);
+  state.memory_mhz = read_unsigned(nvml, "nvmlDeviceGetClockInfo", device, kClockMemory);
+  state.memory_max_mhz = read_unsigned(nvml, "nvmlDeviceGetMaxClockInfo", device, kClockMemory);
+  state.power_watts = read_watts(nvml, "nvmlDeviceGetPowerUsage", device);
+  state.power_limit_watts = read_watts(nvml, "nvmlDeviceGetEnforcedPowerLimit", device);
+  state.temperature_celsius =
+      read_unsigned(nvml, "nvmlDeviceGetTemperature", device, kTemperatureGpu);
+  read_throttle_reasons(nvml, device, state);
+  state.compute_mode = read_compute_mode(nvml, device);
+  unsigned current_mode = 0;
+  unsigned pending_mode = 0;
+  if (nvml.try_call("nvmlDeviceGetMigMode", device, &current_mode, &pending_mode)) {
+    state.mig = current_mode != 0;
+  }
+  if (const auto mode = read_unsigned(nvml, "nvmlDeviceGetPersistenceMode", device)) {
+    state.persistence = *mode != 0;
+  }
+  return state;
+}
+
+void to_json(nlohmann::json& json, const GpuState& state) {
+  const auto or_null = [](const auto& value) {
+    return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  };
+  json = {{"index", state.index},
+          {"name", state.name},
+          {"driver_version", state.driver_version},
+          {"cuda_driver_version", state.cuda_driver_version},
+          {"memory_total_bytes", state.memory_total_bytes},
+          {"memory_used_bytes", state.memory_used_bytes},
+          {"sm_mhz", or_null(state.sm_mhz)},
+          {"sm_max_mhz", or_null(state.sm_max_mhz)},
+          {"memory_mhz", or_null(state.memory_mhz)},
+          {"memory_max_mhz", or_null(state.memory_max_mhz)},
+          {"power_watts", or_null(state.power_watts)},
+          {"power_limit_watts", or_null(state.power_limit_watts)},
+          {"temperature_celsius", or_null(state.temperature_celsius)},
+          {"throttle_reasons", or_null(state.throttle_reasons)},
+          {"throttled", state.throttled},
+          {"compute_mode", or_null(state.compute_mode)},
+          {"mig", or_null(state.mig)},
+          {"persistence", or_null(state.persistence)}};
+}
+
+} // namespace clusterbench

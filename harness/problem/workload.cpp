@@ -1,0 +1,177 @@
+#include "harness/problem/workload.hpp"
+
+#include "datasets/catalog.hpp"
+#include "datasets/errors.hpp"
+#include "datasets/npy.hpp"
+#include "datasets/sha256.hpp"
+#include "harness/problem/initial_state.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+namespace clusterbench {
+namespace {
+
+using datasets::InputError;
+
+template <typename T>
+void copy_rounded(const datasets::Array& from, std::span<T> to) {
+  const auto copy = [&](auto values) {
+    std::ranges::transform(values.first(to.size()), to.begin(),
+                           [](auto value) { return static_cast<T>(value); });
+  };
+  if (from.type() == datasets::ElementType::f32) {
+    copy(from.f32());
+  } else {
+    copy(from.f64());
+  }
+}
+
+// The square of the distance between two points must be a number of type T.
+template <typename T>
+void check_magnitude(std::span<const T> values, std::size_t d, const std::string& name) {
+  const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(4 * d));
+  const auto bad = std::ranges::find_if_not(values, [&](T v) { return std::abs(v) <= most; });
+  if (bad != values.end()) {
+    const auto index = static_cast<std::size_t>(bad - values.begin());
+    const bool is_float = std::is_same_v<T, float>;
+    throw InputError(
+        fmt::format("{}: row {}, column {} is too large: squared distances would exceed {}; {}",
+                    name, index / d, index % d, is_float ? "float32" : "float64",
+                    is_float ? "use --precision f64 or scale the data" : "scale the data"));
+  }
+}
+
+std::size_t element_size(Precision precision) {
+  return precision == Precision::f32 ? sizeof(float) : sizeof(double);
+}
+
+// scikit-learn's rule: the tolerance is relative to the mean variance of the features.
+template <typename T>
+double mean_feature_variance(std::span<const T> points, std::size_t n, std::size_t d) {
+  std::vector<double> mean(d, 0.0);
+  std::vector<double> square(d, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < d; ++j) {
+      mean[j] += static_cast<double>(points[i * d + j]);
+    }
+  }
+  for (double& value : mean) {
+    value /= static_cast<double>(n);
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < d; ++j) {
+      const double centred = static_cast<double>(points[i * d + j]) - mean[j];
+      square[j] += centred * centred;
+    }
+  }
+  double sum = 0.0;
+  for (const double value : square) {
+    sum += value / static_cast<double>(n);
+  }
+  return sum / static_cast<double>(d);
+}
+
+template <typename T>
+void fill_initial_state(Workload& work) {
+  const InitialState<T> state =
+      make_initial_state<T>(work.spec, work.points->memory.as<T>(), work.n, work.d);
+  if (work.spec.init.kind == InitSpec::Kind::file) {
+    check_magnitude<T>(state.values, state.is_memberships ? work.k : work.d, work.spec.init.file);
+  }
+  work.starts_from_memberships = state.is_memberships;
+  work.initial_rows = state.rows;
+  work.initial = SharedMemory("initial state", state.values.size() * sizeof(T));
+  std::ranges::copy(state.values, work.initial.as<T>().begin());
+  if (work.stop.kind == StopRule::Kind::shift) {
+    work.stop.threshold *= mean_feature_variance(work.points->memory.as<T>(), work.n, work.d);
+  }
+}
+
+} // namespace
+
+template <typename T>
+Problem<T> Workload::problem(int threads) const {
+  Problem<T> problem;
+  problem.n = n;
+  problem.d = d;
+  problem.k = k;
+  problem.points = points->memory.as<T>();
+  (starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<T>();
+  problem.stop = stop;
+  problem.fuzzifier = spec.fuzzifier;
+  problem.threads = threads;
+  return problem;
+}
+
+template Problem<float> Workload::problem(int) const;
+template Problem<double> Workload::problem(int) const;
+
+std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
+                                                        Precision precision) {
+  const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
+  const datasets::Resolved resolved = datasets::resolve(spec.data, options);
+  const std::string key = fmt::format("{} {} {}", resolved.sha256, spec.take, to_string(precision));
+  for (const Cached& cached : cache_) {
+    if (cached.key == key) {
+      return cached.points;
+    }
+  }
+  const datasets::Array array = datasets::load(resolved, options);
+  datasets::check_points(array, spec.data);
+  auto points = std::make_shared<PointSet>();
+  points->sha256 = resolved.sha256;
+  points->n = spec.take == 0 ? array.rows() : spec.take;
+  points->d = array.cols();
+  if (points->n > array.rows()) {
+    throw InputError(
+        fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, array.rows()));
+  }
+  points->memory = SharedMemory("points", points->n * points->d * element_size(precision));
+  if (precision == Precision::f32) {
+    copy_rounded(array, points->memory.as<float>());
+    check_magnitude<float>(points->memory.as<float>(), points->d, spec.data);
+  } else {
+    copy_rounded(array, points->memory.as<double>());
+    check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
+  }
+  // Two sets are enough for a table that alternates precisions, and bound the memory.
+  constexpr std::size_t kKept = 2;
+  if (cache_.size() == kKept) {
+    cache_.erase(cache_.begin());
+  }
+  cache_.push_back({key, points});
+  return points;
+}
+
+Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
+  if (spec.k == 0) {
+    throw InputError("--k: at least one cluster is needed");
+  }
+  if (spec.family == Family::fcm && !(spec.fuzzifier > 1.0 && std::isfinite(spec.fuzzifier))) {
+    throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
+  }
+  Workload work;
+  work.spec = spec;
+  work.precision = precision;
+  work.points = points(spec, precision);
+  work.n = work.points->n;
+  work.d = work.points->d;
+  work.k = spec.k;
+  work.stop = spec.stop;
+  if (spec.k > work.n) {
+    throw InputError(fmt::format("--k {}: {} has only {} points", spec.k, spec.data, work.n));
+  }
+  if (precision == Precision::f32) {
+    fill_initial_state<float>(work);
+  } else {
+    fill_initial_state<double>(work);
+  }
+  const std::string init_sha256 =
+      spec.init.kind == InitSpec::Kind::file ? datasets::sha256_file(spec.init.file) : "";
+  work.hash = problem_hash(spec, work.points->sha256, init_sha256, precision);
+  return work;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,53 @@
+// A problem made concrete: its points and initial state in shared memory, ready for children.
+#pragma once
+
+#include "harness/problem/problem_spec.hpp"
+#include "harness/run/shared_memory.hpp"
+
+#include <memory>
+#include <string>
+
+namespace clusterbench {
+
+/// The points of a dataset in one precision. Shared by all cells on the same data.
+struct PointSet {
+  std::string sha256;  ///< of the dataset's content, before rounding
+  std::size_t n = 0;   ///< points
+  std::size_t d = 0;   ///< features
+  SharedMemory memory; ///< [n, d] row-major, float or double
+};
+
+struct Workload {
+  ProblemSpec spec;
+  Precision precision = Precision::f32;
+  std::string hash; ///< problem_hash()
+  std::size_t n = 0, d = 0, k = 0;
+  StopRule stop; ///< scaled: what variants see
+  std::shared_ptr<const PointSet> points;
+  SharedMemory initial; ///< [k, d] centroids, or [n, k] memberships
+  bool starts_from_memberships = false;
+  std::vector<std::size_t> initial_rows; ///< chosen data rows, where the initial state is such
+
+  /// The problem as a variant sees it; the spans stay valid as long as this workload.
+  template <typename T>
+  Problem<T> problem(int threads) const;
+};
+
+/// Loads data, checks them, rounds them to the precision and makes the initial state. Keeps the
+/// point sets that it used last, because consecutive cells share them.
+class WorkloadBuilder {
+public:
+  /// Throws datasets::InputError for anything a user can get wrong: unknown data, NaN, k = 0,
+  /// k > n, rows out of range or repeated, an initial state of the wrong shape.
+  Workload build(const ProblemSpec& spec, Precision precision);
+
+private:
+  struct Cached {
+    std::string key;
+    std::shared_ptr<const PointSet> points;
+  };
+  std::shared_ptr<const PointSet> points(const ProblemSpec& spec, Precision precision);
+  std::vector<Cached> cache_;
+};
+
+} // namespace clusterbench

@@ -1,0 +1,294 @@
+#include "harness/run/campaign.hpp"
+
+#include "datasets/errors.hpp"
+#include "datasets/random_state.hpp"
+#include "datasets/sha256.hpp"
+#include "harness/cli/progress.hpp"
+#include "harness/machine/provenance.hpp"
+#include "harness/run/files.hpp"
+#include "harness/run/ledger.hpp"
+#include "harness/run/limits.hpp"
+#include "harness/run/process.hpp"
+#include "harness/run/shared_memory.hpp"
+
+#include <chrono>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+std::string now_utc() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(
+                                                  std::chrono::system_clock::now())));
+}
+
+std::string hash_of(const json& value) {
+  const std::string text = value.dump();
+  return datasets::sha256_hex(std::as_bytes(std::span(text)));
+}
+
+// The part of the provenance that must be equal for two times to be comparable.
+json environment_of(const json& provenance) {
+  json environment;
+  for (const char* key : {"model", "cores", "online"}) {
+    environment["cpu"][key] = provenance.at("cpu").value(key, json());
+  }
+  environment["environment"] = provenance.at("environment");
+  environment["kernel"] = provenance.at("system").value("kernel", json());
+  environment["gpus"] = json::array();
+  for (const json& gpu : provenance.at("gpu").value("devices", json::array())) {
+    environment["gpus"].push_back({{"name", gpu.at("name")}, {"driver", gpu.at("driver_version")}});
+  }
+  return environment;
+}
+
+// The machine's limits, measured in a process of its own: a GPU probe needs a device context.
+json measure_limits(int threads) {
+  const SharedMemory output("probe");
+  ProcessOptions options;
+  options.arguments = {own_path(), "probe",     "--quick",
+                       "--json",   "--threads", std::to_string(threads)};
+  options.output_descriptor = output.fd();
+  options.timeout = std::chrono::seconds(120);
+  run_process(options);
+  auto limits = json::parse(read_all(output.fd()), nullptr, /*allow_exceptions=*/false);
+  return limits.is_discarded() ? json::object() : limits;
+}
+
+std::string cell_name(const CellSpec& cell) {
+  return fmt::format("{}/{}/{}/{}", cell.table, cell.problem_id, cell.variant,
+                     to_string(cell.precision));
+}
+
+json problem_json(const CellSpec& cell) {
+  json problem = to_json(cell.problem);
+  problem["id"] = cell.problem_id;
+  return problem;
+}
+
+json problem_json(const CellSpec& cell, const Workload& work) {
+  json problem = problem_json(cell);
+  problem["n"] = work.n;
+  problem["d"] = work.d;
+  problem["hash"] = work.hash;
+  problem["data_sha256"] = work.points->sha256;
+  if (work.initial_rows.size() <= 64) {
+    problem["initial_rows"] = work.initial_rows;
+  }
+  return problem;
+}
+
+std::string outcome_line(const json& row) {
+  if (!row.contains("median_ms")) {
+    return fmt::format("{}: {}", row.at("status").get<std::string>(),
+                       row.at("message").get<std::string>());
+  }
+  std::string line =
+      fmt::format("{} {:.4g} ms, {:.4g} ms/iteration", row.at("status").get<std::string>(),
+                  row.at("median_ms").get<double>(), row.at("ms_per_iteration").get<double>());
+  if (row.at("status") != "ok") {
+    line += ": " + row.at("message").get<std::string>();
+  }
+  return line;
+}
+
+ExitCode exit_code_of(const json& row) {
+  const std::string status = row.at("status");
+  if (status == "wrong") {
+    return ExitCode::wrong_result;
+  }
+  if (status == "interrupted") {
+    return ExitCode::interrupted;
+  }
+  // What a variant declares it cannot do, and what this machine lacks, is no failure.
+  const bool fine = status == "ok" || status == "refused" || status == "unavailable";
+  return fine ? ExitCode::ok : ExitCode::cells_missing;
+}
+
+// What Google Benchmark's own tools read: its context, and one row per raw sample.
+void write_gbench(const std::filesystem::path& path, const std::vector<json>& rows) {
+  json context;
+  json benchmarks = json::array();
+  for (const json& row : rows) {
+    if (row.value("status", "") == "ok" && row.contains("gbench_row")) {
+      context = row.at("gbench_context");
+      json benchmark = row.at("gbench_row");
+      for (std::size_t i = 0; i < row.at("samples_ms").size(); ++i) {
+        benchmark["repetition_index"] = i;
+        benchmark["real_time"] = row.at("samples_ms").at(i);
+        benchmark["cpu_time"] = row.at("cpu_ms").at(i);
+        benchmarks.push_back(benchmark);
+      }
+    }
+  }
+  if (!context.is_null()) {
+    write_text_file(path, json{{"context", context}, {"benchmarks", benchmarks}}.dump(2) + "\n");
+  }
+}
+
+// Rows of an earlier invocation, the newest for each key.
+std::map<std::string, json> earlier_rows(const std::filesystem::path& ledger) {
+  std::map<std::string, json> rows;
+  for (json& line : read_ledger(ledger)) {
+    if (line.value("type", "") == "cell" && exit_code_of(line) != ExitCode::interrupted) {
+      const std::string key = line.at("key"); // read before the line is moved from
+      rows[key] = std::move(line);
+    }
+  }
+  return rows;
+}
+
+// Builds every problem once before a file is written or anything is measured, so that bad input
+// ends the campaign at its start and leaves nothing behind. Equal problems of other variants are
+// the same check.
+WorkloadBuilder checked_problems(const CampaignOptions& options) {
+  WorkloadBuilder builder;
+  std::set<std::string> checked;
+  for (const CellSpec& cell : options.cells) {
+    const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
+    if (checked.insert(key).second && interrupt_signal() == 0) {
+      builder.build(cell.problem, cell.precision);
+    }
+  }
+  return builder;
+}
+
+class Campaign {
+public:
+  explicit Campaign(const CampaignOptions& options)
+      : options_(options), builder_(checked_problems(options)), ledger_(options.out),
+        runner_(options.cell), provenance_(provenance()),
+        environment_hash_(hash_of(environment_of(provenance_))),
+        binary_hash_(datasets::sha256_file(own_path())) {
+    if (!options.cell.save.empty()) {
+      make_output_folder(options.cell.save);
+    }
+  }
+
+  CampaignResult run() {
+    if (options_.resume) {
+      earlier_ = earlier_rows(ledger_.path());
+    }
+    limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
+    write_header();
+    Progress progress(options_.cells.size() * static_cast<std::size_t>(options_.rounds));
+    for (int round = 1; round <= options_.rounds && interrupt_signal() == 0; ++round) {
+      for (const std::size_t index : shuffled(round)) {
+        const CellSpec& cell = options_.cells[index];
+        progress.start(cell_name(cell));
+        const json& row = run_cell(cell, round);
+        progress.finish(cell_name(cell), outcome_line(row));
+        result_.exit_code = graver(result_.exit_code, exit_code_of(row));
+        if (interrupt_signal() != 0) {
+          break;
+        }
+      }
+    }
+    if (options_.resume) {
+      fmt::print(stderr, "re-used {} rows of {}\n", reused_, ledger_.path().string());
+    }
+    write_gbench(options_.out / "gbench.json", result_.rows);
+    if (interrupt_signal() != 0) {
+      result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
+      fmt::print(stderr, "interrupted; {} rows are in {}; the same command with --resume goes on\n",
+                 result_.rows.size(), ledger_.path().string());
+    }
+    return std::move(result_);
+  }
+
+private:
+  void write_header() {
+    ledger_.append({{"type", "header"},
+                    {"schema", kLedgerSchema},
+                    {"time", now_utc()},
+                    {"command_line", options_.command_line},
+                    {"seed", options_.seed},
+                    {"rounds", options_.rounds},
+                    {"threads", options_.cell.threads},
+                    {"binary_sha256", binary_hash_},
+                    {"environment_hash", environment_hash_},
+                    {"provenance", provenance_},
+                    {"limits", limits_}});
+  }
+
+  // Cells that follow one another share the machine's mood of the moment; another order in every
+  // round spreads it over all of them.
+  std::vector<std::size_t> shuffled(int round) const {
+    std::vector<std::size_t> order(options_.cells.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    datasets::RandomState random(options_.seed + static_cast<std::uint32_t>(round));
+    random.shuffle(std::span(order));
+    return order;
+  }
+
+  const json& run_cell(const CellSpec& cell, int round) {
+    const RegisteredVariant* variant = find_variant(cell.variant);
+    json row = {{"type", "cell"},
+                {"schema", kLedgerSchema},
+                {"table", cell.table},
+                {"name", cell_name(cell)},
+                {"variant", cell.variant},
+                {"precision", to_string(cell.precision)},
+                {"threads", options_.cell.threads},
+                {"round", round},
+                {"time", now_utc()}};
+    if (variant == nullptr) {
+      row["device"] = "";
+      row["problem"] = problem_json(cell);
+      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
+      row["status"] = "unavailable";
+      row["message"] = "the variant's backend is not built here; `clusterbench list` says why";
+      return is_known(row) ? reuse(row) : keep(row);
+    }
+    const Workload work = builder_.build(cell.problem, cell.precision);
+    row["device"] = to_string(variant->meta.device);
+    row["backend"] = backend_of(*variant);
+    row["problem"] = problem_json(cell, work);
+    row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
+                          options_.cell.threads, binary_hash_, environment_hash_});
+    if (is_known(row)) {
+      return reuse(row);
+    }
+    row.update(runner_.run(*variant, work, cell_name(cell)));
+    add_derived_figures(row, limits_);
+    return keep(row);
+  }
+
+  bool is_known(const json& row) const { return earlier_.contains(row.at("key")); }
+
+  const json& reuse(const json& row) {
+    ++reused_;
+    return result_.rows.emplace_back(earlier_.at(row.at("key")));
+  }
+
+  const json& keep(const json& row) {
+    ledger_.append(row);
+    return result_.rows.emplace_back(row);
+  }
+
+  const CampaignOptions& options_;
+  WorkloadBuilder builder_;
+  Ledger ledger_;
+  CellRunner runner_;
+  json provenance_;
+  std::string environment_hash_;
+  std::string binary_hash_;
+  json limits_;
+  std::map<std::string, json> earlier_;
+  std::size_t reused_ = 0;
+  CampaignResult result_;
+};
+
+} // namespace
+
+CampaignResult run_campaign(const CampaignOptions& options) {
+  return Campaign(options).run();
+}
+
+} // namespace clusterbench

@@ -1,0 +1,35 @@
+// One campaign: an ordered list of cells, run `rounds` times, every end of a cell in the ledger.
+#pragma once
+
+#include "harness/exit_codes.hpp"
+#include "harness/problem/table.hpp"
+#include "harness/run/cell.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+struct CampaignOptions {
+  std::vector<CellSpec> cells;
+  CellOptions cell;
+  int rounds = 1;
+  std::uint32_t seed = 1; ///< of the order of cells within a round
+  std::filesystem::path out;
+  bool resume = false; ///< re-use rows of `out` whose key is the same
+  bool probe = true;   ///< measure the machine's limits first
+  std::vector<std::string> command_line;
+};
+
+/// What a campaign left behind.
+struct CampaignResult {
+  ExitCode exit_code = ExitCode::ok;
+  std::vector<nlohmann::json> rows; ///< one per cell and round, re-used ones included
+};
+
+/// Runs the campaign and writes ledger.jsonl and gbench.json into `out`. Throws
+/// datasets::InputError (bad problems are found before anything is run) and datasets::OutputError.
+CampaignResult run_campaign(const CampaignOptions& options);
+
+} // namespace clusterbench

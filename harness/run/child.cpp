@@ -1,0 +1,238 @@
+#include "harness/run/child.hpp"
+
+#include "harness/machine/disturbance.hpp"
+#include "harness/machine/nvml.hpp"
+#include "harness/run/digest.hpp"
+#include "harness/run/huge_pages.hpp"
+#include "harness/run/job.hpp"
+#include "harness/run/measure.hpp"
+#include "harness/run/process.hpp"
+#include "harness/run/recorder.hpp"
+#include "harness/run/shared_memory.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fmt/format.h>
+#include <fstream>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+template <typename Function>
+double seconds_of(Function&& function) {
+  const auto start = std::chrono::steady_clock::now();
+  function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Fetches into a slot and returns the answer's digest.
+template <typename T>
+std::string fetch_and_digest(Variant<T>& variant, Result<T>& result) {
+  variant.fetch(result);
+  return digest(result);
+}
+
+// Takes the samples; keeps the answers of the first, of the last and of one differing run.
+template <typename T>
+void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
+             std::span<std::byte> memory, json& report) {
+  Observer<T> nobody;
+  Result<T> first = slots.slot<T>(memory, ResultSlots::kFirst);
+  Result<T> other = slots.slot<T>(memory, ResultSlots::kOther);
+  Result<T> last = slots.slot<T>(memory, ResultSlots::kLast);
+  std::vector<std::string> digests;
+  std::set<std::string> distinct;
+  double fetch_seconds = 0.0;
+  bool has_other = false;
+  std::size_t disturbed = 0;
+
+  const auto timed_run = [&] {
+    const DisturbanceWatch watch;
+    const double seconds = seconds_of([&] { variant.run(nobody); });
+    disturbed += watch.since().disturbed() ? 1 : 0;
+    if (digests.empty()) {
+      fetch_seconds = seconds_of([&] { variant.fetch(first); });
+      digests.push_back(digest(first));
+    } else {
+      digests.push_back(fetch_and_digest(variant, last));
+      if (!has_other && digests.back() != digests.front()) {
+        std::ranges::copy(last.labels, other.labels.begin());
+        std::ranges::copy(last.centroids, other.centroids.begin());
+        std::ranges::copy(last.memberships, other.memberships.begin());
+        other.iterations = last.iterations;
+        has_other = true;
+      }
+    }
+    distinct.insert(digests.back());
+    return seconds;
+  };
+  const Samples samples = take_samples(job.name, job.sampling, timed_run);
+
+  report["samples_ms"] = json::array();
+  for (const double seconds : samples.seconds) {
+    report["samples_ms"].push_back(seconds * 1e3);
+  }
+  report["warm_up_ms"] = samples.warm_up_seconds * 1e3;
+  report["sampling_ended"] = samples.ended_because;
+  report["gbench_context"] = samples.context;
+  report["gbench_row"] = samples.row;
+  report["cpu_ms"] = samples.cpu_ms;
+  report["disturbed_runs"] = disturbed;
+  report["fetch_ms"] = fetch_seconds * 1e3;
+  report["digest"] = digests.front();
+  report["distinct_results"] = distinct.size();
+  report["iterations"] = first.iterations;
+  json& answers = report["answers"];
+  answers.push_back({{"slot", ResultSlots::kFirst},
+                     {"iterations", first.iterations},
+                     {"digest", digests.front()}});
+  if (has_other) {
+    answers.push_back({{"slot", ResultSlots::kOther}, {"iterations", other.iterations}});
+  }
+  if (digests.back() != digests.front()) {
+    answers.push_back({{"slot", ResultSlots::kLast},
+                       {"iterations", last.iterations},
+                       {"digest", digests.back()}});
+  }
+}
+
+// One more run, unmeasured, that tells the recorder what happens inside.
+template <typename T>
+void record(Variant<T>& variant, const Job& job, const ResultSlots& slots,
+            std::span<std::byte> memory, json& report) {
+  Recorder<T> recorder(job.trace_fd);
+  variant.run(recorder);
+  Result<T> result = slots.slot<T>(memory, ResultSlots::kRecorded);
+  const std::string recorded_digest = fetch_and_digest(variant, result);
+  json& phases = report["phases_ms"];
+  phases = json::object();
+  for (const auto& [name, seconds] : recorder.phases()) {
+    phases[name] = seconds * 1e3;
+  }
+  report["counters"] = recorder.counters();
+  report["printed_loss"] = recorder.printed_losses();
+  report["recorded_passes"] = recorder.passes();
+  report["answers"].push_back({{"slot", ResultSlots::kRecorded},
+                               {"iterations", result.iterations},
+                               {"digest", recorded_digest},
+                               {"recorded", true}});
+}
+
+template <typename T>
+json run_job(const RegisteredVariant& registered, const Job& job) {
+  const InheritedMemory points(job.points_fd, InheritedMemory::Access::read);
+  const InheritedMemory initial(job.initial_fd, InheritedMemory::Access::read);
+  const InheritedMemory memory(job.result_fd, InheritedMemory::Access::write);
+
+  // A private copy on huge pages, as a program's own large arrays are: shared memory has small
+  // pages, and no peer would have to live with them.
+  const HugePageArray<T> own_points(points.as<const T>());
+  Problem<T> problem;
+  problem.n = job.n;
+  problem.d = job.d;
+  problem.k = job.k;
+  problem.points = own_points.span();
+  (job.starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<const T>();
+  problem.stop = job.stop;
+  problem.fuzzifier = job.fuzzifier;
+  problem.threads = job.threads;
+
+  const bool on_gpu = registered.meta.device == Device::gpu;
+  const std::size_t device_memory_before = on_gpu ? gpu_state(0).memory_used_bytes : 0;
+  const std::unique_ptr<Variant<T>> variant = make_variant<T>(registered);
+  json report;
+  if (const std::string reason = variant->refuse(problem); !reason.empty()) {
+    return {{"status", "refused"}, {"message", reason}};
+  }
+  report["prepare_ms"] = seconds_of([&] { variant->prepare(problem); }) * 1e3;
+  report["chosen_path"] = variant->chosen_path();
+
+  const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
+  const auto bytes = memory.as<std::byte>();
+  if (job.timed) {
+    measure(*variant, job, slots, bytes, report);
+  }
+  if (job.record) {
+    record(*variant, job, slots, bytes, report);
+  }
+  if (!job.timed && !job.record) {
+    Observer<T> nobody;
+    variant->run(nobody);
+    Result<T> result = slots.slot<T>(bytes, ResultSlots::kFirst);
+    report["digest"] = fetch_and_digest(*variant, result);
+    report["iterations"] = result.iterations;
+    report["answers"].push_back({{"slot", ResultSlots::kFirst}, {"iterations", result.iterations}});
+  }
+  if (on_gpu) {
+    const GpuState gpu = gpu_state(0);
+    // What the whole device gained, the driver's own context included.
+    report["device_memory_bytes"] =
+        gpu.memory_used_bytes - std::min(gpu.memory_used_bytes, device_memory_before);
+    report["gpu_after"] = gpu;
+  }
+  report["peak_rss_bytes"] = peak_rss_bytes(getpid());
+  report["status"] = "ok";
+  return report;
+}
+
+json run_guarded(const Job& job) {
+  try {
+    const RegisteredVariant* registered = find_variant(job.variant);
+    if (registered == nullptr) {
+      throw std::logic_error("the child does not know the variant " + job.variant);
+    }
+    return job.precision == Precision::f32 ? run_job<float>(*registered, job)
+                                           : run_job<double>(*registered, job);
+  } catch (const std::bad_alloc&) {
+    return {{"status", "out_of_memory"}, {"message", "an allocation failed"}};
+  } catch (const std::exception& error) {
+    const std::string message = error.what();
+    const bool device_memory = message.find("cudaErrorMemoryAllocation") != std::string::npos;
+    return {{"status", device_memory ? "out_of_memory" : "error"}, {"message", message}};
+  }
+}
+
+// A variant that asks for more memory than there is should fail in its own allocation and not call
+// the kernel's out-of-memory killer. Sanitizers reserve terabytes and cannot live with a limit.
+void limit_memory([[maybe_unused]] std::size_t bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (bytes != 0) {
+    const rlimit limit{bytes, bytes};
+    setrlimit(RLIMIT_DATA, &limit);
+  }
+#endif
+  std::ofstream("/proc/self/oom_score_adj") << 1000;
+}
+
+// A variant that writes without end is stopped before it fills the disk, or memory with its output.
+void limit_files(std::size_t bytes) {
+  const rlimit limit{bytes, bytes};
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+} // namespace
+
+int run_child(int job_fd, int report_fd) {
+  const json request = json::parse(read_all(job_fd));
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody waits for us once our parent is gone
+  limit_memory(request.at("memory_limit"));
+  limit_files(request.at("file_limit"));
+  for (const json& job : request.at("jobs")) {
+    // A variant may throw a message that is no UTF-8.
+    const json report = run_guarded(job_from_json(job));
+    write_all(report_fd, report.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  }
+  return 0;
+}
+
+} // namespace clusterbench

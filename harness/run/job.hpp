@@ -1,0 +1,80 @@
+// What a parent asks of a child process: run one variant on one problem, in shared memory.
+#pragma once
+
+#include "harness/problem/registry.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+
+namespace clusterbench {
+
+/// How often a cell is sampled within one process.
+struct SamplingPlan {
+  std::size_t samples = 9;      ///< at least so many ...
+  double min_seconds = 0.5;     ///< ... and until they add up to this, ...
+  std::size_t max_samples = 99; ///< ... but never more
+  double slow_seconds = 5.0;    ///< a run that takes longer
+  std::size_t slow_samples = 3; ///< is sampled so often only
+};
+
+/// One variant on one problem. Descriptors are inherited by number.
+struct Job {
+  std::string name; ///< shown in Google Benchmark's output
+  std::string variant;
+  Precision precision = Precision::f32;
+  std::size_t n = 0, d = 0, k = 0;
+  StopRule stop;
+  double fuzzifier = 2.0;
+  int threads = 1;
+  bool starts_from_memberships = false;
+  bool timed = true;  ///< false: one run, unmeasured, for a check
+  bool record = true; ///< add a recording run: centroids of every pass, phases, counters
+  SamplingPlan sampling;
+  int points_fd = -1;  ///< [n, d]
+  int initial_fd = -1; ///< [k, d] or [n, k]
+  int result_fd = -1;  ///< ResultSlots::bytes()
+  int trace_fd = -1;   ///< grows by [k, d] with every pass of the recording run
+};
+
+nlohmann::json to_json(const Job& job);
+Job job_from_json(const nlohmann::json& json);
+
+/// Places for the answers of several runs of one job within one block of shared memory.
+class ResultSlots {
+public:
+  /// Answers that are kept when they differ: the first sample's, a later one's, the last one's, and
+  /// the recording run's.
+  static constexpr std::size_t kFirst = 0, kOther = 1, kLast = 2, kRecorded = 3, kSlots = 4;
+
+  ResultSlots(std::size_t n, std::size_t d, std::size_t k, Family family, std::size_t element_size)
+      : n_(n), d_(d), k_(k), has_memberships_(family == Family::fcm),
+        labels_bytes_(padded(n * sizeof(std::int32_t))),
+        centroids_bytes_(padded(k * d * element_size)),
+        memberships_bytes_(has_memberships_ ? padded(n * k * element_size) : 0) {}
+
+  std::size_t bytes() const { return kSlots * slot_bytes(); }
+
+  /// The answer buffers of one slot; T must have the element size given above.
+  template <typename T>
+  Result<T> slot(std::span<std::byte> memory, std::size_t index) const {
+    std::byte* base = memory.data() + index * slot_bytes();
+    Result<T> result;
+    result.labels = {reinterpret_cast<std::int32_t*>(base), n_};
+    result.centroids = {reinterpret_cast<T*>(base + labels_bytes_), k_ * d_};
+    if (has_memberships_) {
+      result.memberships = {reinterpret_cast<T*>(base + labels_bytes_ + centroids_bytes_), n_ * k_};
+    }
+    return result;
+  }
+
+private:
+  static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  std::size_t slot_bytes() const { return labels_bytes_ + centroids_bytes_ + memberships_bytes_; }
+
+  std::size_t n_, d_, k_;
+  bool has_memberships_;
+  std::size_t labels_bytes_, centroids_bytes_, memberships_bytes_;
+};
+
+} // namespace clusterbench
