@@ -47,7 +47,7 @@ nlohmann::json run_batch(const std::string& name, std::size_t repetitions,
 void initialise_library() {
   static const bool once = [] {
     int argc = 1;
-    char name[] = "clusterbench";
+    static char name[] = "clusterbench"; // the library keeps the pointer
     char* argv[] = {name, nullptr};
     benchmark::Initialize(&argc, argv);
     return true;
