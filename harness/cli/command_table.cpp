@@ -1,6 +1,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/report.hpp"
 #include "harness/run/ledger.hpp"
+#include "harness/run/limits.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -20,8 +21,17 @@ ExitCode show_table(const TableArguments& arguments) {
   const Table table = load_table(arguments.name, arguments.quick);
   std::vector<nlohmann::json> rows;
   for (const std::string& ledger : arguments.ledgers) {
-    const auto lines = read_ledger(ledger);
-    rows.insert(rows.end(), lines.begin(), lines.end());
+    // Figures follow from the recorded samples and limits by the rules of this program, also where
+    // an older one wrote the ledger.
+    nlohmann::json limits = nlohmann::json::object();
+    for (nlohmann::json& line : read_ledger(ledger)) {
+      if (line.value("type", "") == "header") {
+        limits = line.at("limits");
+      } else {
+        add_derived_figures(line, limits);
+        rows.push_back(std::move(line));
+      }
+    }
   }
   if (!arguments.splice.empty()) {
     splice(arguments.splice, "table " + table.name,

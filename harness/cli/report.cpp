@@ -123,7 +123,11 @@ std::map<std::string, std::vector<json>> rows_by_cell(const std::string& table,
     if (row.value("type", "") == "cell" && row.at("table") == table) {
       const std::string key =
           cell_key(row.at("problem").value("id", ""), row.at("variant"), row.at("precision"));
-      newest[key][row.at("round")] = row;
+      json& known = newest[key][row.at("round")];
+      // Another machine may have had what this one lacks.
+      if (known.is_null() || row.at("status") != "unavailable") {
+        known = row;
+      }
     }
   }
   std::map<std::string, std::vector<json>> cells;

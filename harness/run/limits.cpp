@@ -24,8 +24,8 @@ std::optional<json> device_limits(const json& row, const json& limits) {
   }
   if (limits.contains("cpu")) {
     for (const json& cpu : limits.at("cpu")) {
-      // Where other processes had the processor, the probe's figures are no limits.
-      constexpr double kUndisturbed = 0.9;
+      // Where other processes had the processor most of the time, the figures are no limits.
+      constexpr double kUndisturbed = 0.5;
       if (cpu.at("threads") == row.at("threads") && cpu.at("cpu_share") >= kUndisturbed) {
         return cpu;
       }
