@@ -380,7 +380,7 @@ class Run(Program):
         headers, rows = ledger(self.folder / "out")
         cpu = headers[0]["limits"]["cpu"][0]
         self.assertEqual(cpu["threads"], 1)
-        if cpu["cpu_share"] < 0.9:  # too busy to tell the limit
+        if cpu["cpu_share"] < 0.5:  # too busy to tell the limit
             self.assertNotIn("percent_of_limit", rows[0])
             return
         self.assertGreater(rows[0]["percent_of_limit"], 0)

@@ -98,7 +98,7 @@ TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
   add_derived_figures(gpu, limits_of(1.0, 1.0));
   EXPECT_FALSE(gpu.contains("percent_of_limit"));
   json busy = measured_row();
-  add_derived_figures(busy, limits_of(1.0, 1.0, /*share=*/0.5));
+  add_derived_figures(busy, limits_of(1.0, 1.0, /*share=*/0.25));
   EXPECT_FALSE(busy.contains("percent_of_limit"));
 }
 
