@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake ninja-build git
-  libbenchmark-dev libcli11-dev libeigen3-dev libfmt-dev libgtest-dev libssl-dev nlohmann-json3-dev
+  libbenchmark-dev libbenchmark-tools libcli11-dev libeigen3-dev libfmt-dev libgtest-dev libssl-dev nlohmann-json3-dev
   python3 python3-jsonschema python3-numpy python3-sklearn
 )
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Puts the reference runs' tables and the smallest variant's source into README.md.
-#   scripts/update_readme.sh [README.md] [path of clusterbench]
+# Puts the reference runs' tables and the smallest variant's source into README.md, and the scaling
+# studies into docs/scaling.md.
+#   scripts/update_readme.sh [README.md] [path of clusterbench] [docs/scaling.md]
 set -euo pipefail
 readme=$(realpath "${1:-$(dirname "$0")/../README.md}")
 cd "$(dirname "$0")/.."
 program=${2:-build/release/clusterbench}
+scaling=${3:-docs/scaling.md}
 
 from=()
 for ledger in results/reference/*/ledger*.jsonl; do
@@ -13,6 +15,12 @@ done
 for table in results/tables/article*.json; do
   "$program" table "$(basename "$table" .json)" "${from[@]}" --splice "$readme"
 done
+
+from=()
+for ledger in results/reference/*/scaling/ledger.jsonl; do
+  from+=(--from "$ledger")
+done
+"$program" table scaling "${from[@]}" --splice "$scaling"
 
 python3 - "$readme" impls/serial/kmeans_serial.cpp <<'PYTHON'
 import sys
