@@ -4,7 +4,7 @@ Labels, permutations and every column before a matrix product must be equal byte
 products depend on the BLAS that NumPy loads: ours sum from the first term to the last, rounding
 each product and each sum, as the reference BLAS does, and then everything is equal byte for byte.
 Other orders and fused multiply-adds differ by at most 8 units in the last place of the largest
-value (OpenBLAS 0.3.21: 3).
+value (OpenBLAS 0.3.21: 2).
 """
 
 import hashlib
