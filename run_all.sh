@@ -15,7 +15,7 @@ options=()
 for option in "$@"; do
   if [ "$option" = --quick ]; then
     size=quick
-    options+=(--quick --min-time 0.1)
+    options+=(--quick --budget 0.5)
   else
     options+=("$option")
   fi

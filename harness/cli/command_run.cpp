@@ -11,6 +11,7 @@
 #include <fstream>
 #include <memory>
 #include <thread>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -33,8 +34,8 @@ struct RunArguments {
   std::vector<std::string> variants;
   int threads = static_cast<int>(std::thread::hardware_concurrency());
   int rounds = 1;
-  std::size_t samples = 9;
-  double min_time = 0.5;
+  SamplingPlan sampling;
+  double target_percent = 100.0 * sampling.target;
   double timeout = 900.0;
   std::string out;
   bool resume = false;
@@ -57,11 +58,20 @@ void check(const RunArguments& arguments) {
   if (arguments.threads < 1) {
     throw InputError(fmt::format("--threads {}: at least 1 is needed", arguments.threads));
   }
-  if (arguments.rounds < 1 || arguments.samples < 1) {
+  if (arguments.rounds < 1 || arguments.sampling.samples < 1) {
     throw InputError("--rounds, --samples: at least 1 is needed");
   }
-  if (!(arguments.timeout > 0.0) || !(arguments.min_time >= 0.0)) {
-    throw InputError("--timeout must be positive, --min-time not negative");
+  if (!(arguments.timeout > 0.0)) {
+    throw InputError("--timeout must be positive");
+  }
+  const std::pair<const char*, double> not_negative[] = {
+      {"--target", arguments.target_percent},
+      {"--budget", arguments.sampling.budget_seconds},
+      {"--min-time", arguments.sampling.min_seconds}};
+  for (const auto& [option, value] : not_negative) {
+    if (!(value >= 0.0)) {
+      throw InputError(fmt::format("{} {}: must not be negative", option, value));
+    }
   }
 }
 
@@ -195,10 +205,9 @@ ExitCode run(const RunArguments& arguments) {
   CampaignOptions options;
   options.cells = tables.empty() ? adhoc_cells(arguments) : table_cells(arguments, tables);
   options.cell.threads = arguments.threads;
-  options.cell.sampling.samples = arguments.samples;
-  options.cell.sampling.min_seconds = arguments.min_time;
-  options.cell.sampling.max_samples =
-      std::max(options.cell.sampling.max_samples, arguments.samples);
+  SamplingPlan& sampling = options.cell.sampling = arguments.sampling;
+  sampling.target = arguments.target_percent / 100.0;
+  sampling.max_samples = std::max(sampling.max_samples, sampling.samples);
   options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
   options.rounds = arguments.rounds;
   options.seed = arguments.seed;
@@ -261,12 +270,22 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--rounds", arguments->rounds, "Run every cell so often, in fresh processes")
       ->capture_default_str();
-  command->add_option("--samples", arguments->samples, "Samples per cell and round, at least")
+  command
+      ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
       ->check(kNotNegative)
       ->capture_default_str();
   command
-      ->add_option("--min-time", arguments->min_time,
-                   "Seconds that a cell's samples add up to, at least")
+      ->add_option("--target", arguments->target_percent,
+                   "Sample until the median's 95 % interval is no wider than PERCENT of it")
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  command
+      ->add_option("--budget", arguments->sampling.budget_seconds,
+                   "Seconds of sampling per cell and round after which no more is taken")
+      ->capture_default_str();
+  command
+      ->add_option("--min-time", arguments->sampling.min_seconds,
+                   "Seconds that the samples add up to before --target counts")
       ->capture_default_str();
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();

@@ -211,6 +211,8 @@ private:
                     {"seed", options_.seed},
                     {"rounds", options_.rounds},
                     {"threads", options_.cell.threads},
+                    {"sampling", options_.cell.sampling},
+                    {"cache_between_samples", "kept"},
                     {"binary_sha256", binary_hash_},
                     {"environment_hash", environment_hash_},
                     {"provenance", provenance_},
@@ -250,8 +252,9 @@ private:
     row["device"] = to_string(variant->meta.device);
     row["backend"] = backend_of(*variant);
     row["problem"] = problem_json(cell, work);
-    row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
-                          options_.cell.threads, binary_hash_, environment_hash_});
+    row["key"] =
+        hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round, options_.cell.threads,
+                 options_.cell.sampling, binary_hash_, environment_hash_});
     if (is_known(row)) {
       return reuse(row);
     }

@@ -17,6 +17,7 @@
 #include <fstream>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <sys/prctl.h>
@@ -33,6 +34,14 @@ double seconds_of(Function&& function) {
   const auto start = std::chrono::steady_clock::now();
   function();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+json milliseconds(const std::vector<double>& seconds) {
+  json values = json::array();
+  for (const double value : seconds) {
+    values.push_back(value * 1e3);
+  }
+  return values;
 }
 
 // Fetches into a slot and returns the answer's digest.
@@ -54,12 +63,18 @@ void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
   std::set<std::string> distinct;
   double fetch_seconds = 0.0;
   bool has_other = false;
-  std::size_t disturbed = 0;
+  std::size_t runs = 0;
+  json disturbances = json::array();
 
   const auto timed_run = [&] {
     const DisturbanceWatch watch;
     const double seconds = seconds_of([&] { variant.run(nobody); });
-    disturbed += watch.since().disturbed() ? 1 : 0;
+    if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
+      json entry = disturbance;
+      entry["run"] = runs;
+      disturbances.push_back(entry);
+    }
+    ++runs;
     if (digests.empty()) {
       fetch_seconds = seconds_of([&] { variant.fetch(first); });
       digests.push_back(digest(first));
@@ -78,16 +93,15 @@ void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
   };
   const Samples samples = take_samples(job.name, job.sampling, timed_run);
 
-  report["samples_ms"] = json::array();
-  for (const double seconds : samples.seconds) {
-    report["samples_ms"].push_back(seconds * 1e3);
-  }
-  report["warm_up_ms"] = samples.warm_up_seconds * 1e3;
+  report["samples_ms"] = milliseconds(samples.seconds);
+  report["warm_up_samples_ms"] = milliseconds(samples.warm_up);
+  report["warm_up_ms"] = std::accumulate(samples.warm_up.begin(), samples.warm_up.end(), 0.0) * 1e3;
   report["sampling_ended"] = samples.ended_because;
   report["gbench_context"] = samples.context;
   report["gbench_row"] = samples.row;
   report["cpu_ms"] = samples.cpu_ms;
-  report["disturbed_runs"] = disturbed;
+  report["disturbed_runs"] = disturbances.size();
+  report["disturbances"] = disturbances;
   report["fetch_ms"] = fetch_seconds * 1e3;
   report["digest"] = digests.front();
   report["distinct_results"] = distinct.size();

@@ -20,12 +20,7 @@ nlohmann::json to_json(const Job& job) {
           {"starts_from_memberships", job.starts_from_memberships},
           {"timed", job.timed},
           {"record", job.record},
-          {"sampling",
-           {{"samples", job.sampling.samples},
-            {"min_seconds", job.sampling.min_seconds},
-            {"max_samples", job.sampling.max_samples},
-            {"slow_seconds", job.sampling.slow_seconds},
-            {"slow_samples", job.sampling.slow_samples}}},
+          {"sampling", job.sampling},
           {"points_fd", job.points_fd},
           {"initial_fd", job.initial_fd},
           {"result_fd", job.result_fd},
@@ -46,12 +41,7 @@ Job job_from_json(const nlohmann::json& json) {
   job.starts_from_memberships = json.at("starts_from_memberships");
   job.timed = json.at("timed");
   job.record = json.at("record");
-  const auto& sampling = json.at("sampling");
-  job.sampling.samples = sampling.at("samples");
-  job.sampling.min_seconds = sampling.at("min_seconds");
-  job.sampling.max_samples = sampling.at("max_samples");
-  job.sampling.slow_seconds = sampling.at("slow_seconds");
-  job.sampling.slow_samples = sampling.at("slow_samples");
+  job.sampling = json.at("sampling");
   job.points_fd = json.at("points_fd");
   job.initial_fd = json.at("initial_fd");
   job.result_fd = json.at("result_fd");

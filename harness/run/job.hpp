@@ -2,21 +2,13 @@
 #pragma once
 
 #include "harness/problem/registry.hpp"
+#include "harness/run/sampling.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 namespace clusterbench {
-
-/// How often a cell is sampled within one process.
-struct SamplingPlan {
-  std::size_t samples = 9;      ///< at least so many ...
-  double min_seconds = 0.5;     ///< ... and until they add up to this, ...
-  std::size_t max_samples = 99; ///< ... but never more
-  double slow_seconds = 5.0;    ///< a run that takes longer
-  std::size_t slow_samples = 3; ///< is sampled so often only
-};
 
 /// One variant on one problem. Descriptors are inherited by number.
 struct Job {

@@ -1,10 +1,8 @@
 #include "harness/run/measure.hpp"
 
-#include <algorithm>
 #include <benchmark/benchmark.h>
-#include <cmath>
+#include <chrono>
 #include <exception>
-#include <numeric>
 #include <sstream>
 
 namespace clusterbench {
@@ -18,6 +16,9 @@ nlohmann::json run_batch(const std::string& name, std::size_t repetitions,
   benchmark::ClearRegisteredBenchmarks();
   benchmark::RegisterBenchmark(name.c_str(),
                                [&](benchmark::State& state) {
+                                 if (failure) { // the repetitions after it
+                                   state.SkipWithError("a run before has failed");
+                                 }
                                  for ([[maybe_unused]] auto _ : state) {
                                    try {
                                      state.SetIterationTime(timed_run());
@@ -61,45 +62,34 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
                      const std::function<double()>& timed_run) {
   initialise_library();
   Samples samples;
-  const auto timed_and_kept = [&] {
-    const double seconds = timed_run();
-    samples.seconds.push_back(seconds);
-    return seconds;
-  };
-  const auto keep_rows = [&](const nlohmann::json& batch) {
-    samples.context = batch.at("context");
-    samples.context["host_name"] = ""; // nobody's business, as in the provenance
-    for (const auto& row : batch.at("benchmarks")) {
-      if (row.at("run_type") == "iteration") {
-        samples.row = samples.cpu_ms.empty() ? row : samples.row;
-        samples.cpu_ms.push_back(row.at("cpu_time"));
+  std::vector<double> seconds; // of every run, the warm-up's included
+  std::vector<nlohmann::json> rows;
+  const auto timed_and_noted = [&] { return seconds.emplace_back(timed_run()); };
+  const auto start = std::chrono::steady_clock::now();
+  SamplingStep step;
+  do {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    step = next_step(plan, seconds, elapsed.count());
+    if (step.more > 0) {
+      const nlohmann::json batch = run_batch(name, step.more, timed_and_noted);
+      samples.context = batch.at("context");
+      for (const auto& row : batch.at("benchmarks")) {
+        if (row.at("run_type") == "iteration") { // the others sum up the repetitions
+          rows.push_back(row);
+        }
       }
     }
-  };
+  } while (step.more > 0);
 
-  const nlohmann::json first = run_batch(name, 1, timed_and_kept);
-  const double first_seconds = samples.seconds.front();
-  std::size_t wanted = 0;
-  if (first_seconds > plan.slow_seconds) {
-    wanted = std::min(plan.slow_samples, plan.samples);
-    samples.ended_because = "one run takes long: fewer samples";
-    keep_rows(first);
-  } else {
-    samples.warm_up_seconds = first_seconds;
-    samples.seconds.clear();
-    const double for_min_seconds = std::ceil(plan.min_seconds / std::max(first_seconds, 1e-9));
-    wanted = for_min_seconds < static_cast<double>(plan.max_samples)
-                 ? static_cast<std::size_t>(for_min_seconds)
-                 : plan.max_samples;
-    samples.ended_because =
-        wanted > plan.samples
-            ? wanted == plan.max_samples ? "largest number of samples" : "time is filled"
-            : "number of samples is reached";
-    wanted = std::max(wanted, plan.samples);
+  const auto first_kept = static_cast<std::ptrdiff_t>(step.warm_up);
+  samples.warm_up.assign(seconds.begin(), seconds.begin() + first_kept);
+  samples.seconds.assign(seconds.begin() + first_kept, seconds.end());
+  samples.ended_because = step.ended_because;
+  for (auto row = rows.begin() + first_kept; row != rows.end(); ++row) {
+    samples.cpu_ms.push_back(row->at("cpu_time"));
   }
-  if (samples.seconds.size() < wanted) {
-    keep_rows(run_batch(name, wanted - samples.seconds.size(), timed_and_kept));
-  }
+  samples.context["host_name"] = ""; // nobody's business, as in the provenance
+  samples.row = rows.at(step.warm_up);
   // A name without the library's "/iterations:1/manual_time": the same cell has the same name in
   // every campaign, however often it was sampled.
   samples.row["name"] = name;

@@ -14,7 +14,7 @@ BINARY = os.environ["CLUSTERBENCH_BINARY"]
 FAULTY = os.environ["CLUSTERBENCH_FAULTY"]
 
 # One sample of everything, and no probe: what is tested here is not how fast it is.
-QUICK = ["--samples", "1", "--min-time", "0", "--no-probe", "--threads", "1"]
+QUICK = ["--samples", "1", "--budget", "0", "--no-probe", "--threads", "1"]
 
 
 def ledger(folder):

@@ -194,7 +194,8 @@ class Refused(Program):
                 (("--family", "fcm", "--variant", "fcm_serial", "--fuzzifier", "nan"), "--fuzzifier")):
             self.refused(*replaced(*changes), says=[says])
         for option, value in (("--threads", 0), ("--threads", "x"), ("--rounds", 0),
-                              ("--samples", 0), ("--min-time", -1), ("--timeout", 0),
+                              ("--samples", 0), ("--min-time", -1), ("--budget", -1),
+                              ("--target", "nan"), ("--timeout", 0),
                               ("--timeout", "nan"), ("--seed", -1), ("--seed", 2 ** 32)):
             done = self.run_program("run", *GOOD, "--no-probe", "--out", "out", option, value,
                                     exit_code=64)

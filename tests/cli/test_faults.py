@@ -76,7 +76,7 @@ class OneCampaign:
         cls.addClassCleanup(cls.runner.doCleanups)
         cls.done = cls.runner.run_program(
             "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
-            "--variant", cls.family + "_serial", "--samples", 2, "--min-time", 0, "--no-probe",
+            "--variant", cls.family + "_serial", "--samples", 2, "--budget", 0, "--no-probe",
             "--threads", 1, "--timeout", 4, "--out", "out", program=FAULTY, exit_code=2)
         cls.left = cls.runner.left_running()
         cls.headers, rows = ledger(cls.runner.folder / "out")
@@ -145,7 +145,7 @@ class KMeans(OneCampaign, Program):
     def test_resume_reuses_all_ends(self):
         done = self.runner.run_program(
             "run", *PROBLEM, "--variant", "kmeans_faulty_*", "--variant", "kmeans_serial",
-            "--samples", 2, "--min-time", 0, "--no-probe", "--threads", 1, "--timeout", 4,
+            "--samples", 2, "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 4,
             "--out", "out", "--resume", program=FAULTY, exit_code=2)
         self.assertIn(f"re-used {self.count} rows", done.stderr)
         self.assertEqual(done.stdout, self.done.stdout)

@@ -34,7 +34,7 @@ class Schema(Program):
         runner.setUp()
         cls.addClassCleanup(runner.doCleanups)
         runner.write_table()
-        runner.run_program("run", "all_ends", "--samples", 2, "--min-time", 0, "--threads", 1,
+        runner.run_program("run", "all_ends", "--samples", 2, "--budget", 0, "--threads", 1,
                            "--no-probe", "--timeout", 2, "--out", "out", program=FAULTY,
                            exit_code=2)
         headers, cls.lines = ledger(runner.folder / "out")
@@ -113,6 +113,8 @@ class Header(Program):
         headers, _ = ledger(self.folder / "out")
         header = headers[0]
         self.assertEqual(header["seed"], 7)
+        self.assertEqual(header["sampling"]["samples"], 1)
+        self.assertEqual(header["cache_between_samples"], "kept")
         self.assertIn("uniform:2000,2,1", header["command_line"])
         build = header["provenance"]["build"]
         self.assertTrue(build["march"])
@@ -139,7 +141,7 @@ class Header(Program):
 class GoogleBenchmark(Program):
     def measured(self, out):
         self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
-                         "kmeans_openmp", "--samples", 10, "--min-time", 0, "--threads", 1,
+                         "kmeans_openmp", "--samples", 10, "--budget", 0, "--threads", 1,
                          "--no-probe", "--rounds", 2, "--out", out)
         return json.loads((self.folder / out / "gbench.json").read_text())
 

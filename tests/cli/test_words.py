@@ -278,7 +278,7 @@ class Run(Program):
 
     def test_rounds_samples_threads(self):
         self.run_program("run", "--data", DATA, "--k", 4, "--iterations", 2, "--variant",
-                         "kmeans_openmp", "--rounds", 3, "--samples", 4, "--min-time", 0,
+                         "kmeans_openmp", "--rounds", 3, "--samples", 4, "--budget", 0,
                          "--threads", 2, "--no-probe", "--out", "out")
         _, rows = ledger(self.folder / "out")
         self.assertEqual([row["round"] for row in rows], [1, 2, 3])
@@ -287,13 +287,28 @@ class Run(Program):
             self.assertEqual(row["threads"], 2)
         self.assertEqual(len({row["key"] for row in rows}), 3)
 
-    def test_min_time_takes_more_samples(self):
+    def sampled(self, *options):
         self.run_program("run", "--data", DATA, "--k", 4, "--iterations", 1, "--variant",
-                         "kmeans_serial", "--samples", 2, "--min-time", 3600, "--threads", 1,
-                         "--no-probe", "--out", "out")
-        _, rows = ledger(self.folder / "out")
-        self.assertEqual(rows[0]["sampling_ended"], "largest number of samples")
-        self.assertEqual(len(rows[0]["samples_ms"]), 99)
+                         "kmeans_serial", *options, "--threads", 1, "--no-probe", "--out", "out")
+        return ledger(self.folder / "out")[1][-1]
+
+    def test_sampling_ends_where_it_should(self):
+        row = self.sampled("--samples", 2, "--min-time", 3600, "--budget", 3600)
+        self.assertEqual(row["sampling_ended"], "largest number of samples")
+        self.assertEqual(len(row["samples_ms"]), 199)
+        row = self.sampled("--samples", 12, "--target", 1e9, "--min-time", 0)
+        self.assertEqual(row["sampling_ended"], "the interval is narrow")
+        self.assertEqual(len(row["samples_ms"]), 12)
+        row = self.sampled("--samples", 12, "--target", 0, "--budget", 0)
+        self.assertEqual(row["sampling_ended"], "the budget is spent")
+        self.assertEqual(len(row["samples_ms"]), 12)
+        self.assertEqual(row["gbench_row"]["repetitions"], 12)
+
+    def test_dropped_runs_stay_in_the_ledger(self):
+        row = self.sampled("--samples", 9)
+        self.assertAlmostEqual(row["warm_up_ms"], sum(row["warm_up_samples_ms"]))
+        self.assertLessEqual(len(row["warm_up_samples_ms"]) * 3, len(row["samples_ms"]))
+        self.assertEqual(len(row["disturbances"]), row["disturbed_runs"])
 
     def test_seed_decides_the_order(self):
         orders = []
@@ -375,7 +390,7 @@ class Run(Program):
 
     def test_campaign_with_limits(self):
         self.run_program("run", "--data", DATA, "--k", 4, "--iterations", 2, "--variant",
-                         "kmeans_serial", "--samples", 1, "--min-time", 0, "--threads", 1, "--out",
+                         "kmeans_serial", "--samples", 1, "--budget", 0, "--threads", 1, "--out",
                          "out")
         headers, rows = ledger(self.folder / "out")
         cpu = headers[0]["limits"]["cpu"][0]

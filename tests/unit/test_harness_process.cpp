@@ -153,8 +153,13 @@ TEST(Job, TextAndBack) {
   job.starts_from_memberships = true;
   job.timed = false;
   job.record = false;
-  job.sampling = {
-      .samples = 1, .min_seconds = 0.1, .max_samples = 3, .slow_seconds = 7.0, .slow_samples = 2};
+  job.sampling = {.samples = 1,
+                  .target = 0.25,
+                  .min_seconds = 0.1,
+                  .budget_seconds = 1.5,
+                  .max_samples = 3,
+                  .slow_seconds = 7.0,
+                  .slow_samples = 2};
   job.points_fd = 11;
   job.initial_fd = 12;
   job.result_fd = 13;
@@ -166,6 +171,7 @@ TEST(Job, TextAndBack) {
   EXPECT_EQ(back.stop.kind, job.stop.kind);
   EXPECT_EQ(back.stop.threshold, job.stop.threshold);
   EXPECT_EQ(back.sampling.min_seconds, 0.1);
+  EXPECT_EQ(back.sampling.budget_seconds, 1.5);
   auto json = to_json(job);
   json.erase("k");
   EXPECT_ANY_THROW(job_from_json(json));

@@ -1,0 +1,189 @@
+// When a cell has samples enough, and which of them are warm-up: on series made by hand.
+#include "harness/run/measure.hpp"
+#include "harness/run/sampling.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+using Series = std::vector<double>;
+
+/// `count` samples around 10 that differ by up to 2 %, in no order.
+Series steady(std::size_t count) {
+  const Series pattern = {10.02, 9.94, 10.1, 9.98, 10.06, 9.92, 10.0, 10.08, 9.96, 10.04};
+  Series series;
+  for (std::size_t i = 0; i < count; ++i) {
+    series.push_back(pattern[i % pattern.size()]);
+  }
+  return series;
+}
+
+Series after(Series first, const Series& rest) {
+  first.insert(first.end(), rest.begin(), rest.end());
+  return first;
+}
+
+// ---- warm-up
+
+TEST(WarmUp, NoneInSteadyOrConstantSamples) {
+  EXPECT_EQ(warm_up_length(steady(12)), 0U);
+  EXPECT_EQ(warm_up_length(Series(12, 3.0)), 0U);
+}
+
+TEST(WarmUp, SlowFirstSamplesAre) {
+  EXPECT_EQ(warm_up_length(after({14.0}, steady(9))), 1U);
+  EXPECT_EQ(warm_up_length(after({30.0, 12.0, 11.0}, steady(9))), 3U);
+  EXPECT_EQ(warm_up_length(after({14.0}, Series(9, 10.0))), 1U); // a fence of no width
+}
+
+TEST(WarmUp, ItEndsAtTheFirstSampleThatIsNot) {
+  EXPECT_EQ(warm_up_length(after({10.0, 14.0}, steady(10))), 0U);
+  EXPECT_EQ(warm_up_length(after({14.0, 10.0, 14.0}, steady(10))), 1U);
+}
+
+TEST(WarmUp, AtMostAQuarter) {
+  const Series step = after(Series(4, 20.0), steady(12)); // 4 of 16
+  EXPECT_EQ(warm_up_length(step), 4U);
+  const Series longer = after(Series(6, 20.0), steady(12)); // 6 of 18: at most 4 could go
+  EXPECT_LE(warm_up_length(longer), 4U);
+  const Series half = after(Series(8, 20.0), steady(8)); // which half is warm?
+  EXPECT_EQ(warm_up_length(half), 0U);
+}
+
+TEST(WarmUp, ADriftIsNone) {
+  Series falling;
+  Series rising;
+  for (int i = 0; i < 20; ++i) {
+    falling.push_back(12.0 - 0.1 * i);
+    rising.push_back(10.0 + 0.1 * i);
+  }
+  EXPECT_EQ(warm_up_length(falling), 0U);
+  EXPECT_EQ(warm_up_length(rising), 0U);
+}
+
+TEST(WarmUp, AFadingOneIsTheStartOnly) {
+  Series fading;
+  for (int i = 0; i < 24; ++i) {
+    fading.push_back(steady(24)[static_cast<std::size_t>(i)] * (1.0 + std::exp(-i)));
+  }
+  EXPECT_EQ(warm_up_length(fading), 5U); // 1.8 % is left in the fifth, less in the others
+}
+
+TEST(WarmUp, AnOutlierLaterOnIsNone) {
+  Series series = steady(12);
+  series[6] = 25.0;
+  EXPECT_EQ(warm_up_length(series), 0U);
+}
+
+TEST(WarmUp, FastFirstSamplesAreNone) {
+  EXPECT_EQ(warm_up_length(after({5.0, 6.0}, steady(10))), 0U);
+}
+
+TEST(WarmUp, LessThanOnePercentIsNone) {
+  EXPECT_EQ(warm_up_length(after({10.05}, Series(9, 10.0))), 0U);
+}
+
+TEST(WarmUp, TooFewToTell) {
+  EXPECT_EQ(warm_up_length(Series{}), 0U);
+  EXPECT_EQ(warm_up_length(Series{50.0}), 0U);
+  EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0}), 0U);
+  EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0, 1.0}), 1U);
+}
+
+// ---- when to stop
+
+const SamplingPlan kPlan{.samples = 9,
+                         .target = 0.01,
+                         .min_seconds = 0.0,
+                         .budget_seconds = 100.0,
+                         .max_samples = 40,
+                         .slow_seconds = 50.0,
+                         .slow_samples = 3};
+
+TEST(Sampling, OneRunFirstThenAsManyAsAreAskedFor) {
+  EXPECT_EQ(next_step(kPlan, Series{}, 0.0).more, 1U);
+  EXPECT_EQ(next_step(kPlan, steady(1), 1.0).more, 8U);
+  EXPECT_EQ(next_step(kPlan, after({20.0}, steady(8)), 1.0).more, 1U); // one for the warm-up
+}
+
+TEST(Sampling, EndsWhenTheIntervalIsNarrow) {
+  const SamplingStep step = next_step(kPlan, Series(9, 10.0), 1.0);
+  EXPECT_EQ(step.more, 0U);
+  EXPECT_EQ(step.ended_because, "the interval is narrow");
+}
+
+TEST(Sampling, ANarrowIntervalOfTooLittleTimeDoesNot) {
+  SamplingPlan plan = kPlan;
+  plan.min_seconds = 100.0;
+  EXPECT_GT(next_step(plan, Series(9, 10.0), 1.0).more, 0U);
+  EXPECT_EQ(next_step(plan, Series(10, 10.0), 1.0).more, 0U);
+}
+
+Series noisy(std::size_t count) {
+  Series series;
+  for (std::size_t i = 0; i < count; ++i) {
+    series.push_back(i % 2 == 0 ? 10.0 : 15.0);
+  }
+  return series;
+}
+
+TEST(Sampling, AWideIntervalAsksForMore) {
+  const SamplingStep step = next_step(kPlan, noisy(9), 1.0);
+  EXPECT_EQ(step.more, 5U); // half as many again
+  EXPECT_EQ(step.ended_because, "");
+}
+
+TEST(Sampling, EndsWhenTheBudgetIsSpent) {
+  EXPECT_EQ(next_step(kPlan, noisy(9), 100.0).ended_because, "the budget is spent");
+  EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).more, 2U); // 9 took 81 s, 19 s are left
+  EXPECT_EQ(next_step(kPlan, noisy(9), 99.9).more, 1U);
+  EXPECT_GT(next_step(kPlan, noisy(3), 1000.0).more, 0U); // not below the least number
+}
+
+TEST(Sampling, EndsAtTheLargestNumber) {
+  EXPECT_EQ(next_step(kPlan, noisy(38), 1.0).more, 2U);
+  EXPECT_EQ(next_step(kPlan, noisy(40), 1.0).ended_because, "largest number of samples");
+}
+
+TEST(Sampling, SlowRunsAreFewAndAllKept) {
+  const SamplingStep one = next_step(kPlan, Series{90.0}, 90.0);
+  EXPECT_EQ(one.more, 2U);
+  const SamplingStep three = next_step(kPlan, Series{90.0, 60.0, 61.0}, 211.0);
+  EXPECT_EQ(three.more, 0U);
+  EXPECT_EQ(three.warm_up, 0U);
+  EXPECT_EQ(three.ended_because, "one run takes long: fewer samples");
+}
+
+// ---- with Google Benchmark as the engine
+
+TEST(TakeSamples, SplitsTheRunsAtTheEndOfTheWarmUp) {
+  const Series series = after({30.0, 20.0}, Series(20, 10.0));
+  std::size_t run = 0;
+  const Samples samples = take_samples("a name", kPlan, [&] { return series.at(run++); });
+  EXPECT_EQ(samples.warm_up, (Series{30.0, 20.0}));
+  EXPECT_EQ(samples.seconds, Series(9, 10.0));
+  EXPECT_EQ(samples.cpu_ms.size(), 9U);
+  EXPECT_EQ(samples.row.at("name"), "a name");
+  EXPECT_EQ(samples.row.at("repetitions"), 9);
+  EXPECT_DOUBLE_EQ(samples.row.at("real_time").get<double>(), 10e3); // of the first kept one
+  EXPECT_EQ(samples.ended_because, "the interval is narrow");
+}
+
+TEST(TakeSamples, PassesOnWhatARunThrows) {
+  std::size_t run = 0;
+  const auto third_fails = [&]() -> double {
+    return ++run == 3 ? throw std::runtime_error("the third") : 1.0;
+  };
+  EXPECT_THROW(take_samples("a name", kPlan, third_fails), std::runtime_error);
+  EXPECT_EQ(run, 3U);
+}
+
+} // namespace
+} // namespace clusterbench
