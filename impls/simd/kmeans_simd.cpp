@@ -1,0 +1,244 @@
+// K-means in vector registers: labels and sums in one pass over the data, by kernels for the shape.
+//
+// Changed since kmeans_openmp: a chunk of points is labelled and summed while it is in the cache, by
+//   kernels of vectors (support/): a lane is a point where there are few features, or a feature
+//   where there are many; sums are registers where they fit. The kernels are compiled for several
+//   instruction sets, the widest is taken at run time. One team of threads stays for the whole run
+//   and meets twice a pass, where a parallel region per phase would be started and ended.
+// Source: Lloyd 1982; privatised sums as in kmeans_openmp. The table of shapes below is measured.
+// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, one instruction for 8 to 48.
+// Limits: points are copied into another layout unless the path reads rows; bits differ between
+//   numbers of threads and between instruction sets.
+#include "impls/contract.hpp"
+#include "impls/simd/support/columns.hpp"
+#include "impls/simd/support/dispatch.hpp"
+#include "impls/simd/support/team.hpp"
+
+#include <algorithm>
+
+namespace clusterbench {
+namespace {
+
+using simd::Chunk;
+using simd::Kernels;
+
+enum class Assign { small_d, columns, rows };
+enum class Sum { by_mask, by_label, in_double };
+
+/// How a shape is worked on.
+struct Path {
+  std::string_view name;
+  std::size_t max_d, max_k, max_kd; ///< the largest shape that it is for
+  Assign assign;
+  Sum sum;
+};
+
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+
+/// The first that takes a shape is the fastest for it.
+constexpr Path kPaths[] = {
+    {"few features, masked sums", simd::kSmallD, kAny, 40, Assign::small_d, Sum::by_mask},
+    {"few features, sums by label", simd::kSmallD, kAny, 2048, Assign::small_d, Sum::by_label},
+    {"few features, sums in double", simd::kSmallD, kAny, kAny, Assign::small_d, Sum::in_double},
+    {"rows, sums by label", kAny, 8, 4096, Assign::rows, Sum::by_label},
+    {"rows, sums in double", kAny, 8, kAny, Assign::rows, Sum::in_double},
+    {"tiles of columns, sums by label", kAny, kAny, 2048, Assign::columns, Sum::by_label},
+    {"tiles of columns, sums in double", kAny, kAny, kAny, Assign::columns, Sum::in_double},
+};
+
+const Path& path_for(std::size_t d, std::size_t k) {
+  return *std::ranges::find_if(kPaths, [&](const Path& path) {
+    return d <= path.max_d && k <= path.max_k && k * d <= path.max_kd;
+  });
+}
+
+template <typename T>
+simd::AssignKernel<T> kernel_of(const Kernels<T>& kernels, Assign assign, std::size_t d) {
+  return assign == Assign::small_d   ? kernels.assign_small_d[d]
+         : assign == Assign::columns ? kernels.assign_columns
+                                     : kernels.assign_rows;
+}
+
+template <typename T>
+simd::SumKernel<T> kernel_of(const Kernels<T>& kernels, Sum sum) {
+  return sum == Sum::by_mask    ? kernels.sum_by_mask
+         : sum == Sum::by_label ? kernels.sum_by_label
+                                : kernels.sum_in_double;
+}
+
+/// Points of a chunk: about 32 KiB of them, so that summing finds in the cache what labelling read.
+std::size_t chunk_size(std::size_t d, std::size_t bytes_per_value) {
+  constexpr std::size_t kBytes = 32 << 10;
+  return simd::rounded_up(std::clamp<std::size_t>(kBytes / (d * bytes_per_value), 1, 2048));
+}
+
+/// What one thread works on and finds. Aligned: neighbours must not share a cache line.
+template <typename T>
+struct alignas(64) Part {
+  std::size_t begin = 0, end = 0;   // points
+  std::vector<std::int32_t> labels; // of a chunk
+  std::vector<T> distances;         // of a chunk
+  std::vector<T> scratch;           // of the summing kernel, zeros
+  std::vector<double> sums, counts; // [k, d], [k]
+  /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
+  PassFacts facts[2];
+};
+
+template <typename T>
+class KmeansSimd final : public Variant<T> {
+public:
+  void prepare(const Problem<T>& problem) override {
+    problem_ = problem;
+    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+    path_ = &path_for(d, k);
+    assign_ = kernel_of(kernels_, path_->assign, d);
+    sum_ = kernel_of(kernels_, path_->sum);
+    chunk_ = chunk_size(d, sizeof(T));
+    columns_.clear();
+    if (path_->assign != Assign::rows) {
+      columns_ = simd::as_columns(problem.points, n, d, kernels_.lanes);
+    }
+    labels_.resize(n);
+    // A barrier costs about as much as this many operations; less work is done by one thread.
+    constexpr std::size_t kWorthAThread = 20'000;
+    const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
+    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
+    team_ = std::make_unique<simd::Team>(std::min(threads, worth));
+    parts_ = std::vector<Part<T>>(team_->size());
+    for (std::size_t t = 0; t < parts_.size(); ++t) {
+      Part<T>& part = parts_[t];
+      const std::size_t rounds = simd::rounded_up(n) / simd::kRoundUp;
+      part.begin = std::min(rounds * t / parts_.size() * simd::kRoundUp, n);
+      part.end = std::min(rounds * (t + 1) / parts_.size() * simd::kRoundUp, n);
+      part.labels.resize(chunk_);
+      part.distances.resize(chunk_);
+      part.scratch.resize(path_->sum == Sum::by_label ? simd::scratch_size<T>(k, d) : 0);
+      part.sums.resize(k * d);
+      part.counts.resize(k);
+    }
+  }
+
+  void run(Observer<T>& observer) override {
+    centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
+    std::ranges::fill(labels_, -1);
+    team_->run([&](std::size_t t) {
+      Observer<T> nobody;
+      run(t, t == 0 ? observer : nobody);
+    });
+  }
+
+  void fetch(Result<T>& result) override {
+    std::ranges::copy(labels_, result.labels.begin());
+    std::ranges::copy(centroids_, result.centroids.begin());
+    result.iterations = iterations_;
+  }
+
+  std::string chosen_path() const override {
+    return std::string(path_->name) + ", " + kernels_.isa;
+  }
+
+private:
+  /// The whole run as thread t sees it. Every thread decides by itself, from the same facts, when
+  /// it is over: that saves a barrier.
+  void run(std::size_t t, Observer<T>& observer) {
+    StopTest stop(problem_.stop);
+    PassFacts facts;
+    do {
+      const std::size_t parity = stop.passes() % 2;
+      {
+        const Phase phase(observer, "assign and sum");
+        assign_and_sum(parts_[t], parity, stop);
+        team_->barrier();
+      }
+      {
+        const Phase phase(observer, "update");
+        parts_[t].facts[parity].squared_shift = update(t);
+        team_->barrier();
+      }
+      facts = {.labels_changed = false};
+      for (const Part<T>& part : parts_) {
+        facts.loss += part.facts[parity].loss;
+        facts.labels_changed |= part.facts[parity].labels_changed;
+        facts.squared_shift += part.facts[parity].squared_shift;
+      }
+      observer.pass(centroids_); // nobody writes centroids before this thread's next barrier
+    } while (!stop.after_pass(facts));
+    if (t == 0) {
+      iterations_ = stop.passes();
+    }
+  }
+
+  void assign_and_sum(Part<T>& part, std::size_t parity, const StopTest& stop) {
+    const auto [d, k] = std::pair(problem_.d, problem_.k);
+    std::ranges::fill(part.sums, 0.0);
+    std::ranges::fill(part.counts, 0.0);
+    PassFacts facts{.labels_changed = false};
+    for (std::size_t i = part.begin; i < part.end; i += chunk_) {
+      const std::size_t count = std::min(chunk_, part.end - i);
+      const Chunk<T> chunk{&problem_.points[i * d], columns_.empty() ? nullptr : &columns_[i * d],
+                           count, d};
+      assign_(chunk, centroids_.data(), k, part.labels.data(),
+              stop.wants_loss() ? part.distances.data() : nullptr);
+      std::fill(part.labels.begin() + static_cast<std::ptrdiff_t>(count),
+                part.labels.begin() + static_cast<std::ptrdiff_t>(simd::rounded_up(count)), -1);
+      sum_(chunk, part.labels.data(), k, part.scratch.data(), part.sums.data(), part.counts.data());
+      if (stop.wants_loss()) {
+        facts.loss += kernels_.sum_of_roots(part.distances.data(), count);
+      }
+      const auto labels = std::span(labels_).subspan(i, count);
+      facts.labels_changed |= stop.wants_labels_changed() &&
+                              !std::equal(labels.begin(), labels.end(), part.labels.begin());
+      std::copy_n(part.labels.begin(), count, labels.begin());
+    }
+    part.facts[parity] = facts;
+  }
+
+  /// Moves this thread's share of the centroids to the means of their points, the parts added up in
+  /// the order of their numbers. Returns their summed squared shift.
+  double update(std::size_t t) {
+    const auto [d, k] = std::pair(problem_.d, problem_.k);
+    double squared_shift = 0.0;
+    for (std::size_t j = k * t / parts_.size(); j < k * (t + 1) / parts_.size(); ++j) {
+      double count = 0.0;
+      for (const Part<T>& part : parts_) {
+        count += part.counts[j];
+      }
+      if (count == 0.0) { // an empty cluster stays
+        continue;
+      }
+      for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
+        double sum = 0.0;
+        for (const Part<T>& part : parts_) {
+          sum += part.sums[c];
+        }
+        const auto mean = static_cast<T>(sum / count);
+        const double shift = double{mean} - double{centroids_[c]};
+        squared_shift += shift * shift;
+        centroids_[c] = mean;
+      }
+    }
+    return squared_shift;
+  }
+
+  Problem<T> problem_;
+  const Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
+  const Path* path_ = nullptr;
+  simd::AssignKernel<T> assign_ = nullptr;
+  simd::SumKernel<T> sum_ = nullptr;
+  std::size_t chunk_ = 0;
+  std::vector<T> columns_;           // [n, d] in blocks of lanes, if the path reads them
+  std::vector<T> centroids_;         // [k, d]
+  std::vector<std::int32_t> labels_; // [n]
+  std::vector<Part<T>> parts_;       // [threads]
+  std::size_t iterations_ = 0;
+  std::unique_ptr<simd::Team> team_; // last: its threads end before what they use
+};
+
+const Registration registration({.name = "kmeans_simd",
+                                 .idea = "fused passes in vector registers, a path for each shape",
+                                 .source = "Lloyd 1982",
+                                 .previous = "kmeans_openmp"},
+                                both_precisions<KmeansSimd>());
+
+} // namespace
+} // namespace clusterbench

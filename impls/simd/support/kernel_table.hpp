@@ -1,0 +1,42 @@
+// Fills the table of kernels for one vector type. Included by one file for each instruction set.
+#pragma once
+
+#include "impls/simd/support/assign_columns.hpp"
+#include "impls/simd/support/assign_rows.hpp"
+#include "impls/simd/support/assign_small_d.hpp"
+#include "impls/simd/support/sum_by_label.hpp"
+#include "impls/simd/support/sum_by_mask.hpp"
+
+#include <utility>
+
+namespace clusterbench::simd {
+
+template <class V>
+double sum_of_roots(const typename V::Scalar* values, std::size_t count) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += __builtin_sqrt(double{values[i]});
+  }
+  return sum;
+}
+
+template <class V, std::size_t... D>
+constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
+  return {.isa = V::lanes * sizeof(typename V::Scalar) == 64   ? "AVX-512"
+                 : V::lanes * sizeof(typename V::Scalar) == 32 ? "AVX2"
+                                                               : "128-bit vectors",
+          .lanes = V::lanes,
+          .assign_small_d = {nullptr, assign_small_d_kernel<V, D + 1>()...},
+          .assign_columns = assign_columns<V>,
+          .assign_rows = assign_rows<V>,
+          .sum_by_mask = sum_by_mask<V>,
+          .sum_by_label = sum_by_label<V>,
+          .sum_in_double = sum_in_double<V>,
+          .sum_of_roots = sum_of_roots<V>};
+}
+
+template <class V>
+inline constexpr Kernels<typename V::Scalar>
+    kKernels = kernel_table<V>(std::make_index_sequence<kSmallD>{});
+
+} // namespace clusterbench::simd

@@ -1,0 +1,71 @@
+// The table of kernels that every instruction set fills: what the variants call, and what the tests
+// force one instruction set by. Compiled into files of different instruction sets, so plain data
+// only: no standard containers, no inline functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace clusterbench::simd {
+
+/// Some points that stay in the cache while they are labelled and then summed.
+template <typename T>
+struct Chunk {
+  const T* points = nullptr;  ///< [count, d] row-major
+  const T* columns = nullptr; ///< the same in blocks of `lanes` points, each [d, lanes]; or null
+  std::size_t count = 0;
+  std::size_t d = 0;
+};
+
+/// Labels of a chunk from centroids [k, d]; `labels` has room for `count` rounded up to kRoundUp.
+/// distances, of the same size or null, gets the squared distances to the nearest centroid.
+template <typename T>
+using AssignKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size_t k,
+                              std::int32_t* labels, T* distances);
+
+/// Adds the points of a chunk to sums [k, d] and counts [k] of their clusters. A label of -1, as
+/// the lanes beyond the last point have, belongs to none. scratch: [scratch_size(k, d)] zeros, and
+/// zeros again afterwards.
+template <typename T>
+using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
+                           T* scratch, double* sums, double* counts);
+
+inline constexpr std::size_t kRoundUp = 64;  ///< points; a multiple of every kernel's step
+inline constexpr std::size_t kSmallD = 16;   ///< features that assign_small_d keeps in registers
+inline constexpr std::size_t kSumCopies = 4; ///< of the sums of sum_by_label
+
+template <typename T>
+struct Kernels {
+  const char* isa;
+  std::size_t lanes;
+  AssignKernel<T> assign_small_d[kSmallD + 1]; ///< by d; [0] is unused
+  AssignKernel<T> assign_columns;              ///< any d
+  AssignKernel<T> assign_rows;                 ///< any d, reads no columns
+  SumKernel<T> sum_by_mask;                    ///< reads columns only
+  SumKernel<T> sum_by_label;                   ///< reads rows only; scratch
+  SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
+  /// The sum of square roots of count values.
+  double (*sum_of_roots)(const T* values, std::size_t count);
+};
+
+template <typename T>
+[[gnu::always_inline]] constexpr std::size_t padded(std::size_t d) {
+  constexpr std::size_t kLanes = 64 / sizeof(T);
+  return (d + kLanes - 1) / kLanes * kLanes;
+}
+
+/// Values that sum_by_label needs: kSumCopies copies of [k, d + 1] with padded rows.
+template <typename T>
+[[gnu::always_inline]] constexpr std::size_t scratch_size(std::size_t k, std::size_t d) {
+  return kSumCopies * k * padded<T>(d + 1);
+}
+
+/// The kernels for one instruction set; dispatch.hpp says which of them may be called.
+template <typename T>
+const Kernels<T>* portable_kernels();
+template <typename T>
+const Kernels<T>* avx2_kernels();
+template <typename T>
+const Kernels<T>* avx512_kernels();
+
+} // namespace clusterbench::simd

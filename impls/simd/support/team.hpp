@@ -1,0 +1,89 @@
+// Threads that live as long as a variant: a run costs one wake-up, a phase one barrier.
+//
+// Between runs the threads sleep. Within a run they meet at barriers, where they spin: at 25
+// microseconds a pass a sleep and a wake-up would cost as much as the work. A thread that spins for
+// long offers its processor to others, which matters when there are more threads than processors.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <thread>
+#include <vector>
+
+namespace clusterbench::simd {
+
+class Team {
+public:
+  /// The caller is one of the `threads`.
+  explicit Team(std::size_t threads) : size_(threads) {
+    for (std::size_t t = 1; t < threads; ++t) {
+      helpers_.emplace_back([this, t] { help(t); });
+    }
+  }
+  ~Team() {
+    work_ = nullptr;
+    wake();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  std::size_t size() const { return size_; }
+
+  /// work(t) on every thread t at once; returns when all are done. work must not throw.
+  void run(const std::function<void(std::size_t)>& work) {
+    work_ = &work;
+    wake();
+    work(0);
+    barrier();
+  }
+
+  /// Waits for the whole team; what was written before it is seen by all after it.
+  void barrier() {
+    if (size_ == 1) {
+      return;
+    }
+    const std::size_t round = round_.load(std::memory_order_relaxed);
+    if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
+      arrived_.store(0, std::memory_order_relaxed);
+      round_.store(round + 1, std::memory_order_release);
+      return;
+    }
+    constexpr int kSpins = 20000;
+    for (int spin = 0; round_.load(std::memory_order_acquire) == round; ++spin) {
+      if (spin < kSpins) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+
+private:
+  void wake() {
+    generation_.fetch_add(1, std::memory_order_release);
+    generation_.notify_all();
+  }
+
+  void help(std::size_t t) {
+    for (std::size_t seen = 0;; ++seen) {
+      generation_.wait(seen, std::memory_order_acquire);
+      if (work_ == nullptr) {
+        return;
+      }
+      (*work_)(t);
+      barrier();
+    }
+  }
+
+  std::size_t size_;
+  const std::function<void(std::size_t)>* work_ = nullptr;
+  alignas(64) std::atomic<std::size_t> generation_{0};
+  alignas(64) std::atomic<std::size_t> arrived_{0};
+  alignas(64) std::atomic<std::size_t> round_{0};
+  std::vector<std::jthread> helpers_; // last: joined before the atomics go
+};
+
+} // namespace clusterbench::simd

@@ -1,0 +1,118 @@
+// A vector register of T: the one thing that differs between instruction sets. Kernels are templates
+// over this type and use nothing else of the machine, so every kernel is written once.
+//
+// This is the general form, of GCC's vector extensions: a comparison gives all ones or zeros in each
+// lane. vector_avx512.hpp specialises it for 64 bytes, where a comparison gives one bit a lane.
+//
+// A translation unit compiled for one instruction set must not emit inline functions that others
+// emit as well: the linker keeps one copy, perhaps the one that the machine cannot execute. Hence
+// every function of the kernels depends on the vector type, and none of the standard library is used.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace clusterbench::simd {
+
+/// The integer that is as wide as T, so that labels fit the lanes of their points.
+template <typename T>
+struct LaneOf;
+template <>
+struct LaneOf<float> {
+  using type = std::int32_t;
+};
+template <>
+struct LaneOf<double> {
+  using type = std::int64_t;
+};
+
+template <typename T, std::size_t Bytes>
+struct Vec {
+  using Scalar = T;
+  using Lane = typename LaneOf<T>::type;
+  static constexpr std::size_t lanes = Bytes / sizeof(T);
+  static constexpr std::size_t registers = 16; ///< that the instruction set has
+
+  typedef T Reg __attribute__((vector_size(Bytes)));
+  typedef T LooseReg __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+  typedef Lane Ints __attribute__((vector_size(Bytes)));
+  typedef std::int32_t Labels
+      __attribute__((vector_size(lanes * sizeof(std::int32_t)), aligned(4), may_alias));
+  using Mask = Ints;
+
+  static Reg load(const T* p) { return *reinterpret_cast<const LooseReg*>(p); }
+  static void store(T* p, Reg a) { *reinterpret_cast<LooseReg*>(p) = a; }
+  /// The first `count` values, the other lanes 0.
+  static Reg load_first(const T* p, std::size_t count) {
+    Reg a{};
+    for (std::size_t i = 0; i < count; ++i) {
+      a[i] = p[i];
+    }
+    return a;
+  }
+  static Reg broadcast(T value) { return value - Reg{}; }
+  static Ints broadcast_label(std::size_t value) { return static_cast<Lane>(value) - Ints{}; }
+  static Ints load_labels(const std::int32_t* p) {
+    return __builtin_convertvector(*reinterpret_cast<const Labels*>(p), Ints);
+  }
+  static void store_labels(std::int32_t* p, Ints a) {
+    *reinterpret_cast<Labels*>(p) = __builtin_convertvector(a, Labels);
+  }
+
+  static Reg fma(Reg a, Reg b, Reg c) { return a * b + c; } // contracted where there is an FMA
+  static Reg min(Reg a, Reg b) { return a < b ? a : b; }
+  static Mask less(Reg a, Reg b) { return a < b; }
+  static Mask equal(Ints a, Ints b) { return a == b; }
+  static Ints select(Mask m, Ints a, Ints b) { return m ? a : b; }
+  static Reg add_where(Mask m, Reg sum, Reg x) {
+    return sum + reinterpret_cast<Reg>(m & reinterpret_cast<Ints>(x));
+  }
+
+  /// How many lanes are set, counted over many masks.
+  using Counter = Ints;
+  static void count(Counter& counter, Mask m) { counter -= m; }
+  static double total(Counter counter) {
+    Lane sum = 0;
+    for (std::size_t i = 0; i < lanes; ++i) {
+      sum += counter[i];
+    }
+    return static_cast<double>(sum);
+  }
+};
+
+/// The sum of all lanes, in double.
+template <class V>
+double total(typename V::Reg a) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < V::lanes; ++i) {
+    sum += double{a[i]};
+  }
+  return sum;
+}
+
+/// (squares of) sums of neighbours: lanes 0.. hold a0 + a1, a2 + a3, ..., then b0 + b1, ...
+template <class V>
+typename V::Reg pair_sums(typename V::Reg a, typename V::Reg b) {
+  typename V::Ints even, odd;
+  for (std::size_t i = 0; i < V::lanes; ++i) {
+    even[i] = static_cast<typename V::Lane>(2 * i);
+    odd[i] = static_cast<typename V::Lane>(2 * i + 1);
+  }
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+}
+
+/// Adds up the lanes of each of `lanes` registers; lane i of the result is the total of registers
+/// i. Each step halves the number of registers, where adding up one after the other would not.
+template <class V>
+typename V::Reg transposed_totals(typename V::Reg (&a)[V::lanes]) {
+#pragma GCC unroll 8
+  for (std::size_t count = V::lanes; count > 1; count /= 2) {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < count / 2; ++i) {
+      a[i] = pair_sums<V>(a[2 * i], a[2 * i + 1]);
+    }
+  }
+  return a[0];
+}
+
+} // namespace clusterbench::simd

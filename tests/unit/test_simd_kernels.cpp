@@ -1,0 +1,150 @@
+// The vector kernels of every instruction set that this processor executes, against plain loops in
+// double, on sizes that are multiples of nothing. The variants only ever run the widest.
+#include "impls/simd/support/columns.hpp"
+#include "impls/simd/support/dispatch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+
+namespace clusterbench::simd {
+namespace {
+
+template <typename T>
+struct Case {
+  std::size_t n, d, k;
+  std::vector<T> points, centroids;
+};
+
+template <typename T>
+Case<T> clouds(std::size_t n, std::size_t d, std::size_t k) {
+  Case<T> test{n, d, k, std::vector<T>(n * d), std::vector<T>(k * d)};
+  std::mt19937_64 random(n * 1009 + d * 31 + k);
+  std::normal_distribution<double> normal;
+  std::ranges::generate(test.points, [&] { return static_cast<T>(normal(random)); });
+  std::ranges::generate(test.centroids, [&] { return static_cast<T>(normal(random)); });
+  return test;
+}
+
+template <typename T>
+double squared_distance(const Case<T>& test, std::size_t i, std::size_t j) {
+  double sum = 0.0;
+  for (std::size_t f = 0; f < test.d; ++f) {
+    const double away =
+        double{test.points[i * test.d + f]} - double{test.centroids[j * test.d + f]};
+    sum += away * away;
+  }
+  return sum;
+}
+
+template <typename T>
+class SimdKernels : public testing::Test {
+protected:
+  static constexpr double kRounding = std::numeric_limits<T>::epsilon();
+};
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(SimdKernels, Precisions);
+
+TYPED_TEST(SimdKernels, TheWidestComesLast) {
+  const auto all = executable_kernels<TypeParam>();
+  ASSERT_FALSE(all.empty());
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    EXPECT_EQ(all[i]->lanes, 2 * all[i - 1]->lanes);
+  }
+}
+
+TYPED_TEST(SimdKernels, LabelsAreOfTheNearest) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t d : {1, 2, 3, 5, 8, 9, 16, 17, 37, 64, 129, 257}) {
+      for (const std::size_t k : {1, 2, 5, 7, 9, 23, 300}) {
+        for (const std::size_t n : {1, 15, 33, 127}) {
+          const Case<T> test = clouds<T>(n, d, k);
+          const std::vector<T> columns = as_columns<T>(test.points, n, d, kernels->lanes);
+          const Chunk<T> chunk{test.points.data(), columns.data(), n, d};
+          std::vector<AssignKernel<T>> assigns = {kernels->assign_columns, kernels->assign_rows};
+          if (d <= kSmallD) {
+            assigns.push_back(kernels->assign_small_d[d]);
+          }
+          for (std::size_t a = 0; a < assigns.size(); ++a) {
+            SCOPED_TRACE(std::string(kernels->isa) + ", kernel " + std::to_string(a) + ", n " +
+                         std::to_string(n) + ", d " + std::to_string(d) + ", k " +
+                         std::to_string(k));
+            std::vector<std::int32_t> labels(rounded_up(n), -7), again(rounded_up(n), -7);
+            std::vector<T> distances(rounded_up(n));
+            assigns[a](chunk, test.centroids.data(), k, labels.data(), distances.data());
+            assigns[a](chunk, test.centroids.data(), k, again.data(), nullptr);
+            for (std::size_t i = 0; i < n; ++i) {
+              ASSERT_GE(labels[i], 0);
+              ASSERT_LT(static_cast<std::size_t>(labels[i]), k);
+              ASSERT_EQ(again[i], labels[i]);
+              double smallest = std::numeric_limits<double>::infinity();
+              for (std::size_t j = 0; j < k; ++j) {
+                smallest = std::min(smallest, squared_distance(test, i, j));
+              }
+              const double own = squared_distance(test, i, static_cast<std::size_t>(labels[i]));
+              const double rounding = static_cast<double>(d + 4) * this->kRounding * smallest;
+              ASSERT_LE(own, smallest + 2 * rounding);
+              ASSERT_NEAR(double{distances[i]}, own, rounding);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SimdKernels, SumsAreOfEveryPointOnce) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t d : {1, 2, 3, 4, 5, 7, 9, 16, 37, 257}) {
+      for (const std::size_t k : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 300}) {
+        for (const std::size_t n : {1, 15, 33, 127}) {
+          const Case<T> test = clouds<T>(n, d, k);
+          const std::vector<T> columns = as_columns<T>(test.points, n, d, kernels->lanes);
+          const Chunk<T> chunk{test.points.data(), columns.data(), n, d};
+          std::mt19937_64 random(n + d + k);
+          std::vector<std::int32_t> labels(rounded_up(n), -1);
+          std::vector<double> sums(k * d, 1.0), counts(k, 2.0); // added to, not overwritten
+          for (std::size_t i = 0; i < n; ++i) {
+            labels[i] = static_cast<std::int32_t>(random() % k);
+            const auto j = static_cast<std::size_t>(labels[i]);
+            counts[j] += 1.0;
+            for (std::size_t f = 0; f < d; ++f) {
+              sums[j * d + f] += double{test.points[i * d + f]};
+            }
+          }
+          for (const SumKernel<T> sum :
+               {kernels->sum_by_mask, kernels->sum_by_label, kernels->sum_in_double}) {
+            SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
+                         std::to_string(d) + ", k " + std::to_string(k));
+            std::vector<T> scratch(scratch_size<T>(k, d));
+            std::vector<double> own_sums(k * d, 1.0), own_counts(k, 2.0);
+            sum(chunk, labels.data(), k, scratch.data(), own_sums.data(), own_counts.data());
+            EXPECT_EQ(own_counts, counts);
+            for (std::size_t c = 0; c < sums.size(); ++c) {
+              ASSERT_NEAR(own_sums[c], sums[c], 16.0 * this->kRounding * static_cast<double>(n));
+            }
+            EXPECT_EQ(std::ranges::count(scratch, T{0}), std::ssize(scratch));
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SimdKernels, RootsAreAddedUp) {
+  using T = TypeParam;
+  const std::vector<T> squares = {0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100};
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    EXPECT_EQ(kernels->sum_of_roots(squares.data(), squares.size()), 55.0);
+    EXPECT_EQ(kernels->sum_of_roots(squares.data(), 0), 0.0);
+  }
+}
+
+} // namespace
+} // namespace clusterbench::simd
