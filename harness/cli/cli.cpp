@@ -3,6 +3,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/compare/pace_child.hpp"
 #include "harness/machine/build_info.hpp"
 #include "harness/run/child.hpp"
 
@@ -57,6 +58,22 @@ void add_child_command(CLI::App& app, Action& action) {
   });
 }
 
+void add_pace_command(CLI::App& app, Action& action) {
+  struct Descriptors {
+    int request = -1;
+    int control = -1;
+  };
+  const auto descriptors = std::make_shared<Descriptors>();
+  CLI::App* command = app.add_subcommand("pace", "")->group(""); // hidden
+  command->add_option("--request-fd", descriptors->request)->required();
+  command->add_option("--control-fd", descriptors->control)->required();
+  command->callback([&action, descriptors] {
+    action = [descriptors] {
+      return static_cast<ExitCode>(run_pace(descriptors->request, descriptors->control));
+    };
+  });
+}
+
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Benchmarks and verifies implementations of k-means and fuzzy c-means.",
                "clusterbench"};
@@ -68,8 +85,10 @@ int run_command_line(int argc, char** argv) {
   add_data_command(app, action);
   add_run_command(app, action);
   add_table_command(app, action);
+  add_compare_command(app, action);
   add_probe_command(app, action);
   add_child_command(app, action);
+  add_pace_command(app, action);
   if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
     return report(problem.c_str(), ExitCode::usage);
   }

@@ -4,6 +4,7 @@
 #include "datasets/random_state.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/ledger.hpp"
@@ -31,21 +32,6 @@ std::string now_utc() {
 std::string hash_of(const json& value) {
   const std::string text = value.dump();
   return datasets::sha256_hex(std::as_bytes(std::span(text)));
-}
-
-// The part of the provenance that must be equal for two times to be comparable.
-json environment_of(const json& provenance) {
-  json environment;
-  for (const char* key : {"model", "cores", "online"}) {
-    environment["cpu"][key] = provenance.at("cpu").value(key, json());
-  }
-  environment["environment"] = provenance.at("environment");
-  environment["kernel"] = provenance.at("system").value("kernel", json());
-  environment["gpus"] = json::array();
-  for (const json& gpu : provenance.at("gpu").value("devices", json::array())) {
-    environment["gpus"].push_back({{"name", gpu.at("name")}, {"driver", gpu.at("driver_version")}});
-  }
-  return environment;
 }
 
 // The machine's limits, measured in a process of its own: a GPU probe needs a device context.
@@ -164,7 +150,7 @@ public:
   explicit Campaign(const CampaignOptions& options)
       : options_(options), builder_(checked_problems(options)), ledger_(options.out),
         runner_(options.cell), provenance_(provenance()),
-        environment_hash_(hash_of(environment_of(provenance_))),
+        environment_hash_(environment_hash(provenance_)),
         binary_hash_(datasets::sha256_file(own_path())) {
     if (!options.cell.save.empty()) {
       make_output_folder(options.cell.save);

@@ -80,7 +80,9 @@ private:
   posix_spawnattr_t attributes_{};
 };
 
-pid_t spawn(const ProcessOptions& options) {
+} // namespace
+
+int start_process(const ProcessOptions& options) {
   FileActions actions;
   posix_spawn_file_actions_addopen(actions.get(), STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   if (options.output_descriptor >= 0) {
@@ -106,6 +108,8 @@ pid_t spawn(const ProcessOptions& options) {
   }
   return pid;
 }
+
+namespace {
 
 std::set<pid_t> children() {
   std::set<pid_t> pids;
@@ -142,7 +146,7 @@ ProcessOutcome run_process(const ProcessOptions& options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   const std::set<pid_t> known = children();
   const auto start = Clock::now();
-  const pid_t pid = spawn(options);
+  const pid_t pid = start_process(options);
   const int pid_descriptor = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
 
   ProcessOutcome outcome;

@@ -32,6 +32,10 @@ struct ProcessOutcome {
 /// std::runtime_error if it cannot be started.
 ProcessOutcome run_process(const ProcessOptions& options);
 
+/// Starts the program and returns its process id; the caller waits for it and ends it. The options'
+/// timeout is the caller's business. Throws std::runtime_error if it cannot be started.
+int start_process(const ProcessOptions& options);
+
 /// The kernel's high-water mark of a process's resident memory; 0 if it is gone. (getrusage would
 /// be wrong here: a spawned child starts with its parent's mark.)
 std::size_t peak_rss_bytes(int pid);

@@ -1,0 +1,98 @@
+#include "harness/cli/compare_report.hpp"
+
+#include <fmt/format.h>
+#include <map>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+// "1.034 [1.021, 1.047]"
+std::string ratio_text(double ratio, const Interval& interval) {
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", ratio, interval.low, interval.high);
+}
+
+std::vector<std::string> line_of(const ComparedCell& cell) {
+  if (!cell.change) {
+    return {cell.name, "", "", "", "", fmt::format("{} ({})", cell.verdict, cell.message)};
+  }
+  const Change& change = *cell.change;
+  return {cell.name,
+          fmt::format("{:.4g}", change.base_ms),
+          fmt::format("{:.4g}", change.new_ms),
+          ratio_text(change.ratio, change.interval),
+          fmt::format("{:.2g}", change.q),
+          cell.verdict};
+}
+
+std::string summary(const Comparison& comparison) {
+  std::map<std::string, int> counts;
+  for (const ComparedCell& cell : comparison.cells) {
+    ++counts[cell.verdict];
+  }
+  std::string text;
+  for (const auto& [verdict, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, verdict);
+  }
+  if (comparison.ratios > 0) {
+    text += fmt::format("; geometric mean of the ratios {}",
+                        ratio_text(comparison.geometric_mean, comparison.geometric_mean_interval));
+  }
+  return text;
+}
+
+} // namespace
+
+std::string render_comparison(const Comparison& comparison, TextStyle style) {
+  std::vector<std::vector<std::string>> lines;
+  for (const ComparedCell& cell : comparison.cells) {
+    lines.push_back(line_of(cell));
+  }
+  const std::string table = text_table({{"cell", false},
+                                        {"base ms", true},
+                                        {"new ms", true},
+                                        {"new/base [95 %]", true},
+                                        {"q", true},
+                                        {"verdict", false}},
+                                       lines, style);
+  const std::string rule =
+      fmt::format("Changes below {:g} % count as none; q is the U test's p-value adjusted for the "
+                  "number of cells.",
+                  comparison.options.min_effect * 100.0);
+  if (style == TextStyle::markdown) {
+    return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison), table, rule);
+  }
+  return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n", comparison.base, comparison.fresh, table,
+                     summary(comparison), rule);
+}
+
+json to_json(const Comparison& comparison) {
+  json cells = json::array();
+  for (const ComparedCell& cell : comparison.cells) {
+    json entry = {{"name", cell.name}, {"verdict", cell.verdict}, {"message", cell.message}};
+    if (cell.change) {
+      const Change& change = *cell.change;
+      entry.update({{"base_ms", change.base_ms},
+                    {"new_ms", change.new_ms},
+                    {"ratio", change.ratio},
+                    {"interval", {change.interval.low, change.interval.high}},
+                    {"p", change.p},
+                    {"q", change.q}});
+    }
+    cells.push_back(entry);
+  }
+  return {{"schema", 1},
+          {"base", comparison.base},
+          {"new", comparison.fresh},
+          {"min_effect", comparison.options.min_effect},
+          {"level", comparison.options.level},
+          {"cells", cells},
+          {"ratios", comparison.ratios},
+          {"geometric_mean", comparison.geometric_mean},
+          {"geometric_mean_interval",
+           {comparison.geometric_mean_interval.low, comparison.geometric_mean_interval.high}},
+          {"exit_code", static_cast<int>(comparison.exit_code())}};
+}
+
+} // namespace clusterbench

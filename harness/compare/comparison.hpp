@@ -1,0 +1,56 @@
+// Two campaigns, cell by cell: which cells became slower, which are missing, what cannot be told.
+#pragma once
+
+#include "harness/compare/timings.hpp"
+#include "harness/exit_codes.hpp"
+
+#include <optional>
+
+namespace clusterbench {
+
+struct CompareOptions {
+  double min_effect = 0.02; ///< changes below this share count as none
+  double level = 0.05;      ///< of the adjusted p-values
+};
+
+/// Both campaigns' times of one cell, where both have some.
+struct Change {
+  double base_ms = 0.0, new_ms = 0.0; ///< medians
+  double ratio = 1.0;                 ///< new / base
+  Interval interval;                  ///< of the ratio, 95 %
+  double p = 1.0;                     ///< of the U test on all samples
+  double q = 1.0;                     ///< p adjusted for the number of cells
+};
+
+struct ComparedCell {
+  /// `slower` and `faster`: the ratio is beyond the minimum effect, its interval excludes 1, and q is
+  /// at most the level. `same`: the whole interval is within the minimum effect. `inconclusive`:
+  /// neither. `missing`, `wrong`, `failed`: the new campaign lacks the cell or its answer.
+  /// `different_work`: problem or threads differ. `new`: only the new campaign has it. `not_compared`:
+  /// neither could be used, in the same way as before.
+  std::string verdict;
+  std::string name;
+  std::string message; ///< why there is no ratio
+  std::optional<Change> change;
+};
+
+struct Comparison {
+  std::string base, fresh; ///< the files
+  CompareOptions options;
+  std::vector<ComparedCell> cells; ///< by name; those that only the new campaign has come last
+  std::size_t ratios = 0;          ///< cells with a ratio
+  double geometric_mean = 1.0;     ///< of the ratios
+  Interval geometric_mean_interval{1.0, 1.0};
+
+  /// 2 for a newly wrong cell, 5 for a missing or newly failed one, 1 for a slower one, 3 for an
+  /// inconclusive one that may be slower; the gravest. Improvements never fail.
+  ExitCode exit_code() const;
+};
+
+/// Why the two were measured under different conditions; empty if they were not.
+std::vector<std::string> environment_mismatch(const Timings& base, const Timings& fresh);
+
+Comparison compare_timings(const Timings& base, const Timings& fresh,
+                           const CompareOptions& options);
+
+} // namespace clusterbench

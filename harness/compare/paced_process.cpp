@@ -1,0 +1,147 @@
+#include "harness/compare/paced_process.hpp"
+
+#include "harness/run/process.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace clusterbench {
+
+using nlohmann::json;
+
+PacedProcess::PacedProcess(const std::filesystem::path& executable,
+                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout)
+    : executable_(executable), timeout_(timeout), request_("request"), output_("output") {
+  json request = {{"protocol", kPaceProtocol}, {"jobs", json::array()}};
+  std::set<int> descriptors = {request_.fd()};
+  for (const PaceJob& job : jobs) {
+    request["jobs"].push_back(to_json(job));
+    descriptors.insert({job.points_fd, job.initial_fd, job.result_fd});
+  }
+  write_all(request_.fd(), request.dump());
+  int sockets[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) {
+    throw std::runtime_error(fmt::format("cannot make a socket: {}", std::strerror(errno)));
+  }
+  descriptors.insert(sockets[1]);
+  ProcessOptions options;
+  options.arguments = {executable.string(),           "pace",         "--request-fd",
+                       std::to_string(request_.fd()), "--control-fd", std::to_string(sockets[1])};
+  options.inherited_descriptors.assign(descriptors.begin(), descriptors.end());
+  const std::string threads = std::to_string(jobs.front().threads);
+  options.environment = {"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads};
+  options.output_descriptor = output_.fd();
+  try {
+    pid_ = start_process(options);
+  } catch (...) {
+    close(sockets[0]);
+    close(sockets[1]);
+    throw;
+  }
+  close(sockets[1]);
+  socket_ = sockets[0];
+  channel_ = LineChannel(socket_);
+}
+
+PacedProcess::~PacedProcess() {
+  close(socket_); // a process that still listens ends by itself, but nobody waits for that
+  if (pid_ > 0) {
+    kill(-pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+json PacedProcess::answer() {
+  std::string line;
+  switch (channel_.read_line(line, timeout_)) {
+  case LineChannel::Ending::interrupted:
+    throw PaceFailure("interrupted", "interrupted");
+  case LineChannel::Ending::late:
+    throw PaceFailure("timed_out", fmt::format("no answer within {:.0f} s", timeout_.count()));
+  case LineChannel::Ending::closed:
+    explain_end();
+  case LineChannel::Ending::line:
+    break;
+  }
+  has_answered_ = true;
+  json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!answer.is_object()) {
+    throw PaceFailure("protocol", fmt::format("{} does not speak the gate's protocol {}",
+                                              executable_.string(), kPaceProtocol));
+  }
+  const std::string status = answer.value("status", "ready");
+  if (status == "protocol") {
+    throw PaceFailure("protocol", fmt::format("{} speaks protocol {} of the gate, this program {}",
+                                              executable_.string(), answer.value("protocol", 0),
+                                              kPaceProtocol));
+  }
+  if (status != "ready") {
+    throw PaceFailure(status, answer.value("message", ""));
+  }
+  return answer;
+}
+
+// The stream has ended without an answer.
+void PacedProcess::explain_end() {
+  int status = 0;
+  waitpid(pid_, &status, 0);
+  const std::string tail = read_tail(output_.fd(), 500);
+  kill(-pid_, SIGKILL); // what it forked
+  pid_ = -1;
+  if (WIFSIGNALED(status)) {
+    throw PaceFailure("crashed",
+                      fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status))));
+  }
+  if (!has_answered_) {
+    throw PaceFailure(
+        "protocol", fmt::format("{} does not speak the gate's protocol {}: it is no clusterbench, "
+                                "or one from before `clusterbench gate`; it said: {}",
+                                executable_.string(), kPaceProtocol, tail));
+  }
+  throw PaceFailure("crashed", fmt::format("exited with code {}", WEXITSTATUS(status)));
+}
+
+// A process that has died cannot be written to; why it died is for answer() to say.
+void PacedProcess::tell(const std::string& line) {
+  try {
+    channel_.write_line(line);
+  } catch (const std::runtime_error&) {
+    answer();
+  }
+}
+
+void PacedProcess::wait_until_ready() {
+  answer();
+}
+
+std::vector<PacedSample> PacedProcess::run(std::size_t count) {
+  tell(fmt::format("run {}", count));
+  const json answered = answer();
+  const auto times = answered.at("samples").get<std::vector<double>>();
+  std::vector<PacedSample> samples;
+  for (std::size_t i = 0; i + 1 < times.size(); i += 2) {
+    samples.push_back({times[i] * 1e-6, times[i + 1] * 1e-6});
+  }
+  if (samples.size() != count) {
+    throw PaceFailure("protocol", "a wrong number of samples");
+  }
+  return samples;
+}
+
+PacedAnswer PacedProcess::fetch() {
+  tell("fetch");
+  const json answered = answer();
+  return {answered.at("digest"), answered.at("iterations")};
+}
+
+void PacedProcess::next() {
+  tell("next");
+}
+
+} // namespace clusterbench

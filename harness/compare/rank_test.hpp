@@ -1,0 +1,18 @@
+// Do two sets of samples come from one distribution? A test by ranks, and its correction for many.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace clusterbench {
+
+/// The two-sided p-value of the U test (Mann and Whitney 1947): exact where one set has at most 8
+/// samples and none are tied, otherwise by the normal approximation with corrections for ties and
+/// continuity. 1 if all samples are equal. Throws std::invalid_argument for an empty set.
+double mann_whitney_p(std::span<const double> a, std::span<const double> b);
+
+/// The p-values of a family of tests, adjusted so that rejecting those <= q keeps the expected share
+/// of false rejections at q (Benjamini and Hochberg 1995). In the order given.
+std::vector<double> benjamini_hochberg(std::span<const double> p_values);
+
+} // namespace clusterbench

@@ -1,0 +1,20 @@
+// What must be equal for two times to be comparable, taken from a ledger header's provenance.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// CPU model and cores, GPUs and driver, kernel, and the variables that steer threads and libraries.
+nlohmann::json comparable_environment(const nlohmann::json& provenance);
+
+/// Identifies that environment: SHA-256 of its JSON.
+std::string environment_hash(const nlohmann::json& provenance);
+
+/// What differs between two environments, one line per field: "cpu/model: A, B".
+std::vector<std::string> environment_differences(const nlohmann::json& a, const nlohmann::json& b);
+
+} // namespace clusterbench

@@ -1,0 +1,280 @@
+"""`clusterbench compare`: its statistics against SciPy's, its verdicts on made-up campaigns, and
+what it refuses. The campaigns are written by hand, so that nothing here depends on a clock."""
+
+import json
+import math
+import unittest
+
+import numpy as np
+
+try:
+    from scipy import stats
+except ImportError:
+    stats = None
+
+from program import Program, ledger
+
+PROVENANCE = {"cpu": {"model": "a", "cores": 2, "online": 2}, "environment": {},
+              "system": {"kernel": "k"}, "gpu": {"devices": []}}
+
+
+def row(name, samples, status="ok", round_number=1, problem="p", threads=2, message=""):
+    line = {"type": "cell", "schema": 1, "name": name, "round": round_number, "status": status,
+            "message": message, "problem": {"hash": problem}, "threads": threads}
+    return {**line, "samples_ms": list(samples)} if status == "ok" else line
+
+
+def bh(p_values):
+    """Benjamini and Hochberg's adjusted p-values, written after their definition."""
+    count = len(p_values)
+    ranked = sorted(p_values)
+    return [min(min(1.0, ranked[r] * count / (r + 1)) for r in range(count) if ranked[r] >= p)
+            for p in p_values]
+
+
+class Compare(Program):
+    def write(self, name, rows, environment="1" * 64, provenance=PROVENANCE):
+        header = {"type": "header", "schema": 1, "environment_hash": environment,
+                  "provenance": provenance}
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        (folder / "ledger.jsonl").write_text(
+            "".join(json.dumps(line) + "\n" for line in [header, *rows]))
+        return folder
+
+    def compare(self, base, new, *options, exit_code=0):
+        self.write("base", base)
+        self.write("new", new)
+        done = self.run_program("compare", "base", "new", "--json", *options, exit_code=exit_code)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["exit_code"], exit_code)
+        return result
+
+    def verdict(self, base, new, *options, exit_code=0):
+        cells = self.compare([row("c", base)], [row("c", new)], *options, exit_code=exit_code)
+        return cells["cells"][0]["verdict"]
+
+
+class Statistics(Compare):
+    @unittest.skipIf(stats is None, "python3-scipy is not installed")
+    def test_p_values_are_scipys(self):
+        random = np.random.default_rng(1)
+        pairs = [(3, 3), (8, 40), (8, 8), (2, 99), (9, 9), (9, 12), (40, 55), (99, 99), (1, 1)]
+        base, new, expected = [], [], []
+        for ties in (False, True):
+            for n, m in pairs:
+                a = 10 + random.exponential(1.0, n)
+                b = 10 + random.exponential(1.3, m)
+                if ties:
+                    a, b = np.round(a, 1), np.round(b, 1)
+                name = f"{n} {m} {ties}"
+                base.append(row(name, a))
+                new.append(row(name, b))
+                with np.errstate(all="ignore"):
+                    p = stats.mannwhitneyu(a, b, alternative="two-sided", method="auto").pvalue
+                expected.append(1.0 if math.isnan(p) else min(1.0, float(p)))
+        result = self.compare(base, new, exit_code=self.any_code(base, new))
+        got = {cell["name"]: cell for cell in result["cells"]}
+        names = [line["name"] for line in base]
+        for name, p in zip(names, expected):
+            self.assertAlmostEqual(got[name]["p"], p, delta=1e-12 + 1e-9 * p, msg=name)
+        for name, q in zip(names, bh(expected)):
+            self.assertAlmostEqual(got[name]["q"], q, delta=1e-12 + 1e-9 * q, msg=name)
+
+    def any_code(self, base, new):
+        """The exit code, whatever it is: the figures are asked for, not the verdict."""
+        self.write("base", base)
+        self.write("new", new)
+        for code in (0, 1, 3):
+            try:
+                self.run_program("compare", "base", "new", exit_code=code)
+                return code
+            except AssertionError:
+                continue
+        self.fail("neither 0, 1 nor 3")
+
+    def test_the_interval_covers_the_true_ratio(self):
+        random = np.random.default_rng(2)
+        base, new = [], []
+        for i in range(200):
+            base.append(row(f"c{i:03}", 10 * random.lognormal(0, 0.05, 40)))
+            new.append(row(f"c{i:03}", 11 * random.lognormal(0, 0.05, 40)))
+        result = self.compare(base, new, exit_code=1)
+        covered = sum(c["interval"][0] <= 1.1 <= c["interval"][1] for c in result["cells"])
+        self.assertGreaterEqual(covered, 180)
+        self.assertLess(covered, 200)
+        self.assertAlmostEqual(result["geometric_mean"], 1.1, delta=0.005)
+        low, high = result["geometric_mean_interval"]
+        self.assertTrue(1.09 < low < 1.1 < high < 1.11, (low, high))
+
+    def test_rounds_that_differ_widen_the_interval(self):
+        samples = [10 + 0.001 * i for i in range(20)]
+        other = [1.05 * x for x in samples]
+        alike = [row("c", samples), row("c", samples, round_number=2)]
+        unlike = [row("c", samples), row("c", other, round_number=2)]
+        one = self.compare(alike, alike)
+        two = self.compare(unlike, unlike, exit_code=3)
+
+        def width(result):
+            low, high = result["cells"][0]["interval"]
+            return high - low
+        self.assertLess(width(one), 0.002)
+        self.assertGreater(width(two), 0.05)
+        self.assertEqual(two["cells"][0]["verdict"], "inconclusive")
+
+    def test_many_cells_raise_no_false_alarm(self):
+        random = np.random.default_rng(3)
+        base = [row(f"c{i:03}", 10 * random.lognormal(0, 0.1, 9)) for i in range(150)]
+        new = [row(f"c{i:03}", 10 * random.lognormal(0, 0.1, 9)) for i in range(150)]
+        result = self.compare(base, new, exit_code=3)
+        p_below = [c for c in result["cells"] if c["p"] < 0.05]
+        self.assertGreater(len(p_below), 0)  # what the correction is for
+        self.assertEqual([c["name"] for c in result["cells"] if c["verdict"] == "slower"], [])
+
+
+class Verdicts(Compare):
+    STEADY = [10 + 0.001 * i for i in range(20)]
+
+    def test_verdicts(self):
+        times = self.STEADY
+        for factor, verdict, code in ((1.0, "same", 0), (1.015, "same", 0), (1.1, "slower", 1),
+                                      (0.9, "faster", 0), (0.985, "same", 0)):
+            with self.subTest(factor):
+                self.assertEqual(self.verdict(times, [factor * x for x in times], exit_code=code),
+                                 verdict)
+        self.assertEqual(self.verdict([9, 10, 12, 14, 20], [8, 11, 13, 15, 19], exit_code=3),
+                         "inconclusive")
+        # It may be faster by more than the minimum effect or not, but it is not slower.
+        self.assertEqual(self.verdict([10, 10.1, 10.2], [9.7, 9.8, 9.9]), "inconclusive")
+
+    def test_minimum_effect(self):
+        times, slower = self.STEADY, [1.05 * x for x in self.STEADY]
+        self.assertEqual(self.verdict(times, slower, "--min-effect", "10"), "same")
+        self.assertEqual(self.verdict(times, slower, "--min-effect", "1", exit_code=1), "slower")
+
+    def findings(self, base, new, exit_code):
+        result = self.compare([row("other", self.STEADY), *base],
+                              [row("other", self.STEADY), *new], exit_code=exit_code)
+        return {cell["name"]: cell["verdict"] for cell in result["cells"]}["c"]
+
+    def test_findings(self):
+        good, times = row("c", self.STEADY), self.STEADY
+        bad = {status: row("c", [], status, message="why")
+               for status in ("wrong", "crashed", "timed_out", "unavailable")}
+        self.assertEqual(self.findings([good], [], 5), "missing")
+        self.assertEqual(self.findings([good], [bad["wrong"]], 2), "wrong")
+        self.assertEqual(self.findings([bad["crashed"]], [bad["wrong"]], 2), "wrong")
+        self.assertEqual(self.findings([], [bad["wrong"]], 2), "wrong")
+        self.assertEqual(self.findings([good], [bad["crashed"]], 5), "failed")
+        self.assertEqual(self.findings([good], [bad["unavailable"]], 5), "failed")
+        self.assertEqual(self.findings([bad["wrong"]], [good], 0), "new")
+        self.assertEqual(self.findings([], [good], 0), "new")
+        self.assertEqual(self.findings([bad["wrong"]], [bad["wrong"]], 0), "not_compared")
+        self.assertEqual(self.findings([bad["unavailable"]], [], 0), "not_compared")
+        self.assertEqual(self.findings([good], [row("c", times, problem="q")], 5),
+                         "different_work")
+        self.assertEqual(self.findings([good], [row("c", times, threads=1)], 5), "different_work")
+
+    def test_one_bad_round_spoils_the_cell(self):
+        rounds = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
+        self.assertEqual(self.findings([row("c", self.STEADY)], rounds, 2), "wrong")
+
+    def test_the_newest_row_of_a_round_counts(self):
+        rows = [row("c", [], "crashed", message="why"), row("c", self.STEADY)]
+        self.assertEqual(self.findings([row("c", self.STEADY)], rows, 0), "same")
+
+    def test_the_gravest_finding_is_the_exit_code(self):
+        times = self.STEADY
+        slow = [2 * x for x in times]
+        self.compare([row("a", times), row("b", times)], [row("a", slow)], exit_code=5)
+        self.compare([row("a", times), row("b", times)],
+                     [row("a", slow), row("b", [], "wrong", message="why")], exit_code=2)
+
+
+class Environments(Compare):
+    def test_different_environments_are_refused(self):
+        times = Verdicts.STEADY
+        other = json.loads(json.dumps(PROVENANCE))
+        other["cpu"]["model"] = "b"
+        self.write("base", [row("c", times)])
+        self.write("new", [row("c", times)], environment="2" * 64, provenance=other)
+        done = self.run_program("compare", "base", "new", exit_code=4)
+        self.assertIn('cpu/model: "a", "b"', done.stderr)
+        self.assertIn("--across-environments", done.stderr)
+        self.assertEqual(done.stdout, "")
+        done = self.run_program("compare", "base", "new", "--across-environments")
+        self.assertIn("same", done.stdout)
+
+    def test_a_ledger_of_two_environments(self):
+        times = Verdicts.STEADY
+        self.write("base", [row("c", times)])
+        folder = self.write("new", [row("c", times)])
+        header = {"type": "header", "schema": 1, "environment_hash": "3" * 64,
+                  "provenance": PROVENANCE}
+        with open(folder / "ledger.jsonl", "a") as file:
+            file.write(json.dumps(header) + "\n" + json.dumps(row("d", times)) + "\n")
+        self.run_program("compare", "base", "new", exit_code=4)
+
+    def test_google_benchmarks_context(self):
+        for name, cpus in (("a", 2), ("b", 2), ("c", 4)):
+            context = {"num_cpus": cpus, "caches": [], "mhz_per_cpu": 1000 + cpus}
+            rows = [{"name": "x", "run_type": "iteration", "repetition_index": i,
+                     "real_time": 1e6 + i, "time_unit": "ns"} for i in range(9)]
+            (self.folder / f"{name}.json").write_text(
+                json.dumps({"context": context, "benchmarks": rows}))
+        done = self.run_program("compare", "a.json", "b.json", "--json")
+        self.assertAlmostEqual(json.loads(done.stdout)["cells"][0]["base_ms"], 1.0, places=4)
+        self.run_program("compare", "a.json", "c.json", exit_code=4)
+
+
+class Files(Compare):
+    def test_real_campaigns_in_every_form(self):
+        for out in ("one", "two"):
+            self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
+                             "--variant", "kmeans_serial", "--samples", 12, "--min-time", 0,
+                             "--rounds", 2, "--no-probe", "--threads", 1, "--out", out)
+        _, rows = ledger(self.folder / "one")
+        forms = ["", "/ledger.jsonl", "/gbench.json"]
+        for base in forms:
+            for new in forms:
+                with self.subTest(base=base, new=new):
+                    done = self.run_program("compare", "one" + base, "one" + new, "--json",
+                                            "--min-effect", 1000)
+                    cell = json.loads(done.stdout)["cells"][0]
+                    self.assertEqual(cell["name"], rows[0]["name"])
+                    self.assertEqual(cell["ratio"], 1.0)
+                    self.assertEqual(cell["verdict"], "same")
+        done = self.run_program("compare", "one", "two", "--min-effect", 100000)
+        self.assertIn(rows[0]["name"], done.stdout)
+        self.assertIn("geometric mean", done.stdout)
+
+    def test_markdown(self):
+        times = Verdicts.STEADY
+        self.write("base", [row("c", times), row("gone", times)])
+        self.write("new", [row("c", [1.5 * x for x in times])])
+        text = self.run_program("compare", "base", "new", "--markdown", exit_code=5).stdout
+        table = [line for line in text.splitlines() if line.startswith("|")]
+        self.assertEqual(len(table), 4)
+        self.assertEqual({line.count("|") for line in table}, {7})
+        self.assertIn("1.500", table[2])
+        self.assertIn("slower", table[2])
+        self.assertIn("missing", table[3])
+
+    def test_bad_input(self):
+        self.write("base", [row("c", Verdicts.STEADY)])
+        (self.folder / "no.json").write_text("{}")
+        (self.folder / "torn.json").write_text("{")
+        (self.folder / "rows.jsonl").write_text(json.dumps(row("c", [1.0])) + "\n")
+        (self.folder / "unit.json").write_text(json.dumps(
+            {"context": {}, "benchmarks": [{"name": "x", "real_time": 1, "time_unit": "h"}]}))
+        for bad in ("absent", "no.json", "torn.json", "rows.jsonl", "unit.json"):
+            with self.subTest(bad):
+                done = self.run_program("compare", "base", bad, exit_code=64)
+                self.assertIn(bad, done.stderr)
+        self.run_program("compare", "base", exit_code=64)
+        self.run_program("compare", "base", "base", "--min-effect", "-1", exit_code=64)
+        self.run_program("compare", "base", "base", "--json", "--markdown", exit_code=64)
+
+
+if __name__ == "__main__":
+    unittest.main()
