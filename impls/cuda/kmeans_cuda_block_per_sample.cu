@@ -24,6 +24,8 @@ using namespace cuda;
 constexpr unsigned kMaxBlock = 128; // threads for one sample, the article's number
 constexpr unsigned kThreads = 256;  // where a thread takes a sample
 constexpr std::size_t kMaxStreams = 8;
+// Distances to one centroid start on a line of their own, so that launches side by side share none.
+constexpr std::size_t kLine = 32;
 // Copies of the means that samples are dealt to. In one copy, tiny shares x / count are added to a
 // float near its final size and lose digits, the same way wherever many points have one value; and
 // the fewer samples add to an address, the less they wait.
@@ -58,10 +60,11 @@ __global__ void squared_distances(const T* __restrict__ points, std::size_t n, s
 }
 
 /// Labels every point by the smallest of its distances, adds those up, and clears the counts for
-/// the next kernel. squared: [k, n], labels: [n], counts: [k]
+/// the next kernel. squared: [k, pitch], labels: [n], counts: [k]
 template <typename T>
-__global__ void take_minimum(const T* __restrict__ squared, std::size_t n, std::size_t k,
-                             std::int32_t* labels, unsigned* counts, WantedFacts wanted) {
+__global__ void take_minimum(const T* __restrict__ squared, std::size_t n, std::size_t pitch,
+                             std::size_t k, std::int32_t* labels, unsigned* counts,
+                             WantedFacts wanted) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   for (std::size_t c = i; c < k; c += std::size_t{gridDim.x} * blockDim.x) {
     counts[c] = 0;
@@ -72,7 +75,7 @@ __global__ void take_minimum(const T* __restrict__ squared, std::size_t n, std::
     std::int32_t nearest = 0;
     smallest = squared[i];
     for (std::size_t c = 1; c < k; ++c) {
-      if (const T other = squared[c * n + i]; other < smallest) { // ties go to the lowest index
+      if (const T other = squared[c * pitch + i]; other < smallest) { // ties go to the lowest index
         smallest = other;
         nearest = static_cast<std::int32_t>(c);
       }
@@ -149,7 +152,8 @@ public:
     d_initial_.upload(problem.centroids, stream_);
     d_centroids_ = DeviceBuffer<T>(k_ * d_);
     d_means_ = DeviceBuffer<T>(kCopies * k_ * d_);
-    d_squared_ = DeviceBuffer<T>(n_ * k_);
+    pitch_ = ceil_div(n_, kLine) * kLine;
+    d_squared_ = DeviceBuffer<T>(k_ * pitch_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
     d_labels_ = DeviceBuffer<std::int32_t>(n_);
     facts_ = FactsBuffer::create();
@@ -201,7 +205,7 @@ private:
     for (std::size_t c = 0; c < k_; ++c) {
       squared_distances<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0,
                           branches_[c % branches_.size()].stream>>>(
-          d_points_.data(), n_, d_, d_centroids_.data() + c * d_, d_squared_.data() + c * n_);
+          d_points_.data(), n_, d_, d_centroids_.data() + c * d_, d_squared_.data() + c * pitch_);
       check_launch("squared_distances");
     }
     for (const Branch& branch : branches_) {
@@ -212,7 +216,7 @@ private:
 
   void launch_minimum() {
     take_minimum<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_squared_.data(), n_, k_, d_labels_.data(), d_counts_.data(), facts_.wanted());
+        d_squared_.data(), n_, pitch_, k_, d_labels_.data(), d_counts_.data(), facts_.wanted());
     check_launch("take_minimum");
   }
 
@@ -230,7 +234,8 @@ private:
   }
 
   std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
-  unsigned block_ = 0; // threads for one sample
+  std::size_t pitch_ = 0; // distances from one centroid's first to the next one's
+  unsigned block_ = 0;    // threads for one sample
   StopRule rule_;
   Stream stream_;
   Event ready_;
@@ -238,7 +243,7 @@ private:
   DeviceBuffer<T> d_points_;                // [n, d]
   DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
   DeviceBuffer<T> d_means_;                 // [kCopies, k, d]
-  DeviceBuffer<T> d_squared_;               // [k, n]
+  DeviceBuffer<T> d_squared_;               // [k, pitch_]
   DeviceBuffer<unsigned> d_counts_;         // [k]
   DeviceBuffer<std::int32_t> d_labels_;     // [n]
   FactsBuffer facts_;

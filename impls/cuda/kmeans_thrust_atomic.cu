@@ -2,8 +2,9 @@
 //
 // Changed since kmeans_cuda_atomic: the same sums with the same atomics (no thrust::reduce_by_key,
 //   which would sort the points first), but memory is thrust::device_vector, kernels are functors
-//   for thrust::for_each_n, and the stop rules are one algorithm each: thrust::equal for labels,
-//   thrust::transform_reduce for loss and shift. Not faster; shorter, and nothing is freed by hand.
+//   for thrust::for_each_n, and the stop rules are one algorithm each: thrust::inner_product for
+//   labels, thrust::transform_reduce for loss and shift. Not faster; shorter, and nothing is
+//   freed by hand.
 // Source: article 004, "CUDA", its Thrust version; generalised to any d. The article launches its
 //   kernels by hand and clears by thrust::fill; here an entry is cleared where it is used.
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the
@@ -17,11 +18,11 @@
 #include <cmath>
 #include <thrust/copy.h>
 #include <thrust/device_vector.h>
-#include <thrust/equal.h>
 #include <thrust/execution_policy.h>
 #include <thrust/fill.h>
 #include <thrust/for_each.h>
 #include <thrust/functional.h>
+#include <thrust/inner_product.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/transform_reduce.h>
 
@@ -213,8 +214,11 @@ private:
                                             ToDouble<T>{}, 0.0, thrust::plus<double>{});
     }
     if (stop.wants_labels_changed()) {
-      facts.labels_changed =
-          !thrust::equal(policy(), d_labels_.begin(), d_labels_.end(), d_previous_labels_.begin());
+      // Counted, not compared: thrust::equal downloads a pair whose padding nobody has written.
+      const std::size_t changed = thrust::inner_product(
+          policy(), d_labels_.begin(), d_labels_.end(), d_previous_labels_.begin(), std::size_t{0},
+          thrust::plus<std::size_t>{}, thrust::not_equal_to<std::int32_t>{});
+      facts.labels_changed = changed > 0;
       thrust::copy(policy(), d_labels_.begin(), d_labels_.end(), d_previous_labels_.begin());
     }
     if (stop.wants_shift()) {
