@@ -1,5 +1,7 @@
 #include "harness/judge/oracle_cache.hpp"
 
+#include "datasets/catalog.hpp"
+
 #include <unistd.h>
 
 #include <array>
@@ -132,6 +134,10 @@ std::filesystem::path file_of(const std::filesystem::path& cache, const std::str
 }
 
 } // namespace
+
+std::filesystem::path oracle_cache_folder() {
+  return datasets::cache_directory() / "oracle";
+}
 
 std::optional<OracleRun> load_oracle_run(const std::filesystem::path& cache,
                                          const std::string& hash) {

@@ -9,6 +9,9 @@
 
 namespace clusterbench {
 
+/// Where the program keeps them. Children must not look into it; see hide_folder().
+std::filesystem::path oracle_cache_folder();
+
 /// The run stored under `hash`, or nothing if there is none or its file is damaged.
 /// hash: file-name characters only, [A-Za-z0-9._-]; throws std::invalid_argument otherwise.
 std::optional<OracleRun> load_oracle_run(const std::filesystem::path& cache,

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <sched.h>
 #include <sys/resource.h>
@@ -25,6 +27,15 @@ long involuntary_switches() {
 std::optional<double> current_mhz() {
   const int cpu = sched_getcpu();
   return cpu >= 0 ? cpu_mhz(cpu) : std::nullopt;
+}
+
+bool moved(std::optional<double> mhz_before, std::optional<double> mhz_after) {
+  return mhz_before && mhz_after && std::abs(*mhz_after - *mhz_before) > 0.05 * *mhz_before;
+}
+
+template <typename T>
+std::optional<T> difference(std::optional<T> after, std::optional<T> before) {
+  return after && before ? std::optional(*after - *before) : std::nullopt;
 }
 
 } // namespace
@@ -66,40 +77,103 @@ std::optional<double> stolen_seconds() {
   return static_cast<double>(steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
+std::optional<double> waited_seconds() {
+  double nanoseconds = 0.0;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream account(thread.path() / "schedstat");
+    double running = 0.0;
+    double waiting = 0.0;
+    if (account >> running >> waiting) {
+      nanoseconds += waiting;
+    } else if (std::filesystem::exists(thread.path())) { // not a thread that ended meanwhile
+      return std::nullopt;
+    }
+  }
+  return nanoseconds * 1e-9;
+}
+
+std::optional<long> thermal_throttles() {
+  static const std::vector<std::string> counters = [] {
+    std::vector<std::string> found;
+    for (long cpu = 0; cpu < sysconf(_SC_NPROCESSORS_CONF); ++cpu) {
+      for (const char* part : {"core", "package"}) {
+        std::string name = fmt::format(
+            "/sys/devices/system/cpu/cpu{}/thermal_throttle/{}_throttle_count", cpu, part);
+        if (std::filesystem::exists(name)) {
+          found.push_back(std::move(name));
+        }
+      }
+    }
+    return found;
+  }();
+  std::optional<long> events;
+  for (const std::string& counter : counters) {
+    if (long count = 0; std::ifstream(counter) >> count) {
+      events = events.value_or(0) + count;
+    }
+  }
+  return events;
+}
+
 bool Disturbance::disturbed() const {
   const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   // One tick may have been stolen before the sample began and be counted only now.
   const bool was_stolen = stolen && *stolen > std::max(0.01 * seconds, 1.5 * tick);
-  const bool clock_moved =
-      mhz_before && mhz_after && std::abs(*mhz_after - *mhz_before) > 0.05 * *mhz_before;
-  return was_stolen || clock_moved;
+  const bool has_waited = waited && *waited > std::max(0.01 * seconds, 0.5e-3);
+  const bool was_throttled = throttles.value_or(0) > 0 || !gpu_before.slowed_by.empty() ||
+                             !gpu_after.slowed_by.empty();
+  return was_stolen || has_waited || was_throttled || moved(mhz_before, mhz_after) ||
+         moved(gpu_before.sm_mhz, gpu_after.sm_mhz);
 }
 
 void to_json(nlohmann::json& json, const Disturbance& disturbance) {
-  const auto or_null = [](const std::optional<double>& value) {
+  const auto or_null = [](const auto& value) {
     return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
   };
   json = {{"seconds", disturbance.seconds},
           {"stolen_seconds", or_null(disturbance.stolen)},
+          {"waited_seconds", or_null(disturbance.waited)},
+          {"thermal_throttles", or_null(disturbance.throttles)},
           {"involuntary_switches", disturbance.involuntary_switches},
           {"mhz_before", or_null(disturbance.mhz_before)},
           {"mhz_after", or_null(disturbance.mhz_after)},
           {"disturbed", disturbance.disturbed()}};
+  if (disturbance.gpu_before.sm_mhz) {
+    std::vector<std::string> slowed_by = disturbance.gpu_before.slowed_by;
+    slowed_by.insert(slowed_by.end(), disturbance.gpu_after.slowed_by.begin(),
+                     disturbance.gpu_after.slowed_by.end());
+    std::ranges::sort(slowed_by);
+    const auto repeated = std::ranges::unique(slowed_by);
+    slowed_by.erase(repeated.begin(), repeated.end());
+    json["gpu_mhz_before"] = or_null(disturbance.gpu_before.sm_mhz);
+    json["gpu_mhz_after"] = or_null(disturbance.gpu_after.sm_mhz);
+    json["gpu_slowed_by"] = slowed_by;
+  }
 }
 
-DisturbanceWatch::DisturbanceWatch()
-    : start_(std::chrono::steady_clock::now()), stolen_(stolen_seconds()),
-      involuntary_switches_(involuntary_switches()), mhz_(current_mhz()) {}
+DisturbanceWatch::DisturbanceWatch(const GpuPaceReader* gpu) : gpu_(gpu) {
+  if (gpu_ != nullptr) {
+    before_.gpu_before = gpu_->now();
+  }
+  before_.stolen = stolen_seconds();
+  before_.throttles = thermal_throttles();
+  before_.mhz_before = current_mhz();
+  before_.involuntary_switches = involuntary_switches();
+  before_.waited = waited_seconds();
+  start_ = std::chrono::steady_clock::now();
+}
 
 Disturbance DisturbanceWatch::since() const {
-  Disturbance result;
+  Disturbance result = before_;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  result.involuntary_switches = involuntary_switches() - involuntary_switches_;
-  if (const std::optional<double> stolen_now = stolen_seconds(); stolen_ && stolen_now) {
-    result.stolen = *stolen_now - *stolen_;
+  if (gpu_ != nullptr) { // first: its clock falls soon
+    result.gpu_after = gpu_->now();
   }
-  result.mhz_before = mhz_;
+  result.waited = difference(waited_seconds(), before_.waited);
+  result.involuntary_switches = involuntary_switches() - before_.involuntary_switches;
   result.mhz_after = current_mhz();
+  result.stolen = difference(stolen_seconds(), before_.stolen);
+  result.throttles = difference(thermal_throttles(), before_.throttles);
   return result;
 }
 

@@ -1,6 +1,8 @@
-// Was the machine quiet while a sample was taken? A changed clock, time stolen by a hypervisor or
-// an interrupted process marks a sample; it is kept all the same.
+// Was the machine quiet while a sample was taken? A changed clock, a throttled processor or time
+// that others took from us marks a sample; it is kept all the same.
 #pragma once
+
+#include "harness/machine/nvml.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -17,16 +19,29 @@ std::optional<double> cpu_mhz(int cpu);
 /// steps of a scheduler tick [s]; empty where /proc/stat does not tell.
 std::optional<double> stolen_seconds();
 
+/// Time that the threads of this process were ready to run and waited for a CPU that another
+/// process had [s], together; empty where the kernel keeps no such account.
+std::optional<double> waited_seconds();
+
+/// How often CPUs and their packages have slowed down because of heat, since boot; empty where the
+/// system does not tell, as in most virtual machines.
+std::optional<long> thermal_throttles();
+
 /// What happened between two moments.
 struct Disturbance {
   double seconds = 0.0; ///< between the two moments
   std::optional<double> stolen;
+  std::optional<double> waited;
+  std::optional<long> throttles;
   long involuntary_switches = 0; ///< times that a thread of this process lost its CPU to another
   std::optional<double> mhz_before;
   std::optional<double> mhz_after;
+  GpuPace gpu_before; ///< both empty unless a GPU is watched
+  GpuPace gpu_after;
 
-  /// Stolen for more than 1 % of the time (and more than one tick), or a clock that moved by more
-  /// than 5 %.
+  /// Stolen for more than 1 % of the time (and more than one tick), waited for as much (and half a
+  /// millisecond: less is how long a thread takes to wake up), throttled, or a clock that moved by
+  /// more than 5 %.
   bool disturbed() const;
 };
 
@@ -35,14 +50,14 @@ void to_json(nlohmann::json& json, const Disturbance& disturbance);
 /// Notes the state of the machine when it is made; since() compares with it.
 class DisturbanceWatch {
 public:
-  DisturbanceWatch();
+  /// gpu: the device that the sample runs on, or null; must live as long as this.
+  explicit DisturbanceWatch(const GpuPaceReader* gpu = nullptr);
   Disturbance since() const;
 
 private:
+  const GpuPaceReader* gpu_;
+  Disturbance before_; ///< of its fields those that count from some other moment
   std::chrono::steady_clock::time_point start_;
-  std::optional<double> stolen_;
-  long involuntary_switches_;
-  std::optional<double> mhz_;
 };
 
 } // namespace clusterbench

@@ -128,25 +128,33 @@ std::optional<double> read_watts(const Nvml& nvml, const char* name, DeviceHandl
   return milliwatts ? std::optional(*milliwatts / 1000.0) : std::nullopt;
 }
 
-void read_throttle_reasons(const Nvml& nvml, DeviceHandle device, GpuState& state) {
+struct Throttling {
+  std::vector<std::string> reasons;   ///< all of them
+  std::vector<std::string> slowed_by; ///< those that make the device slower than asked for
+};
+
+std::optional<Throttling> read_throttling(const Nvml& nvml, DeviceHandle device) {
   unsigned long long mask = 0;
   // Renamed in newer drivers; some lack the one, some the other.
   if (!nvml.try_call("nvmlDeviceGetCurrentClocksEventReasons", device, &mask) &&
       !nvml.try_call("nvmlDeviceGetCurrentClocksThrottleReasons", device, &mask)) {
-    return;
+    return std::nullopt;
   }
-  std::vector<std::string>& names = state.throttle_reasons.emplace();
+  Throttling throttling;
   for (const ThrottleReason& reason : kThrottleReasons) {
     if ((mask & reason.bit) != 0) {
-      names.emplace_back(reason.name);
-      state.throttled = state.throttled || reason.slower;
+      throttling.reasons.emplace_back(reason.name);
+      if (reason.slower) {
+        throttling.slowed_by.emplace_back(reason.name);
+      }
       mask &= ~reason.bit;
     }
   }
   if (mask != 0) {
-    names.push_back(fmt::format("unknown {:#x}", mask));
-    state.throttled = true;
+    throttling.reasons.push_back(fmt::format("unknown {:#x}", mask));
+    throttling.slowed_by.push_back(throttling.reasons.back());
   }
+  return throttling;
 }
 
 std::optional<std::string> read_compute_mode(const Nvml& nvml, DeviceHandle device) {
@@ -219,7 +227,10 @@ GpuState gpu_state(unsigned index) {
   state.power_limit_watts = read_watts(nvml, "nvmlDeviceGetEnforcedPowerLimit", device);
   state.temperature_celsius =
       read_unsigned(nvml, "nvmlDeviceGetTemperature", device, kTemperatureGpu);
-  read_throttle_reasons(nvml, device, state);
+  if (const auto throttling = read_throttling(nvml, device)) {
+    state.throttle_reasons = throttling->reasons;
+    state.throttled = !throttling->slowed_by.empty();
+  }
   state.compute_mode = read_compute_mode(nvml, device);
   unsigned current_mode = 0;
   unsigned pending_mode = 0;
@@ -230,6 +241,27 @@ GpuState gpu_state(unsigned index) {
     state.persistence = *mode != 0;
   }
   return state;
+}
+
+struct GpuPaceReader::Connection {
+  Nvml nvml;
+  DeviceHandle device = nullptr;
+};
+
+GpuPaceReader::GpuPaceReader(unsigned index) : connection_(std::make_unique<Connection>()) {
+  connection_->nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &connection_->device);
+}
+
+GpuPaceReader::~GpuPaceReader() = default;
+
+GpuPace GpuPaceReader::now() const {
+  const auto& [nvml, device] = *connection_;
+  GpuPace pace;
+  pace.sm_mhz = read_unsigned(nvml, "nvmlDeviceGetClockInfo", device, kClockSm);
+  if (auto throttling = read_throttling(nvml, device)) {
+    pace.slowed_by = std::move(throttling->slowed_by);
+  }
+  return pace;
 }
 
 void to_json(nlohmann::json& json, const GpuState& state) {

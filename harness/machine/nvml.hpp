@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,5 +45,27 @@ unsigned gpu_count();
 
 /// Throws std::runtime_error if there is no such GPU or the driver fails.
 GpuState gpu_state(unsigned index);
+
+/// What a GPU's clock does at one moment.
+struct GpuPace {
+  std::optional<unsigned> sm_mhz;
+  std::vector<std::string> slowed_by; ///< the throttle reasons that make it slower than asked for
+};
+
+/// Asks one GPU again and again, without opening the library each time.
+class GpuPaceReader {
+public:
+  /// Throws std::runtime_error if there is no such GPU or the driver fails.
+  explicit GpuPaceReader(unsigned index);
+  ~GpuPaceReader();
+  GpuPaceReader(const GpuPaceReader&) = delete;
+  GpuPaceReader& operator=(const GpuPaceReader&) = delete;
+
+  GpuPace now() const;
+
+private:
+  struct Connection;
+  std::unique_ptr<Connection> connection_;
+};
 
 } // namespace clusterbench

@@ -1,6 +1,5 @@
 #include "harness/run/cell.hpp"
 
-#include "datasets/catalog.hpp"
 #include "datasets/npy.hpp"
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/judge/qualification.hpp"
@@ -242,8 +241,8 @@ const OracleRun& CellRunner::oracle(const Workload& work) {
   }
   // The answer does not depend on how many threads a variant may use.
   const Problem<T> problem = work.problem<T>(1);
-  return oracles_[work.hash] = cached_oracle_run(datasets::cache_directory() / "oracle", work.hash,
-                                                 work.spec.family, problem);
+  return oracles_[work.hash] =
+             cached_oracle_run(oracle_cache_folder(), work.hash, work.spec.family, problem);
 }
 
 // Verifies the answers, unless a round before gave the same bits: then its verdict holds.

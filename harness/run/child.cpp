@@ -3,6 +3,7 @@
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/run/digest.hpp"
+#include "harness/run/hidden_folder.hpp"
 #include "harness/run/huge_pages.hpp"
 #include "harness/run/job.hpp"
 #include "harness/run/measure.hpp"
@@ -53,7 +54,7 @@ std::string fetch_and_digest(Variant<T>& variant, Result<T>& result) {
 
 // Takes the samples; keeps the answers of the first, of the last and of one differing run.
 template <typename T>
-void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
+void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots& slots,
              std::span<std::byte> memory, json& report) {
   Observer<T> nobody;
   Result<T> first = slots.slot<T>(memory, ResultSlots::kFirst);
@@ -66,8 +67,10 @@ void measure(Variant<T>& variant, const Job& job, const ResultSlots& slots,
   std::size_t runs = 0;
   json disturbances = json::array();
 
+  const std::unique_ptr<GpuPaceReader> gpu =
+      on_gpu ? std::make_unique<GpuPaceReader>(0) : nullptr;
   const auto timed_run = [&] {
-    const DisturbanceWatch watch;
+    const DisturbanceWatch watch(gpu.get());
     const double seconds = seconds_of([&] { variant.run(nobody); });
     if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
       json entry = disturbance;
@@ -174,7 +177,7 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
   const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
   const auto bytes = memory.as<std::byte>();
   if (job.timed) {
-    measure(*variant, job, slots, bytes, report);
+    measure(*variant, job, on_gpu, slots, bytes, report);
   }
   if (job.record) {
     record(*variant, job, slots, bytes, report);
@@ -241,9 +244,11 @@ int run_child(int job_fd, int report_fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody waits for us once our parent is gone
   limit_memory(request.at("memory_limit"));
   limit_files(request.at("file_limit"));
+  const bool hidden = hide_folder(request.at("hidden_folder").get<std::string>());
   for (const json& job : request.at("jobs")) {
+    json report = run_guarded(job_from_json(job));
+    report["oracle_hidden"] = hidden;
     // A variant may throw a message that is no UTF-8.
-    const json report = run_guarded(job_from_json(job));
     write_all(report_fd, report.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
   return 0;

@@ -1,5 +1,6 @@
 #include "harness/run/child_run.hpp"
 
+#include "harness/judge/oracle_cache.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/run/shared_memory.hpp"
 
@@ -38,6 +39,7 @@ std::size_t file_limit(const std::vector<Job>& jobs) {
 
 ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> timeout) {
   nlohmann::json request = {{"jobs", nlohmann::json::array()},
+                            {"hidden_folder", oracle_cache_folder().string()},
                             {"memory_limit", memory_limit(jobs)},
                             {"file_limit", file_limit(jobs)}};
   std::set<int> descriptors;

