@@ -28,9 +28,10 @@ namespace clusterbench {
 enum class Family { kmeans, fcm };
 
 /// Where a variant computes.
-enum class Device { cpu, gpu, multi_gpu, mpi, external };
+enum class Device { cpu, gpu, multi_gpu, mpi };
 
-/// How the harness starts the process(es) of a variant.
+/// How the harness starts the process(es) of a variant: as one of its own, under mpirun, or as a
+/// program that speaks the protocol of docs/peers.md.
 enum class Launch { process, mpirun, program };
 
 /// The arithmetic of the distances: that of the data, or a narrower one on the same data.

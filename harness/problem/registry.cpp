@@ -3,6 +3,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/machine/nvml.hpp"
+#include "harness/peer/peers.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -26,8 +27,6 @@ std::string_view to_string(Device device) {
     return "multi_gpu";
   case Device::mpi:
     return "mpi";
-  case Device::external:
-    return "external";
   }
   throw std::logic_error("unknown device");
 }
@@ -51,6 +50,7 @@ std::string_view to_string(Precision precision) {
 }
 
 std::vector<const RegisteredVariant*> all_variants() {
+  register_peers();
   std::vector<const RegisteredVariant*> variants;
   for (const RegisteredVariant& variant : registered_variants()) {
     variants.push_back(&variant);
@@ -67,6 +67,7 @@ std::vector<const RegisteredVariant*> all_variants() {
 }
 
 const RegisteredVariant* find_variant(std::string_view name) {
+  register_peers();
   for (const RegisteredVariant& variant : registered_variants()) {
     if (variant.meta.name == name) {
       return &variant;
@@ -116,7 +117,11 @@ std::string backend_of(const RegisteredVariant& variant) {
 std::string unavailable_reason(const RegisteredVariant& variant) {
   const bool needs_gpu =
       variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
-  return needs_gpu ? gpu_missing_reason() : std::string{};
+  if (const std::string reason = needs_gpu ? gpu_missing_reason() : ""; !reason.empty()) {
+    return reason;
+  }
+  const Peer* peer = find_peer(variant.meta.name);
+  return peer != nullptr ? start_of(*peer).reason_if_not : "";
 }
 
 } // namespace clusterbench

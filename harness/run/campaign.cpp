@@ -6,6 +6,7 @@
 #include "harness/cli/progress.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/ledger.hpp"
 #include "harness/run/limits.hpp"
@@ -238,9 +239,11 @@ private:
     row["device"] = to_string(variant->meta.device);
     row["backend"] = backend_of(*variant);
     row["problem"] = problem_json(cell, work);
+    const Peer* peer = find_peer(cell.variant);
     row["key"] =
         hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round, options_.cell.threads,
-                 options_.cell.sampling, binary_hash_, environment_hash_});
+                 options_.cell.sampling, binary_hash_, environment_hash_,
+                 peer != nullptr ? fingerprint(*peer) : ""});
     if (is_known(row)) {
       return reuse(row);
     }

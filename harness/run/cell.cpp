@@ -161,6 +161,10 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
   }
   trace.remap();
   judge<T>(variant, work, memory, trace, row);
+  const std::string clock = row.value("peer", json::object()).value("wrong_clock", "");
+  if (!clock.empty()) {
+    mark_wrong(row, "clock: " + clock);
+  }
   if (!options_.save.empty()) {
     save<T>(variant, work, memory, row);
   }

@@ -2,6 +2,7 @@
 
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
+#include "harness/peer/peer_variant.hpp"
 #include "harness/run/digest.hpp"
 #include "harness/run/hidden_folder.hpp"
 #include "harness/run/huge_pages.hpp"
@@ -45,6 +46,15 @@ json milliseconds(const std::vector<double>& seconds) {
   return values;
 }
 
+// Seconds of a call into a variant. Those of a run in another program are its own clock's, checked
+// against ours.
+template <typename T, typename Function>
+double seconds_of(const Variant<T>& variant, Function&& function) {
+  const double seconds = seconds_of(std::forward<Function>(function));
+  const PeerRun* const peer = as_peer(variant);
+  return peer != nullptr ? peer->last_seconds() : seconds;
+}
+
 // Fetches into a slot and returns the answer's digest.
 template <typename T>
 std::string fetch_and_digest(Variant<T>& variant, Result<T>& result) {
@@ -71,7 +81,7 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
       on_gpu ? std::make_unique<GpuPaceReader>(0) : nullptr;
   const auto timed_run = [&] {
     const DisturbanceWatch watch(gpu.get());
-    const double seconds = seconds_of([&] { variant.run(nobody); });
+    const double seconds = seconds_of(variant, [&] { variant.run(nobody); });
     if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
       json entry = disturbance;
       entry["run"] = runs;
@@ -79,7 +89,7 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
     }
     ++runs;
     if (digests.empty()) {
-      fetch_seconds = seconds_of([&] { variant.fetch(first); });
+      fetch_seconds = seconds_of(variant, [&] { variant.fetch(first); });
       digests.push_back(digest(first));
     } else {
       digests.push_back(fetch_and_digest(variant, last));
@@ -153,12 +163,15 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
 
   // A private copy on huge pages, as a program's own large arrays are: shared memory has small
   // pages, and no peer would have to live with them.
-  const HugePageArray<T> own_points(points.as<const T>());
+  // Another program takes a copy of its own.
+  const bool elsewhere = registered.meta.launch == Launch::program;
+  const auto shared_points = points.as<const T>();
+  const HugePageArray<T> own_points(elsewhere ? std::span<const T>{} : shared_points);
   Problem<T> problem;
   problem.n = job.n;
   problem.d = job.d;
   problem.k = job.k;
-  problem.points = own_points.span();
+  problem.points = elsewhere ? shared_points : own_points.span();
   (job.starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<const T>();
   problem.stop = job.stop;
   problem.fuzzifier = job.fuzzifier;
@@ -171,7 +184,7 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
   if (const std::string reason = variant->refuse(problem); !reason.empty()) {
     return {{"status", "refused"}, {"message", reason}};
   }
-  report["prepare_ms"] = seconds_of([&] { variant->prepare(problem); }) * 1e3;
+  report["prepare_ms"] = seconds_of(*variant, [&] { variant->prepare(problem); }) * 1e3;
   report["chosen_path"] = variant->chosen_path();
 
   const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
@@ -197,7 +210,11 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
         gpu.memory_used_bytes - std::min(gpu.memory_used_bytes, device_memory_before);
     report["gpu_after"] = gpu;
   }
-  report["peak_rss_bytes"] = peak_rss_bytes(getpid());
+  const PeerRun* const peer = as_peer(*variant);
+  report["peak_rss_bytes"] = peer != nullptr ? peer->peak_rss_bytes() : peak_rss_bytes(getpid());
+  if (peer != nullptr) {
+    report["peer"] = peer->report();
+  }
   report["status"] = "ok";
   return report;
 }
@@ -210,6 +227,8 @@ json run_guarded(const Job& job) {
     }
     return job.precision == Precision::f32 ? run_job<float>(*registered, job)
                                            : run_job<double>(*registered, job);
+  } catch (const PeerFailure& failure) {
+    return {{"status", failure.status()}, {"message", failure.what()}};
   } catch (const std::bad_alloc&) {
     return {{"status", "out_of_memory"}, {"message", "an allocation failed"}};
   } catch (const std::exception& error) {

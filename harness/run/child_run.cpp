@@ -2,6 +2,7 @@
 
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/machine/provenance.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/run/shared_memory.hpp"
 
 #include <algorithm>
@@ -22,17 +23,22 @@ std::size_t memory_limit(const std::vector<Job>& jobs) {
   return all_on_cpu ? available_memory_bytes() : 0;
 }
 
-// A job's largest file is the trace of its recording run; what it prints must fit into the rest.
+// A job's largest file is the trace of its recording run or, where another program computes, an
+// array on its way there or back; what it prints must fit into the rest.
 std::size_t file_limit(const std::vector<Job>& jobs) {
   constexpr double kRest = 256.0 * 1024 * 1024;
   constexpr double kMost = 1e18;
-  double trace = 0.0;
+  double values = 0.0;
   for (const Job& job : jobs) {
-    trace =
-        std::max(trace, static_cast<double>(job.stop.max_iterations) * static_cast<double>(job.k) *
-                            static_cast<double>(job.d) * static_cast<double>(sizeof(double)));
+    const auto d = static_cast<double>(job.d);
+    const auto k = static_cast<double>(job.k);
+    values = std::max(values, static_cast<double>(job.stop.max_iterations) * k * d);
+    if (find_peer(job.variant) != nullptr) {
+      values = std::max(values, static_cast<double>(job.n) * std::max(d, k));
+    }
   }
-  return static_cast<std::size_t>(std::min(trace + kRest, kMost));
+  return static_cast<std::size_t>(
+      std::min(values * static_cast<double>(sizeof(double)) + kRest, kMost));
 }
 
 } // namespace
@@ -63,6 +69,10 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
   options.inherited_descriptors.assign(descriptors.begin(), descriptors.end());
   const std::string threads = std::to_string(jobs.front().threads);
   options.environment = {"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads};
+  if (const Peer* peer = find_peer(jobs.front().variant); peer != nullptr && peer->is_python()) {
+    // Found already: the child need not look through all of them again.
+    options.environment.push_back("CLUSTERBENCH_PYTHON=" + start_of(*peer).command.front());
+  }
   options.output_descriptor = output_file.fd();
   options.timeout = timeout;
 

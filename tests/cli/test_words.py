@@ -314,7 +314,7 @@ class Run(Program):
         orders = []
         for number, seed in enumerate((1, 1, 2, 3)):
             rows = self.campaign("--data", "uniform:50,2,1", "--k", 2, "--iterations", 1,
-                                 "--variant", "kmeans_*", "--seed", seed, out=f"out{number}")
+                                 "--variant", "kmeans_*e[nr]*", "--seed", seed, out=f"out{number}")
             orders.append([row["variant"] for row in rows])
         self.assertEqual(orders[0], orders[1])
         self.assertEqual({tuple(sorted(order)) for order in orders}, {tuple(sorted(orders[0]))})

@@ -12,7 +12,7 @@ SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
 BINARY = os.environ["CLUSTERBENCH_BINARY"]
 
 FOLDERS = ("impls", "harness", "datasets", "tests", "plots")
-CODE = (".cpp", ".hpp", ".cu", ".cuh", ".h", ".in")
+CODE = (".cpp", ".hpp", ".cu", ".cuh", ".h", ".in", ".py")
 
 LONGEST_HEADER = 15
 LONGEST_VARIANT = 300  # lines that are neither blank nor comment
@@ -26,7 +26,7 @@ LONGER = {"impls/cuda/fcm_cuda_warp.cu": 310,
 # ---- the rules: each takes a path and a text, and returns complaints
 
 def includes(text):
-    """What a file includes of ours: quoted, or in angle brackets from one of our folders."""
+    """What a C++ file includes of ours: quoted, or in angle brackets from one of our folders."""
     for delimiter, name in re.findall(r'^\s*#\s*include\s*(["<])([^">]+)[">]', text, re.MULTILINE):
         if delimiter == '"' or name.split("/")[0] in FOLDERS:
             yield name
@@ -50,16 +50,25 @@ def may_include(path, name):
 
 
 def complaints_about_includes(path, text):
+    if path.endswith(".py"):
+        return complaints_about_imports(path, text)
     return [f"{path} includes {name}" for name in includes(text) if not may_include(path, name)]
 
 
+def complaints_about_imports(path, text):
+    """A program that holds variants imports of ours only what its folder shares."""
+    ours = r"^\s*(?:import|from)\s+((?:\.|kmeans_|fcm_|harness\b|datasets\b|impls\b|tests\b)\S*)"
+    return [f"{path} imports {name}" for name in re.findall(ours, text, re.MULTILINE)
+            if path.startswith("impls/")]
+
+
 def is_variant(path):
-    return re.fullmatch(r"impls/\w+/\w+\.(cpp|cu)", path) is not None
+    return re.fullmatch(r"impls/\w+/\w+\.(cpp|cu|py)", path) is not None
 
 
 def registered_names(text):
     """The names that a file registers, in order, as far as they are written out."""
-    names = []
+    names = re.findall(r'\bVariant\(name="((?:kmeans|fcm)_\w+)"', text)  # in Python
     for statement in re.findall(r"\bRegistration\s+\w+\s*[({].*?;", text, re.DOTALL):
         names += re.findall(r'"((?:kmeans|fcm)_\w+)"', statement)[:1]
     return names
@@ -76,8 +85,9 @@ def complaints_about_registration(path, text):
 
 def complaints_about_length(path, text):
     lines = text.splitlines()
-    header = next((i for i, line in enumerate(lines) if not line.startswith("//")), len(lines))
-    body = sum(1 for line in lines if line.strip() and not line.strip().startswith("//"))
+    comment = "#" if path.endswith(".py") else "//"
+    header = next((i for i, line in enumerate(lines) if not line.startswith(comment)), len(lines))
+    body = sum(1 for line in lines if line.strip() and not line.strip().startswith(comment))
     longest = LONGER.get(path, LONGEST_VARIANT)
     found = []
     if not 3 <= header <= LONGEST_HEADER:
@@ -229,6 +239,23 @@ class RulesCanFail(unittest.TestCase):
         self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD + "int x;\n" * 300), [])
         self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD.replace("Source", "S")), [])
         self.assertNotEqual(complaints_about_length(self.PATH, "\n" + self.GOOD), [])
+
+    def test_programs(self):
+        path = "impls/python/kmeans_x.py"
+        good = ("# An idea.\n#\n# Source: a paper.\n# Cost per iteration: little.\n"
+                "from support.peer import Variant, serve\nimport numpy as np\n"
+                'serve([Variant(name="kmeans_x", make=X), Variant(name="kmeans_x_wide")], load)\n')
+        self.assertTrue(is_variant(path))
+        self.assertFalse(is_variant("impls/python/support/peer.py"))
+        for rule in (complaints_about_includes, complaints_about_registration,
+                     complaints_about_length, complaints_about_places):
+            self.assertEqual(rule(path, good), [])
+        self.assertNotEqual(complaints_about_registration("impls/python/kmeans_y.py", good), [])
+        self.assertNotEqual(complaints_about_length(path, good.replace("Source", "S")), [])
+        self.assertNotEqual(complaints_about_length(path, good + "x = 1\n" * 300), [])
+        for line in ("import kmeans_numpy\n", "from fcm_numpy import Fcm\n",
+                     "    from harness import x\n", "from .kmeans_numpy import Lloyd\n"):
+            self.assertEqual(len(complaints_about_includes(path, good + line)), 1, line)
 
     def test_plots(self):
         for line in ("import subprocess\n", "from harness import x\n", "    import ctypes\n"):
