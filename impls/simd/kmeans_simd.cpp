@@ -22,8 +22,9 @@ namespace {
 using simd::Chunk;
 using simd::Kernels;
 
-enum class Assign { small_d, columns, rows };
-enum class Sum { by_mask, by_label, in_double };
+/// How points are labelled; the first two sum them at the same time.
+enum class Assign { and_sum_in_registers, and_sum_rows, small_d, columns };
+enum class Sum { at_once, by_mask, by_label, in_double };
 
 /// How a shape is worked on.
 struct Path {
@@ -37,13 +38,14 @@ constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
 /// The first that takes a shape is the fastest for it.
 constexpr Path kPaths[] = {
+    {"registers", 3, 5, kAny, Assign::and_sum_in_registers, Sum::at_once},
+    {"registers", 2, simd::kPassK, kAny, Assign::and_sum_in_registers, Sum::at_once},
     {"few features, masked sums", simd::kSmallD, kAny, 40, Assign::small_d, Sum::by_mask},
     {"few features, sums by label", simd::kSmallD, kAny, 2048, Assign::small_d, Sum::by_label},
     {"few features, sums in double", simd::kSmallD, kAny, kAny, Assign::small_d, Sum::in_double},
-    {"rows, sums by label", kAny, 8, 4096, Assign::rows, Sum::by_label},
-    {"rows, sums in double", kAny, 8, kAny, Assign::rows, Sum::in_double},
-    {"tiles of columns, sums by label", kAny, kAny, 2048, Assign::columns, Sum::by_label},
-    {"tiles of columns, sums in double", kAny, kAny, kAny, Assign::columns, Sum::in_double},
+    {"rows", kAny, 8, kAny, Assign::and_sum_rows, Sum::at_once},
+    {"tiles, sums by label", kAny, kAny, 2048, Assign::columns, Sum::by_label},
+    {"tiles, sums in double", kAny, kAny, kAny, Assign::columns, Sum::in_double},
 };
 
 const Path& path_for(std::size_t d, std::size_t k) {
@@ -52,24 +54,52 @@ const Path& path_for(std::size_t d, std::size_t k) {
   });
 }
 
+/// The kernels of a path: one that does everything, or two, one after the other.
 template <typename T>
-simd::AssignKernel<T> kernel_of(const Kernels<T>& kernels, Assign assign, std::size_t d) {
-  return assign == Assign::small_d   ? kernels.assign_small_d[d]
-         : assign == Assign::columns ? kernels.assign_columns
-                                     : kernels.assign_rows;
-}
+struct PathKernels {
+  PathKernels(const Kernels<T>& kernels, const Path& path, std::size_t d, std::size_t k) {
+    switch (path.assign) {
+    case Assign::and_sum_in_registers:
+      pass = kernels.pass_in_registers[d - 1][k - 1];
+      break;
+    case Assign::and_sum_rows:
+      pass = kernels.pass_by_rows;
+      break;
+    case Assign::small_d:
+      assign = kernels.assign_small_d[d];
+      break;
+    case Assign::columns:
+      assign = kernels.assign_columns;
+      break;
+    }
+    switch (path.sum) {
+    case Sum::at_once:
+      break;
+    case Sum::by_mask:
+      sum = kernels.sum_by_mask;
+      break;
+    case Sum::by_label:
+      sum = kernels.sum_by_label;
+      break;
+    case Sum::in_double:
+      sum = kernels.sum_in_double;
+      break;
+    }
+    reads_columns = path.assign != Assign::and_sum_rows;
+    uses_scratch = path.assign == Assign::and_sum_rows || path.sum == Sum::by_label;
+    needs_labels = path.assign != Assign::and_sum_in_registers;
+  }
 
-template <typename T>
-simd::SumKernel<T> kernel_of(const Kernels<T>& kernels, Sum sum) {
-  return sum == Sum::by_mask    ? kernels.sum_by_mask
-         : sum == Sum::by_label ? kernels.sum_by_label
-                                : kernels.sum_in_double;
-}
+  simd::PassKernel<T> pass = nullptr;
+  simd::AssignKernel<T> assign = nullptr;
+  simd::SumKernel<T> sum = nullptr;
+  bool reads_columns, uses_scratch, needs_labels;
+};
 
 /// Points of a chunk: about 32 KiB of them, so that summing finds in the cache what labelling read.
 std::size_t chunk_size(std::size_t d, std::size_t bytes_per_value) {
   constexpr std::size_t kBytes = 32 << 10;
-  return simd::rounded_up(std::clamp<std::size_t>(kBytes / (d * bytes_per_value), 1, 2048));
+  return simd::rounded_up(std::clamp<std::size_t>(kBytes / (d * bytes_per_value), 1, 4096));
 }
 
 /// What one thread works on and finds. Aligned: neighbours must not share a cache line.
@@ -91,11 +121,10 @@ public:
     problem_ = problem;
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
     path_ = &path_for(d, k);
-    assign_ = kernel_of(kernels_, path_->assign, d);
-    sum_ = kernel_of(kernels_, path_->sum);
+    work_ = PathKernels<T>(kernels_, *path_, d, k);
     chunk_ = chunk_size(d, sizeof(T));
     columns_.clear();
-    if (path_->assign != Assign::rows) {
+    if (work_.reads_columns) {
       columns_ = simd::as_columns(problem.points, n, d, kernels_.lanes);
     }
     labels_.resize(n);
@@ -112,7 +141,7 @@ public:
       part.end = std::min(rounds * (t + 1) / parts_.size() * simd::kRoundUp, n);
       part.labels.resize(chunk_);
       part.distances.resize(chunk_);
-      part.scratch.resize(path_->sum == Sum::by_label ? simd::scratch_size<T>(k, d) : 0);
+      part.scratch.resize(work_.uses_scratch ? simd::scratch_size<T>(k, d) : 0);
       part.sums.resize(k * d);
       part.counts.resize(k);
     }
@@ -173,22 +202,39 @@ private:
     std::ranges::fill(part.sums, 0.0);
     std::ranges::fill(part.counts, 0.0);
     PassFacts facts{.labels_changed = false};
+    // Labels are part of the answer, so only the last pass must keep them, where it is known.
+    const bool keep_labels = problem_.stop.kind != StopRule::Kind::iterations ||
+                             stop.passes() + 1 == problem_.stop.max_iterations;
+    constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
+    std::size_t uncollected = 0;
     for (std::size_t i = part.begin; i < part.end; i += chunk_) {
       const std::size_t count = std::min(chunk_, part.end - i);
       const Chunk<T> chunk{&problem_.points[i * d], columns_.empty() ? nullptr : &columns_[i * d],
                            count, d};
-      assign_(chunk, centroids_.data(), k, part.labels.data(),
-              stop.wants_loss() ? part.distances.data() : nullptr);
-      std::fill(part.labels.begin() + static_cast<std::ptrdiff_t>(count),
-                part.labels.begin() + static_cast<std::ptrdiff_t>(simd::rounded_up(count)), -1);
-      sum_(chunk, part.labels.data(), k, part.scratch.data(), part.sums.data(), part.counts.data());
+      T* distances = stop.wants_loss() ? part.distances.data() : nullptr;
+      std::int32_t* labels = keep_labels || work_.needs_labels ? part.labels.data() : nullptr;
+      T* scratch = part.scratch.data();
+      if (work_.pass != nullptr) {
+        work_.pass(chunk, centroids_.data(), k, labels, distances, scratch, part.sums.data(),
+                   part.counts.data());
+      } else {
+        work_.assign(chunk, centroids_.data(), k, labels, distances);
+        std::fill(labels + count, labels + simd::rounded_up(count), -1);
+        work_.sum(chunk, labels, k, scratch, part.sums.data(), part.counts.data());
+      }
+      uncollected += count;
+      if (work_.uses_scratch && (uncollected >= kCollect || i + count == part.end)) {
+        kernels_.collect_sums(k, d, scratch, part.sums.data(), part.counts.data());
+        uncollected = 0;
+      }
       if (stop.wants_loss()) {
         facts.loss += kernels_.sum_of_roots(part.distances.data(), count);
       }
-      const auto labels = std::span(labels_).subspan(i, count);
-      facts.labels_changed |= stop.wants_labels_changed() &&
-                              !std::equal(labels.begin(), labels.end(), part.labels.begin());
-      std::copy_n(part.labels.begin(), count, labels.begin());
+      if (keep_labels) {
+        facts.labels_changed |=
+            stop.wants_labels_changed() && !std::equal(labels, labels + count, &labels_[i]);
+        std::copy_n(labels, count, &labels_[i]);
+      }
     }
     part.facts[parity] = facts;
   }
@@ -223,8 +269,7 @@ private:
   Problem<T> problem_;
   const Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
   const Path* path_ = nullptr;
-  simd::AssignKernel<T> assign_ = nullptr;
-  simd::SumKernel<T> sum_ = nullptr;
+  PathKernels<T> work_{kernels_, kPaths[0], 1, 1};
   std::size_t chunk_ = 0;
   std::vector<T> columns_;           // [n, d] in blocks of lanes, if the path reads them
   std::vector<T> centroids_;         // [k, d]

@@ -66,7 +66,7 @@ TYPED_TEST(SimdKernels, LabelsAreOfTheNearest) {
           const Case<T> test = clouds<T>(n, d, k);
           const std::vector<T> columns = as_columns<T>(test.points, n, d, kernels->lanes);
           const Chunk<T> chunk{test.points.data(), columns.data(), n, d};
-          std::vector<AssignKernel<T>> assigns = {kernels->assign_columns, kernels->assign_rows};
+          std::vector<AssignKernel<T>> assigns = {kernels->assign_columns};
           if (d <= kSmallD) {
             assigns.push_back(kernels->assign_small_d[d]);
           }
@@ -125,11 +125,62 @@ TYPED_TEST(SimdKernels, SumsAreOfEveryPointOnce) {
             std::vector<T> scratch(scratch_size<T>(k, d));
             std::vector<double> own_sums(k * d, 1.0), own_counts(k, 2.0);
             sum(chunk, labels.data(), k, scratch.data(), own_sums.data(), own_counts.data());
+            if (sum == kernels->sum_by_label) {
+              kernels->collect_sums(k, d, scratch.data(), own_sums.data(), own_counts.data());
+            }
             EXPECT_EQ(own_counts, counts);
             for (std::size_t c = 0; c < sums.size(); ++c) {
               ASSERT_NEAR(own_sums[c], sums[c], 16.0 * this->kRounding * static_cast<double>(n));
             }
             EXPECT_EQ(std::ranges::count(scratch, T{0}), std::ssize(scratch));
+          }
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SimdKernels, PassesLabelAndSumAtOnce) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t d : {1, 2, 3, 4, 15, 37, 64, 100, 257}) {
+      for (const std::size_t k : {1, 2, 3, 4, 5, 6, 7, 8, 23}) {
+        for (const std::size_t n : {1, 7, 15, 33, 127}) {
+          const Case<T> test = clouds<T>(n, d, k);
+          const std::vector<T> columns = as_columns<T>(test.points, n, d, kernels->lanes);
+          const Chunk<T> chunk{test.points.data(), columns.data(), n, d};
+          std::vector<std::int32_t> expected(rounded_up(n));
+          std::vector<T> expected_distances(rounded_up(n));
+          kernels->assign_columns(chunk, test.centroids.data(), k, expected.data(),
+                                  expected_distances.data());
+          std::vector<PassKernel<T>> passes = {kernels->pass_by_rows};
+          if (d <= kPassD && k <= kPassK) {
+            passes.push_back(kernels->pass_in_registers[d - 1][k - 1]);
+          }
+          for (const PassKernel<T> pass : passes) {
+            SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
+                         std::to_string(d) + ", k " + std::to_string(k));
+            std::vector<std::int32_t> labels(rounded_up(n), -7);
+            std::vector<T> distances(rounded_up(n)), scratch(scratch_size<T>(k, d));
+            std::vector<double> sums(k * d, 1.0), counts(k, 2.0), no_sums(k * d), no_counts(k);
+            pass(chunk, test.centroids.data(), k, labels.data(), distances.data(), scratch.data(),
+                 sums.data(), counts.data());
+            kernels->collect_sums(k, d, scratch.data(), sums.data(), counts.data());
+            std::vector<double> expected_sums(k * d, 1.0), expected_counts(k, 2.0);
+            for (std::size_t i = 0; i < n; ++i) {
+              ASSERT_EQ(labels[i], expected[i]) << i; // no near ties in these clouds
+              ASSERT_NEAR(distances[i], expected_distances[i],
+                          static_cast<double>(d + 4) * this->kRounding * distances[i]);
+              const auto j = static_cast<std::size_t>(labels[i]);
+              expected_counts[j] += 1.0;
+              for (std::size_t f = 0; f < d; ++f) {
+                expected_sums[j * d + f] += double{test.points[i * d + f]};
+              }
+            }
+            EXPECT_EQ(counts, expected_counts);
+            for (std::size_t c = 0; c < sums.size(); ++c) {
+              ASSERT_NEAR(sums[c], expected_sums[c], 16.0 * this->kRounding * double(n));
+            }
           }
         }
       }

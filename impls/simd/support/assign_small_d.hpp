@@ -31,8 +31,8 @@ void assign_small_d(const Chunk<typename V::Scalar>& chunk, const typename V::Sc
       label[b] = V::broadcast_label(0);
     }
     const T* c = centroids;
+    typename V::Ints this_one = V::broadcast_label(0);
     for (std::size_t j = 0; j < k; ++j, c += D) {
-      const typename V::Ints this_one = V::broadcast_label(j);
 #pragma GCC unroll 16
       for (std::size_t b = 0; b < Blocks; ++b) {
         typename V::Reg away = x[b][0] - V::broadcast(c[0]);
@@ -45,6 +45,7 @@ void assign_small_d(const Chunk<typename V::Scalar>& chunk, const typename V::Sc
         label[b] = V::select(V::less(distance, nearest[b]), this_one, label[b]);
         nearest[b] = V::min(distance, nearest[b]);
       }
+      this_one += 1;
     }
 #pragma GCC unroll 16
     for (std::size_t b = 0; b < Blocks; ++b) {

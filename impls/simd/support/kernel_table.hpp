@@ -2,8 +2,9 @@
 #pragma once
 
 #include "impls/simd/support/assign_columns.hpp"
-#include "impls/simd/support/assign_rows.hpp"
 #include "impls/simd/support/assign_small_d.hpp"
+#include "impls/simd/support/pass_by_rows.hpp"
+#include "impls/simd/support/pass_in_registers.hpp"
 #include "impls/simd/support/sum_by_label.hpp"
 #include "impls/simd/support/sum_by_mask.hpp"
 
@@ -20,6 +21,12 @@ double sum_of_roots(const typename V::Scalar* values, std::size_t count) {
   return sum;
 }
 
+template <class V, std::size_t D, std::size_t... K>
+constexpr void add_passes(PassKernel<typename V::Scalar> (&row)[kPassK],
+                          std::index_sequence<K...>) {
+  ((row[K] = pass_in_registers<V, D, K + 1>), ...);
+}
+
 template <class V, std::size_t... D>
 constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
   return {.isa = V::lanes * sizeof(typename V::Scalar) == 64   ? "AVX-512"
@@ -28,15 +35,25 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .lanes = V::lanes,
           .assign_small_d = {nullptr, assign_small_d_kernel<V, D + 1>()...},
           .assign_columns = assign_columns<V>,
-          .assign_rows = assign_rows<V>,
+          .pass_by_rows = pass_by_rows<V>,
           .sum_by_mask = sum_by_mask<V>,
           .sum_by_label = sum_by_label<V>,
           .sum_in_double = sum_in_double<V>,
+          .collect_sums = collect_sums<V>,
+          .pass_in_registers = {},
           .sum_of_roots = sum_of_roots<V>};
+}
+
+template <class V, std::size_t... D>
+constexpr Kernels<typename V::Scalar> with_passes(Kernels<typename V::Scalar> kernels,
+                                                  std::index_sequence<D...>) {
+  (add_passes<V, D + 1>(kernels.pass_in_registers[D], std::make_index_sequence<kPassK>{}), ...);
+  return kernels;
 }
 
 template <class V>
 inline constexpr Kernels<typename V::Scalar>
-    kKernels = kernel_table<V>(std::make_index_sequence<kSmallD>{});
+    kKernels = with_passes<V>(kernel_table<V>(std::make_index_sequence<kSmallD>{}),
+                              std::make_index_sequence<kPassD>{});
 
 } // namespace clusterbench::simd

@@ -24,15 +24,22 @@ using AssignKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::si
                               std::int32_t* labels, T* distances);
 
 /// Adds the points of a chunk to sums [k, d] and counts [k] of their clusters. A label of -1, as
-/// the lanes beyond the last point have, belongs to none. scratch: [scratch_size(k, d)] zeros, and
-/// zeros again afterwards.
+/// the lanes beyond the last point have, belongs to none. sum_by_label adds to scratch instead,
+/// [scratch_size(k, d)], from where collect_sums moves everything, leaving zeros.
 template <typename T>
 using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
                            T* scratch, double* sums, double* counts);
 
-inline constexpr std::size_t kRoundUp = 64;  ///< points; a multiple of every kernel's step
-inline constexpr std::size_t kSmallD = 16;   ///< features that assign_small_d keeps in registers
-inline constexpr std::size_t kSumCopies = 4; ///< of the sums of sum_by_label
+/// Both at once; the parameters as above. pass_in_registers takes null for labels that nobody wants.
+template <typename T>
+using PassKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size_t k,
+                            std::int32_t* labels, T* distances, T* scratch, double* sums,
+                            double* counts);
+
+inline constexpr std::size_t kRoundUp = 64; ///< points; a multiple of every kernel's step
+inline constexpr std::size_t kSmallD = 16;  ///< features that assign_small_d keeps in registers
+
+inline constexpr std::size_t kPassD = 4, kPassK = 8; ///< the largest that pass_in_registers has
 
 template <typename T>
 struct Kernels {
@@ -40,10 +47,12 @@ struct Kernels {
   std::size_t lanes;
   AssignKernel<T> assign_small_d[kSmallD + 1]; ///< by d; [0] is unused
   AssignKernel<T> assign_columns;              ///< any d
-  AssignKernel<T> assign_rows;                 ///< any d, reads no columns
+  PassKernel<T> pass_by_rows;                  ///< reads rows only; scratch
   SumKernel<T> sum_by_mask;                    ///< reads columns only
   SumKernel<T> sum_by_label;                   ///< reads rows only; scratch
   SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
+  void (*collect_sums)(std::size_t k, std::size_t d, T* scratch, double* sums, double* counts);
+  PassKernel<T> pass_in_registers[kPassD][kPassK]; ///< by d - 1 and k - 1; columns only
   /// The sum of square roots of count values.
   double (*sum_of_roots)(const T* values, std::size_t count);
 };
@@ -54,10 +63,15 @@ template <typename T>
   return (d + kLanes - 1) / kLanes * kLanes;
 }
 
-/// Values that sum_by_label needs: kSumCopies copies of [k, d + 1] with padded rows.
+/// How many copies of the sums sum_by_label keeps.
+[[gnu::always_inline]] constexpr std::size_t sum_copies(std::size_t d) {
+  return d < 64 ? 4 : 1;
+}
+
+/// Values that sum_by_label needs: copies of [k, d + 1] with padded rows.
 template <typename T>
 [[gnu::always_inline]] constexpr std::size_t scratch_size(std::size_t k, std::size_t d) {
-  return kSumCopies * k * padded<T>(d + 1);
+  return sum_copies(d) * k * padded<T>(d + 1);
 }
 
 /// The kernels for one instruction set; dispatch.hpp says which of them may be called.

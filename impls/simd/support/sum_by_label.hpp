@@ -1,8 +1,8 @@
 // Sums of many clusters: each row is added to the row of sums that its label names.
 //
-// sum_by_label adds in T, a register at a time, and moves the sums to double at the end of the
-// chunk. Neighbours often belong to the same cluster, and an addition must wait for the one before it
-// to reach memory; so four copies of the sums take turns. One lane behind the features counts.
+// sum_by_label adds in T, a register at a time, into sums that collect_sums moves to double before they
+// lose digits. Neighbours often belong to the same cluster, and an addition must wait for the one before it
+// to reach memory; so copies of the sums take turns where rows are short. One lane behind the features counts.
 // sum_in_double is for sums that do not fit the cache four times: it goes to double at once.
 #pragma once
 
@@ -11,24 +11,49 @@
 
 namespace clusterbench::simd {
 
+/// Adds rows to sums in T.
 template <class V>
-void sum_by_label(const Chunk<typename V::Scalar>& chunk, const std::int32_t* labels, std::size_t k,
-                  typename V::Scalar* scratch, double* sums, double* counts) {
+class RowAdder {
   using T = typename V::Scalar;
-  const std::size_t d = chunk.d;
-  const std::size_t width = padded<T>(d + 1);
-  const std::size_t last = d / V::lanes * V::lanes; // the register that has the counting lane
-  typename V::Reg one{};
-  one[d - last] = T{1};
-  for (std::size_t i = 0; i < chunk.count; ++i) {
-    const T* x = chunk.points + i * d;
-    T* sum = scratch + (i % kSumCopies * k + static_cast<std::size_t>(labels[i])) * width;
-    for (std::size_t f = 0; f < last; f += V::lanes) {
+
+public:
+  RowAdder(std::size_t k, std::size_t d)
+      : k_(k), d_(d), width_(padded<T>(d + 1)), last_(d / V::lanes * V::lanes),
+        copies_(sum_copies(d)) {
+    one_[d - last_] = T{1};
+  }
+
+  /// x [d] is row i of its chunk.
+  [[gnu::always_inline]] void add(const T* x, std::size_t i, std::int32_t label, T* scratch) const {
+    T* sum = scratch + (i % copies_ * k_ + static_cast<std::size_t>(label)) * width_;
+    for (std::size_t f = 0; f < last_; f += V::lanes) {
       V::store(sum + f, V::load(sum + f) + V::load(x + f));
     }
-    V::store(sum + last, V::load(sum + last) + (V::load_first(x + last, d - last) + one));
+    V::store(sum + last_, V::load(sum + last_) + (V::load_first(x + last_, d_ - last_) + one_));
   }
-  for (std::size_t c = 0; c < kSumCopies * k; ++c) {
+
+private:
+  std::size_t k_, d_, width_;
+  std::size_t last_; ///< the register that has the counting lane
+  std::size_t copies_;
+  typename V::Reg one_{};
+};
+
+template <class V>
+void sum_by_label(const Chunk<typename V::Scalar>& chunk, const std::int32_t* labels, std::size_t k,
+                  typename V::Scalar* scratch, double* /*sums*/, double* /*counts*/) {
+  const RowAdder<V> adder(k, chunk.d);
+  for (std::size_t i = 0; i < chunk.count; ++i) {
+    adder.add(chunk.points + i * chunk.d, i, labels[i], scratch);
+  }
+}
+
+template <class V>
+void collect_sums(std::size_t k, std::size_t d, typename V::Scalar* scratch, double* sums,
+                  double* counts) {
+  using T = typename V::Scalar;
+  const std::size_t width = padded<T>(d + 1);
+  for (std::size_t c = 0; c < sum_copies(d) * k; ++c) {
     T* sum = scratch + c * width;
     const std::size_t j = c % k;
     for (std::size_t f = 0; f < d; ++f) {

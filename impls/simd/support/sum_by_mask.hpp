@@ -42,7 +42,7 @@ void sweep_sums(const SumSweep<typename V::Scalar>& sweep) {
       V::count(count[j], here);
 #pragma GCC unroll 16
       for (std::size_t f = 0; f < Features; ++f) {
-        sum[j][f] = V::add_where(here, sum[j][f], x[f]);
+        sum[j][f] = V::add_where((f + j) % 2 == 1, here, sum[j][f], x[f]);
       }
     }
   }

@@ -63,8 +63,21 @@ struct Vec {
   static Reg min(Reg a, Reg b) { return a < b ? a : b; }
   static Mask less(Reg a, Reg b) { return a < b; }
   static Mask equal(Ints a, Ints b) { return a == b; }
+  /// a <= b, in the lanes of m only.
+  static Mask less_or_equal_where(Mask m, Reg a, Reg b) { return m & (a <= b); }
+  static Mask without(Mask a, Mask b) { return a & ~b; }
+  /// The lanes below count.
+  static Mask first(std::size_t count) {
+    Ints lane;
+    for (std::size_t i = 0; i < lanes; ++i) {
+      lane[i] = static_cast<Lane>(i);
+    }
+    return lane < broadcast_label(count < lanes ? count : lanes);
+  }
   static Ints select(Mask m, Ints a, Ints b) { return m ? a : b; }
-  static Reg add_where(Mask m, Reg sum, Reg x) {
+  /// sum + x in the lanes of m. It may be done as x * 1 + sum, which rounds the same: processors
+  /// that add and multiply in different pipes do both at once.
+  static Reg add_where(bool /*by_multiplying*/, Mask m, Reg sum, Reg x) {
     return sum + reinterpret_cast<Reg>(m & reinterpret_cast<Ints>(x));
   }
 
@@ -83,14 +96,20 @@ struct Vec {
 /// The sum of all lanes, in double.
 template <class V>
 double total(typename V::Reg a) {
-  double sum = 0.0;
+  double sum[V::lanes];
   for (std::size_t i = 0; i < V::lanes; ++i) {
-    sum += double{a[i]};
+    sum[i] = double{a[i]};
   }
-  return sum;
+#pragma GCC unroll 4
+  for (std::size_t half = V::lanes / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) {
+      sum[i] += sum[i + half];
+    }
+  }
+  return sum[0];
 }
 
-/// (squares of) sums of neighbours: lanes 0.. hold a0 + a1, a2 + a3, ..., then b0 + b1, ...
+/// Sums of neighbours: lanes 0.. hold a0 + a1, a2 + a3, ..., then b0 + b1, ...
 template <class V>
 typename V::Reg pair_sums(typename V::Reg a, typename V::Reg b) {
   typename V::Ints even, odd;

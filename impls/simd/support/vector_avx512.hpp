@@ -41,11 +41,21 @@ struct Vec<float, 64> {
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
   }
+  static Mask less_or_equal_where(Mask m, Reg a, Reg b) { // a masked comparison would wait for m
+    return static_cast<Mask>(m & _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ));
+  }
+  static Mask without(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
+  static Mask first(std::size_t count) {
+    return static_cast<Mask>(count < lanes ? (1u << count) - 1u : ~0u);
+  }
   static Ints select(Mask m, Ints a, Ints b) {
     return reinterpret_cast<Ints>(
         _mm512_mask_blend_epi32(m, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
   }
-  static Reg add_where(Mask m, Reg sum, Reg x) { return _mm512_mask_add_ps(sum, m, sum, x); }
+  static Reg add_where(bool by_multiplying, Mask m, Reg sum, Reg x) {
+    return !by_multiplying ? _mm512_mask_add_ps(sum, m, sum, x)
+                           : _mm512_mask3_fmadd_ps(x, broadcast(1), sum, m);
+  }
 
   using Counter = std::uint64_t;
   static void count(Counter& counter, Mask m) {
@@ -89,11 +99,21 @@ struct Vec<double, 64> {
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
   }
+  static Mask less_or_equal_where(Mask m, Reg a, Reg b) { // a masked comparison would wait for m
+    return static_cast<Mask>(m & _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ));
+  }
+  static Mask without(Mask a, Mask b) { return static_cast<Mask>(a & ~b); }
+  static Mask first(std::size_t count) {
+    return static_cast<Mask>(count < lanes ? (1u << count) - 1u : ~0u);
+  }
   static Ints select(Mask m, Ints a, Ints b) {
     return reinterpret_cast<Ints>(
         _mm512_mask_blend_epi64(m, reinterpret_cast<__m512i>(b), reinterpret_cast<__m512i>(a)));
   }
-  static Reg add_where(Mask m, Reg sum, Reg x) { return _mm512_mask_add_pd(sum, m, sum, x); }
+  static Reg add_where(bool by_multiplying, Mask m, Reg sum, Reg x) {
+    return !by_multiplying ? _mm512_mask_add_pd(sum, m, sum, x)
+                           : _mm512_mask3_fmadd_pd(x, broadcast(1), sum, m);
+  }
 
   using Counter = std::uint64_t;
   static void count(Counter& counter, Mask m) {
