@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # Reproduces the articles' tables on this machine: installs what is missing, builds, runs every
-# table, verifies every answer, writes the results and prints the tables.
+# table, verifies every answer, writes the results, prints the tables and draws the pictures.
 #
 #   ./run_all.sh            full sizes, about ten minutes on two cores
 #   ./run_all.sh --quick    small sizes, about two minutes
 #
-# Results go to results/runs/full or results/runs/quick. Interrupted, it goes on where it stopped.
-# Further options are passed to `clusterbench run`, such as --threads 1 or --variant 'kmeans_*'.
+# Results go to results/runs/full or results/runs/quick, the pictures to the folder pictures in it.
+# Interrupted, it goes on where it stopped. Further options are passed to `clusterbench run`, such as
+# --threads 1 or --variant 'kmeans_*'; thread scaling is measured only without them.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 size=full
+sizes=()
 options=()
 for option in "$@"; do
   if [ "$option" = --quick ]; then
     size=quick
-    options+=(--quick --budget 0.5)
+    sizes=(--quick --budget 0.5)
   else
     options+=("$option")
   fi
@@ -29,4 +31,18 @@ tables=()
 for table in results/tables/article*.json; do
   tables+=("$(basename "$table" .json)")
 done
-exec build/release/clusterbench run "${tables[@]}" --out "results/runs/$size" --resume "${options[@]}"
+out=results/runs/$size
+worst=0
+build/release/clusterbench run "${tables[@]}" --out "$out" --resume "${sizes[@]}" "${options[@]}" || worst=$?
+case $worst in 64 | 74 | 130) exit "$worst" ;; esac
+
+if [ ${#options[@]} -eq 0 ]; then
+  code=0
+  ROUNDS=1 scripts/thread_scaling.sh "$out/threads" "${sizes[@]}" || code=$?
+  [ "$code" -ne 130 ] || exit 130
+  worst=$(( worst ? worst : code ))
+fi
+code=0
+/usr/bin/python3 plots/make.py --from "$out" --out "$out/pictures" || code=$?
+worst=$(( worst ? worst : code ))
+exit "$worst"

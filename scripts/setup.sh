@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and plotting need, where they are missing.
-# Without root or sudo it prints the one command to run, and fails.
+# Without root or sudo it prints the one command to run, and fails; for the optional packages it
+# only says so.
 set -euo pipefail
 
 packages=(
@@ -9,24 +10,45 @@ packages=(
   python3 python3-jsonschema python3-numpy python3-scipy python3-sklearn python3-faiss
   libopenblas0-pthread # the matrix product under NumPy, SciPy, scikit-learn and FAISS: the reference one is slow
 )
+optional=(
+  python3-matplotlib # without it there are no pictures
+)
 
-missing=()
-for package in "${packages[@]}"; do
-  status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$status" = installed ] || missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+missing_of() {
+  local package status
+  for package in "$@"; do
+    status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+    [ "$status" = installed ] || echo "$package"
+  done
+}
+mapfile -t missing < <(missing_of "${packages[@]}")
+mapfile -t missing_optional < <(missing_of "${optional[@]}")
+[ $(( ${#missing[@]} + ${#missing_optional[@]} )) -eq 0 ] && exit 0
 
-install="apt-get install -y --no-install-recommends ${missing[*]}"
 if [ "$(id -u)" -eq 0 ]; then
   as_root=(env)
 elif sudo -n true 2>/dev/null; then
   as_root=(sudo)
 else
-  printf 'Packages are missing. As root, run:\n  apt-get update && %s\n' "$install" >&2
-  exit 64
+  as_root=()
 fi
-echo "Installing: ${missing[*]}"
-"${as_root[@]}" apt-get update -qq
-# shellcheck disable=SC2086
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive $install -qq >/dev/null
+install() {
+  echo "Installing: $*"
+  "${as_root[@]}" apt-get update -qq &&
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+      apt-get install -y --no-install-recommends -qq "$@" >/dev/null
+}
+
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ ${#as_root[@]} -eq 0 ]; then
+    printf 'Packages are missing. As root, run:\n  apt-get update && apt-get install -y --no-install-recommends %s\n' \
+      "${missing[*]} ${missing_optional[*]}" >&2
+    exit 64
+  fi
+  install "${missing[@]}"
+fi
+if [ ${#missing_optional[@]} -gt 0 ]; then
+  if [ ${#as_root[@]} -eq 0 ] || ! install "${missing_optional[@]}"; then
+    echo "Not installed, and not necessary: ${missing_optional[*]}"
+  fi
+fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the reference runs' tables and the smallest variant's source into README.md, and the scaling
-# studies into docs/scaling.md.
+# studies into docs/scaling.md; called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [README.md] [path of clusterbench] [docs/scaling.md]
 set -euo pipefail
 readme=$(realpath "${1:-$(dirname "$0")/../README.md}")
@@ -32,3 +32,5 @@ _, tail = rest.split(end)
 code = open(source).read()
 open(readme, "w").write(f"{head}{begin}```cpp\n{code}```\n{end}{tail}")
 PYTHON
+
+(( $# )) || scripts/update_pictures.sh

@@ -1,0 +1,218 @@
+"""One picture for each article's table: bars of time on a log axis, the published ones and ours.
+
+Rows are the variants in the order of the table, panels its problems. Times are milliseconds of a
+whole run where the article's programs executed the same iterations, and of one iteration where
+they did not, or where the article printed no times.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pictures import Inputs, NothingToDraw, Picture
+from results import BadInput, Cell, Json, excluded
+from style import FAMILIES, GRID, colour_of, family_of, legend_below, new_figure, short_name, tint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Bar = dict[str, Any]
+PUBLISHED = FAMILIES["published"]
+
+
+def pictures(inputs: Inputs) -> list[Picture]:
+    """One picture for each table of an article that has a verified cell."""
+    made = []
+    for name, definition in inputs.definitions.items():
+        cells = inputs.campaigns.of_table(name)
+        if not name.startswith("article") or not any(cell.right for cell in cells):
+            continue
+        data = table(definition, cells, inputs.published.get(name, {}))
+        title = f"{definition['title'][0].upper()}{definition['title'][1:]}"
+        notes = tuple(excluded(cell for cell in cells if cell.status != "unavailable"))
+        made.append(Picture(name, title, {"title": title, **data}, draw, notes))
+    if not made:
+        raise NothingToDraw("no verified cell of an article's table")
+    return made
+
+
+def printed_times(definition: Json, article: Json) -> list[Bar]:
+    """What the article printed: one bar for each row and column of its table.
+
+    `definition["published"]` names the values in `article`; times become milliseconds, of one
+    iteration where the definition compares iterations."""
+    block = definition.get("published")
+    if block is None:
+        return []
+    per_iteration = block["speedup_of"] == "iteration"
+    bars = []
+    for column in block["columns"]:
+        index = (article["columns"].index(column["column"]) if "column" in column else 0)
+        for row in block["rows"]:
+            try:
+                value = _at(article, row["key"], index)
+                ms = value * (1e3 if row["key"].startswith("seconds.") else 1.0)
+                if per_iteration:
+                    ms /= _passes(article, row, index)
+            except (KeyError, TypeError, IndexError, ZeroDivisionError) as error:
+                raise BadInput(f"{definition['name']}: the published row \"{row.get('label')}\" "
+                               f"names no figure ({row.get('key')})") from error
+            bars.append({"problem": column["problem"], "variant": row["variant"],
+                         "precision": row["precision"], "label": row["label"], "ms": ms,
+                         "doubt": "wrong" if "wrong" in row
+                         else "other work" if "other_work" in row else ""})
+    return bars
+
+
+def _at(article: Json, key: str, index: int) -> float:
+    value: Any = article
+    for part in key.split("."):
+        value = value[part]
+    return float(value[index] if isinstance(value, list) else value)
+
+
+def _passes(article: Json, row: Json, index: int) -> float:
+    if "passes" in row:
+        return _at(article, row["passes"], index)
+    trace: Any = article
+    for part in row["passes_of_trace"].split("."):
+        trace = trace[part]
+    return float(len(trace))
+
+
+def table(definition: Json, cells: list[Cell], article: Json) -> Json:
+    """The picture's data: for every problem the rows of the table, each with its bars."""
+    block = definition.get("published")
+    per_iteration = block is None or block["speedup_of"] == "iteration"
+    printed = printed_times(definition, article)
+    found = {(cell.problem, cell.variant, cell.precision): cell for cell in cells}
+    variants = list(dict.fromkeys(row["variant"] for row in definition["rows"]))
+    panels = []
+    for problem in definition["problems"]:
+        rows = []
+        for variant in variants:
+            bars: list[Bar] = [
+                {"source": "published", "ms": each["ms"], "label": each["label"],
+                 "doubt": each["doubt"], "precision": each["precision"]}
+                for each in printed
+                if (each["problem"], each["variant"]) == (problem["id"], variant)
+            ]
+            for row in definition["rows"]:
+                if row["variant"] == variant and problem["id"] in row["problems"]:
+                    ours = [_here(found.get((problem["id"], variant, precision)), precision,
+                                  per_iteration) for precision in row["precisions"]]
+                    bars += ours[:1] if not any(bar["ms"] for bar in ours) else ours
+            rows.append({"variant": variant, "bars": bars})
+        panels.append({"problem": problem["id"], "rows": rows})
+    # A variant without any time would be an empty row; the table says what was not run.
+    timed = {row["variant"] for panel in panels for row in panel["rows"]
+             if any(bar["ms"] for bar in row["bars"])}
+    for panel in panels:
+        panel["rows"] = [row for row in panel["rows"] if row["variant"] in timed]
+    if per_iteration:
+        panels = _merged(panels, definition["problems"])
+    return {"unit": "iteration" if per_iteration else "run", "panels": panels}
+
+
+def _merged(panels: list[Json], problems: list[Json]) -> list[Json]:
+    """Problems that differ in nothing but the number of iterations share a panel, where no variant
+    has bars in both: a time per iteration is the same for either."""
+    def work(problem: Json) -> Json:
+        return {key: value for key, value in problem.items()
+                if key not in ("id", "max_iterations", "quick")}
+
+    kept: list[tuple[Json, Json]] = []
+    for panel, problem in zip(panels, problems):
+        for earlier, of in kept:
+            pairs = list(zip(earlier["rows"], panel["rows"]))
+            if work(of) == work(problem) and not any(a["bars"] and b["bars"] for a, b in pairs):
+                earlier["problem"] += f" and {problem['id']}"
+                for a, b in pairs:
+                    a["bars"] = a["bars"] or b["bars"]
+                break
+        else:
+            kept.append((panel, problem))
+    return [panel for panel, _ in kept]
+
+
+def _here(cell: Cell | None, precision: str, per_iteration: bool) -> Bar:
+    if cell is None or not cell.right:
+        return {"source": "here", "precision": precision, "ms": None,
+                "status": cell.status if cell is not None else "not run"}
+    return {"source": "here", "precision": precision, "status": "ok",
+            "ms": cell.ms_per_iteration if per_iteration else cell.ms}
+
+
+def draw(data: Json) -> Figure:
+    """The problems side by side, the variants' names once at the left."""
+    panels = data["panels"]
+    heights = [max(len(panel["rows"][row]["bars"]) for panel in panels)
+               for row in range(len(panels[0]["rows"]))]
+    figure = new_figure(0.145 * sum(heights) + 0.1 * len(heights) + 1.15)
+    figure.suptitle(data["title"], x=0.01, ha="left", fontsize=10, fontweight="bold")
+    grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+    tops = _tops(heights)
+    for axes, panel in zip(grid, panels):
+        _draw_panel(axes, panel, tops)
+        axes.set_title(panel["problem"])
+        axes.set_xlabel(f"ms per {data['unit']}")
+    middles = [top + (height - 1) / 2 for top, height in zip(tops, heights)]
+    grid[0].set_yticks(middles, [short_name(row["variant"]) for row in panels[0]["rows"]])
+    grid[0].set_ylim(tops[-1] + heights[-1] - 0.2, -0.8)
+    _legend(figure, panels)
+    return figure
+
+
+def _tops(heights: list[int]) -> list[float]:
+    """Where each row's first bar lies, in bars; rows are two thirds of a bar apart."""
+    tops, top = [], 0.0
+    for height in heights:
+        tops.append(top)
+        top += height + 0.67
+    return tops
+
+
+def _draw_panel(axes: Axes, panel: Json, tops: list[float]) -> None:
+    every = [bar["ms"] for row in panel["rows"] for bar in row["bars"] if bar["ms"]]
+    low = min(every, default=1.0) / 3
+    high = max(every, default=1.0) * 1.2
+    axes.set_xscale("log")
+    axes.set_xlim(low, high * (high / low) ** 0.22)  # room for the figures
+    for row, top in zip(panel["rows"], tops):
+        for index, bar in enumerate(row["bars"]):
+            _draw_bar(axes, row["variant"], bar, top + index, low)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(True, axis="x", **GRID)
+
+
+def _draw_bar(axes: Axes, variant: str, bar: Bar, y: float, low: float) -> None:
+    if bar["ms"] is None:
+        axes.annotate(bar["status"].replace("_", " "), (low, y), (3, 0), va="center",
+                      textcoords="offset points", fontsize=7, color="#777777", style="italic")
+        return
+    colour = PUBLISHED if bar["source"] == "published" else colour_of(variant)
+    hollow = bar["source"] == "here" and bar["precision"] == "f64"
+    axes.barh(y, bar["ms"] - low, left=low, height=0.9,
+              color=tint(colour) if hollow or bar.get("doubt") else colour,
+              edgecolor=colour, linewidth=0.7, hatch="////" if bar.get("doubt") else None)
+    axes.annotate(f"{bar['ms']:.3g}" if bar["ms"] < 1000 else f"{bar['ms']:,.0f}", (bar["ms"], y),
+                  (3, 0), textcoords="offset points", va="center", fontsize=7, color="#333333")
+
+
+def _legend(figure: Figure, panels: list[Json]) -> None:
+    from matplotlib.patches import Patch
+
+    bars = [(row["variant"], bar) for panel in panels for row in panel["rows"]
+            for bar in row["bars"] if bar["ms"] is not None]
+    here = {family_of(variant) for variant, bar in bars if bar["source"] == "here"}
+    handles = [Patch(color=colour, label=family) for family, colour in FAMILIES.items()
+               if family in here]
+    if any(bar["source"] == "here" and bar["precision"] == "f64" for _, bar in bars):
+        handles.append(Patch(facecolor=tint("#444444"), edgecolor="#444444", label="f64 (paler)"))
+    if any(bar["source"] == "published" for _, bar in bars):
+        handles.insert(0, Patch(color=PUBLISHED, label="published"))
+    if doubts := sorted({bar["doubt"] for _, bar in bars if bar.get("doubt")}):
+        handles.insert(1, Patch(facecolor=tint(PUBLISHED), edgecolor=PUBLISHED, hatch="////",
+                                label=f"published, {' or '.join(doubts)}"))
+    legend_below(figure, handles, min(7, len(handles)))
