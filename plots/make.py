@@ -14,6 +14,7 @@ import sys
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import ModuleType
+from typing import NoReturn
 
 import articles
 import convergence
@@ -38,9 +39,18 @@ KINDS: dict[str, ModuleType] = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """The standard one ends usage errors with 2, which means a wrong result here."""
+
+    def error(self, message: str) -> NoReturn:
+        """Says what is wrong and ends with 64."""
+        self.print_usage(sys.stderr)
+        self.exit(64, f"{self.prog}: {message}\n")
+
+
 def arguments(words: list[str]) -> argparse.Namespace:
     """The command line; usage errors end with 64."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="plots/make.py", description="Draw the pictures of campaigns from their ledgers.")
     parser.add_argument("--from", dest="ledgers", action="append", type=Path, required=True,
                         metavar="LEDGER", help="ledger, or folder that holds some (repeatable)")
@@ -57,17 +67,10 @@ def arguments(words: list[str]) -> argparse.Namespace:
                         help="also write a Markdown page beside the folder that shows them")
     parser.add_argument("--digests", action="store_true",
                         help="print each picture's name and the hash of its data, draw nothing")
-    parser.error = lambda message: _usage(parser, message)  # type: ignore[method-assign]
     parsed = parser.parse_args(words)
     if parsed.out is None and not parsed.digests:
         parser.error("--out is required")
     return parsed
-
-
-def _usage(parser: argparse.ArgumentParser, message: str) -> None:
-    parser.print_usage(sys.stderr)
-    print(f"{parser.prog}: {message}", file=sys.stderr)
-    raise SystemExit(64)
 
 
 def read_inputs(parsed: argparse.Namespace) -> Inputs:
