@@ -105,17 +105,21 @@ def table(definition: Json, cells: list[Cell], article: Json) -> Json:
                     bars += ours[:1] if not any(bar["ms"] for bar in ours) else ours
             rows.append({"variant": variant, "bars": bars})
         panels.append({"problem": problem["id"], "rows": rows})
-    # A variant without any time would be an empty row; the table says what was not run.
+    # A problem without a time of ours would be an empty panel, a variant without any an empty row;
+    # the table says what was not run.
+    panels = [panel for panel in panels
+              if any(bar["ms"] for row in panel["rows"] for bar in row["bars"]
+                     if bar["source"] == "here")]
     timed = {row["variant"] for panel in panels for row in panel["rows"]
              if any(bar["ms"] for bar in row["bars"])}
     for panel in panels:
         panel["rows"] = [row for row in panel["rows"] if row["variant"] in timed]
     if per_iteration:
-        panels = _merged(panels, definition["problems"])
+        panels = _merged(panels, {each["id"]: each for each in definition["problems"]})
     return {"unit": "iteration" if per_iteration else "run", "panels": panels}
 
 
-def _merged(panels: list[Json], problems: list[Json]) -> list[Json]:
+def _merged(panels: list[Json], problems: dict[str, Json]) -> list[Json]:
     """Problems that differ in nothing but the number of iterations share a panel, where no variant
     has bars in both: a time per iteration is the same for either."""
     def work(problem: Json) -> Json:
@@ -123,7 +127,8 @@ def _merged(panels: list[Json], problems: list[Json]) -> list[Json]:
                 if key not in ("id", "max_iterations", "quick")}
 
     kept: list[tuple[Json, Json]] = []
-    for panel, problem in zip(panels, problems):
+    for panel in panels:
+        problem = problems[panel["problem"]]
         for earlier, of in kept:
             pairs = list(zip(earlier["rows"], panel["rows"]))
             if work(of) == work(problem) and not any(a["bars"] and b["bars"] for a, b in pairs):

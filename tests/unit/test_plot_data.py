@@ -235,6 +235,12 @@ class Articles(WithLedgers):
                           definition=definition)
         self.assertEqual(len(data["panels"]), 3)
 
+    def test_a_problem_without_a_time_of_ours_has_no_panel(self):
+        definition = DEFINITION | {"problems": [*DEFINITION["problems"], {"id": "q"}]}
+        self.assertEqual([panel["problem"] for panel in
+                          self.table(header(), row(), failed(problem="q"),
+                                     definition=definition)["panels"]], ["p"])
+
     def test_only_tables_with_a_verified_cell(self):
         with self.assertRaises(NothingToDraw):
             articles.pictures(self.inputs(header(), failed()))
