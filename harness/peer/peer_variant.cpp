@@ -99,11 +99,11 @@ double ClockCheck::judge(double inside, double outside) {
 }
 
 std::string ClockCheck::finding() const {
-  return off_ == 0 || off_ < outside_ms_.size()
+  return 2 * off_ <= outside_ms_.size()
              ? std::string{}
-             : fmt::format("in every one of {} runs the program's clock was off; in the last it "
+             : fmt::format("in {} of {} runs the program's clock was off; in the last of them it "
                            "claims {:.4g} ms, and {:.4g} ms passed",
-                           off_, claimed_ * 1e3, passed_ * 1e3);
+                           off_, outside_ms_.size(), claimed_ * 1e3, passed_ * 1e3);
 }
 
 json ClockCheck::report() const {

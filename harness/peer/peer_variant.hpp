@@ -22,8 +22,8 @@ public:
   void round_trip(double seconds) { slowest_ = seconds > slowest_ ? seconds : slowest_; }
   /// The seconds to record of one run.
   double judge(double inside, double outside);
-  /// Empty, or what is wrong with the program's clock: it was off in every run. A single run may
-  /// have been interrupted between the two clocks.
+  /// Empty, or what is wrong with the program's clock: it was off in more than half of the runs.
+  /// Single runs may have been interrupted between the two clocks.
   std::string finding() const;
   nlohmann::json report() const;
 

@@ -117,11 +117,9 @@ std::string backend_of(const RegisteredVariant& variant) {
 std::string unavailable_reason(const RegisteredVariant& variant) {
   const bool needs_gpu =
       variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
-  if (const std::string reason = needs_gpu ? gpu_missing_reason() : ""; !reason.empty()) {
-    return reason;
-  }
   const Peer* peer = find_peer(variant.meta.name);
-  return peer != nullptr ? start_of(*peer).reason_if_not : "";
+  const std::string program = peer != nullptr ? start_of(*peer).reason_if_not : "";
+  return program.empty() && needs_gpu ? gpu_missing_reason() : program;
 }
 
 } // namespace clusterbench

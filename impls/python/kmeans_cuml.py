@@ -1,0 +1,40 @@
+# K-means of RAPIDS cuML on a GPU.
+#
+# The timed part is fit() on data that is on the device already. With tol = 0 it goes on until its
+#   cost no longer falls, so it may stop before the passes that it was asked for; n_iter_ says so.
+#   It assigns the labels once more at the end: they belong to the returned centroids.
+# Source: article 003, section 6 (the library that it recommends); cuml.cluster.KMeans.
+# Cost per iteration: n d sizeof(T) bytes; 2 n k d flops.
+# Limits: a fixed number of passes; sums are atomic, in any order.
+from support.peer import Module, Variant, serve
+
+
+def load(threads):
+    global cupy, KMeans
+    import cuml
+    import cupy
+    from cuml.cluster import KMeans
+    return {"cuml": cuml.__version__, "cupy": cupy.__version__}
+
+
+class Kmeans:
+    def __init__(self, problem):
+        self.points = cupy.asarray(problem.points)
+        self.model = KMeans(n_clusters=problem.k, init=cupy.asarray(problem.centroids), n_init=1,
+                            max_iter=problem.max_iterations, tol=0.0, output_type="cupy")
+        cupy.cuda.Device().synchronize()
+
+    def run(self, record):
+        self.model.fit(self.points)
+        cupy.cuda.Device().synchronize()
+        return self.model.n_iter_
+
+    def fetch(self):
+        return (cupy.asnumpy(self.model.labels_), cupy.asnumpy(self.model.cluster_centers_), None)
+
+
+if __name__ == "__main__":
+    serve([Variant(name="kmeans_cuml", idea="cuML's KMeans", source="article 003, section 6",
+                   make=Kmeans, device="gpu", distance="expanded", labels="after update",
+                   deterministic=False,
+                   modules=(Module("cuml", "cuml", "24.0"), Module("cupy", "cupy")))], load)

@@ -1,0 +1,240 @@
+"""Programs of other ecosystems: found, listed with reasons, run, verified, and, when they die, hang,
+print or lie, a row and nothing else. What the protocol's page shows is what works."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import jsonschema
+
+from program import BINARY, QUICK, SOURCE, Program, ledger
+
+PROGRAMS = sorted((SOURCE / "impls" / "python").glob("*.py"))
+FAKE = SOURCE / "tests" / "programs" / "kmeans_fake.py"
+PROBLEM = ["--data", "uniform:200,2,1", "--k", 3, "--iterations", 3]
+LARGE = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]  # where planted faults strike
+
+# variant -> status and message
+FAULTS = {
+    "": ("ok", "^$"),
+    "dies": ("crashed", r"^the program: signal 11"),
+    "exits": ("crashed", r"^the program exited with code 3 before it answered$"),
+    "hangs": ("timed_out", r"^killed after \d+ s$"),
+    "prints_rubbish": ("ok", "^$"),
+    "lies": ("wrong", r"^clock: in \d+ of \d+ runs .* claims 0\.001 ms, and \d{2,}"),
+    "boasts": ("wrong", r"^clock: in \d+ of \d+ runs"),
+    "answers_wrong": ("wrong", r"^(labels|means): "),
+    "writes_too_little": ("error", r"^fetch: it wrote 40 bytes of centroids, 48 are expected$"),
+    "raises": ("error", "^planted: the device is on fire$"),
+    "refuses": ("refused", "^planted: not today$"),
+    "says_nothing": ("unavailable|crashed", "exited with code 0 before it answered"),
+    "long_line": ("error", "a line of more than"),
+    "wrong_reply": ("error", 'answered "fetch" to "run"'),
+    "unavailable": ("unavailable", "planted: no library"),
+    "closes": ("crashed", "closed its standard output"),
+    "no_numbers": ("error", "lacks the numbers"),
+}
+
+
+class Peers(Program):
+    def setUp(self):
+        super().setUp()
+        self.environment.pop("CLUSTERBENCH_PEERS", None)
+
+    def listed(self):
+        return {variant["name"]: variant for variant in
+                json.loads(self.run_program("list", "--json").stdout)["variants"]}
+
+
+class Descriptions(unittest.TestCase):
+    def test_nothing_heavy_is_imported(self):
+        """Every module that a program may need raises when it is imported."""
+        import tempfile
+        with tempfile.TemporaryDirectory() as folder:
+            for module in ("numpy", "scipy", "sklearn", "faiss", "torch", "cuml", "cupy", "triton",
+                           "flash_kmeans", "threadpoolctl"):
+                (pathlib.Path(folder) / f"{module}.py").write_text("raise SystemExit('imported')")
+            for program in PROGRAMS:
+                done = subprocess.run([sys.executable, "-B", program], capture_output=True,
+                                      text=True, input='{"request": "describe"}\n', timeout=60,
+                                      env={**os.environ, "PYTHONPATH": folder})
+                self.assertEqual(done.returncode, 0, done.stderr)
+                reply = json.loads(done.stdout)
+                self.assertEqual(reply["reply"], "describe")
+                for variant in reply["variants"]:
+                    self.assertTrue(variant["name"].startswith(program.stem))
+
+
+class Listed(Peers):
+    def test_all_are_listed(self):
+        names = {name for name, variant in self.listed().items() if variant["backend"] == "python"}
+        self.assertLessEqual({"kmeans_numpy", "kmeans_numpy_gemm", "kmeans_sklearn",
+                              "kmeans_sklearn_elkan", "kmeans_scipy", "kmeans_faiss", "fcm_numpy",
+                              "kmeans_torch", "kmeans_torch_tf32", "kmeans_cuml", "kmeans_flash",
+                              "kmeans_flash_f16"}, names)
+
+    def test_registered_as_what_they_are(self):
+        listed = self.listed()
+        self.assertEqual(listed["kmeans_sklearn"]["labels"], "after update")
+        self.assertTrue(listed["kmeans_faiss"]["reseeds_empty"])
+        self.assertEqual(listed["kmeans_faiss"]["precisions"], ["f32"])
+        self.assertEqual(listed["kmeans_flash"]["arithmetic"], "tf32")
+        self.assertEqual(listed["kmeans_flash_f16"]["arithmetic"], "f16")
+        self.assertEqual(listed["kmeans_torch"]["arithmetic"], "as data")
+
+    def test_what_is_missing_is_a_reason(self):
+        """An interpreter of ours claims an ancient NumPy and nothing else; the machine's is tried
+        after it."""
+        python = self.folder / "python3"
+        python.write_text("#!/bin/sh\necho '{\"version\": \"3.99.0\", \"modules\": "
+                          "{\"numpy\": \"0.9.1\"}}'\n")
+        python.chmod(0o755)
+        self.environment["CLUSTERBENCH_PYTHON"] = str(python)
+        listed = self.listed()
+        for name, reason in (("kmeans_cuml", "no module cuml, no module cupy"),
+                             ("kmeans_flash", "no module flash_kmeans, no module torch")):
+            with self.subTest(name):
+                if not listed[name]["unavailable"]:
+                    self.skipTest("the machine's own Python has it")
+                self.assertIn(f"{python} 3.99.0: {reason}", listed[name]["unavailable"])
+                self.assertIn("/usr/bin/python3 3.", listed[name]["unavailable"])
+        reason = listed["kmeans_numpy"]["unavailable"]
+        if reason:  # the machine's own has none
+            self.assertIn(f"{python} 3.99.0: numpy 0.9.1, at least 1.20 is needed", reason)
+
+    def test_no_python_at_all(self):
+        """What does not run is said, and the variants of this program go on."""
+        self.environment["CLUSTERBENCH_PYTHON"] = "/nowhere/python"
+        self.environment["PATH"] = "/nowhere"
+        listed = self.listed()
+        self.assertEqual(listed["kmeans_serial"]["unavailable"], "")
+        reason = listed["kmeans_flash"]["unavailable"]
+        if reason:
+            self.assertTrue(reason.startswith("/nowhere/python: it does not run; python3: it does"))
+
+    def test_a_row_of_what_is_missing(self):
+        """No failure: exit code 0."""
+        missing = [name for name, variant in self.listed().items()
+                   if variant["backend"] == "python" and variant["unavailable"]]
+        if not missing:
+            self.skipTest("everything is here")
+        (row,) = self.campaign(*PROBLEM, "--variant", missing[0])
+        self.assertEqual(row["status"], "unavailable")
+        self.assertTrue(row["message"])
+
+
+class Right(Peers):
+    """Every program that can run here qualifies on all awkward problems and is right."""
+
+    def test_all(self):
+        for family in ("kmeans", "fcm"):
+            names = [name for name, variant in self.listed().items()
+                     if variant["backend"] == "python" and variant["family"] == family
+                     and not variant["unavailable"]]
+            if not names:
+                self.skipTest("no module is here")
+            variants = [word for name in names for word in ("--variant", name)]
+            rows = self.campaign("--data", "uniform:3000,5,1", "--k", 4, "--iterations", 6,
+                                 "--family", family, "--precision", "f32", "--precision", "f64",
+                                 *variants, out=family)
+            schema = json.loads((SOURCE / "results" / "schema.json").read_text())
+            for row in rows:
+                with self.subTest(row["variant"], precision=row["precision"]):
+                    if row["message"] == "the variant has no f64 form":
+                        continue
+                    self.assertEqual((row["status"], row["message"]), ("ok", ""))
+                    jsonschema.validate(row, schema)
+                    self.assertEqual(row["iterations"], 6)
+                    peer = row["peer"]
+                    self.assertIn("numpy", peer["versions"])
+                    self.assertGreater(row["peak_rss_bytes"], 10 << 20)
+                    self.assertEqual(row["recorded_passes"], 6 if peer["records"] else 0)
+
+    def test_stopping_at_the_fixed_point_is_said(self):
+        if self.listed()["kmeans_sklearn"]["unavailable"]:
+            self.skipTest("no scikit-learn here")
+        (row,) = self.campaign("--data", "uniform:60,2,1", "--k", 3, "--iterations", 200,
+                               "--variant", "kmeans_sklearn")
+        self.assertEqual(row["status"], "ok")
+        self.assertTrue(row["early_stop"])
+        self.assertLess(row["iterations"], 200)
+        self.assertAlmostEqual(row["ms_per_iteration"], row["median_ms"] / row["iterations"])
+
+
+class Faulty(Peers):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        runner = cls("run_program")
+        runner.setUp()
+        cls.addClassCleanup(runner.doCleanups)
+        runner.environment["CLUSTERBENCH_PEERS"] = str(FAKE)
+        cls.done = runner.run_program(
+            "run", *LARGE, "--precision", "f64", "--variant", "kmeans_fake*", "--samples", 3,
+            "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 15, "--out", "out",
+            exit_code=2)
+        cls.rows = {row["variant"]: row for row in ledger(runner.folder / "out")[1]}
+        cls.left = runner.left_running()
+
+    def test_every_end_is_a_row(self):
+        self.assertEqual(len(self.rows), len(FAULTS))
+        for fault, (status, message) in FAULTS.items():
+            row = self.rows["kmeans_fake" + (f"_{fault}" if fault else "")]
+            with self.subTest(fault):
+                self.assertRegex(row["status"], f"^({status})$", row["message"])
+                self.assertRegex(row["message"], message)
+
+    def test_what_was_printed_is_kept_apart(self):
+        self.assertIn("planted", self.rows["kmeans_fake_prints_rubbish"].get("output_tail", "planted"))
+        self.assertEqual(self.rows["kmeans_fake_prints_rubbish"]["digest"],
+                         self.rows["kmeans_fake"]["digest"])
+
+    def test_who_lies_gains_nothing(self):
+        row = self.rows["kmeans_fake_lies"]
+        self.assertGreaterEqual(min(row["samples_ms"]), 50.0)
+        self.assertEqual(row["peer"]["clock_off"], len(row["peer"]["outside_ms"]))
+
+    def test_nothing_is_left_running(self):
+        self.assertEqual(self.left, [])
+
+
+class Added(Peers):
+    def test_the_example_of_the_page(self):
+        """The program in docs/peers.md, word for word, is right."""
+        page = (SOURCE / "docs" / "peers.md").read_text()
+        example = re.search(r"```perl\n(.*?)```", page, re.DOTALL).group(1)
+        self.assertLessEqual(len(example.splitlines()), 40)
+        if subprocess.run(["perl", "-MJSON::PP", "-e", "1"], capture_output=True).returncode != 0:
+            self.skipTest("no Perl with JSON::PP here")
+        program = self.folder / "kmeans_perl.pl"
+        program.write_text(example)
+        program.chmod(0o755)
+        self.environment["CLUSTERBENCH_PEERS"] = str(program)
+        rows = self.campaign(*PROBLEM, "--precision", "f32", "--precision", "f64", "--variant",
+                             "kmeans_perl", "--variant", "kmeans_serial")
+        for row in rows:
+            self.assertEqual((row["status"], row["message"]), ("ok", ""))
+        self.assertEqual(len(rows), 4)
+
+    def test_a_program_that_cannot_be_asked(self):
+        for name, text in (("gone", None), ("silent.sh", "#!/bin/sh\n"),
+                           ("rubbish.sh", "#!/bin/sh\nread line\necho '{\"reply\": \"describe\"}'\n"),
+                           ("future.sh", "#!/bin/sh\nread line\necho '{\"reply\": \"describe\", "
+                                         "\"protocol\": 99, \"variants\": []}'\n")):
+            program = self.folder / name
+            if text is not None:
+                program.write_text(text)
+                program.chmod(0o755)
+            self.environment["CLUSTERBENCH_PEERS"] = str(program)
+            done = self.run_program("list", exit_code=64)
+            with self.subTest(name):
+                self.assertIn(name, done.stderr)
+                self.assertIn("descri" if name != "future.sh" else "protocol 99", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
