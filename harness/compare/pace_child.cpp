@@ -2,18 +2,23 @@
 
 #include "harness/compare/line_channel.hpp"
 #include "harness/compare/pace_protocol.hpp"
+#include "harness/compare/yardstick.hpp"
 #include "harness/run/digest.hpp"
+#include "harness/run/hidden_folder.hpp"
 #include "harness/run/huge_pages.hpp"
 #include "harness/run/job.hpp"
 #include "harness/run/shared_memory.hpp"
 
 #include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <sys/prctl.h>
+#include <thread>
 
 namespace clusterbench {
 namespace {
@@ -31,28 +36,82 @@ void say(LineChannel& channel, const json& answer) {
   channel.write_line(answer.dump(-1, ' ', false, json::error_handler_t::replace));
 }
 
+struct RunQueue {
+  std::int64_t waited = 0; ///< nanoseconds that threads wanted a processor and had none
+  std::size_t threads = 0;
+};
+
+// The kernel keeps "time on a processor, time waiting for one, time slices" for every thread.
+RunQueue run_queue() {
+  RunQueue queue;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "schedstat");
+    std::int64_t ran = 0, waited = 0;
+    if (file >> ran >> waited) {
+      queue.waited += waited;
+    }
+    ++queue.threads;
+  }
+  return queue;
+}
+
+// What "run" asks for: how many runs, and what the yardstick may show before one begins.
+struct RunOrder {
+  std::size_t count = 0;
+  std::int64_t yardstick = 0; ///< nanoseconds; 0: begin at once
+  std::int64_t patience = 0;  ///< nanoseconds to wait for it in all
+};
+
+RunOrder parse_run(const std::string& words) {
+  RunOrder order;
+  if (!(std::istringstream(words) >> order.count >> order.yardstick >> order.patience)) {
+    throw std::runtime_error(fmt::format("the pace protocol has no \"run {}\"", words));
+  }
+  return order;
+}
+
+// Waits until the core is our own. Returns what the yardstick then shows.
+std::int64_t await_quiet(const RunOrder& order, int threads, std::int64_t& patience) {
+  constexpr std::int64_t kPause = 1'000'000;
+  std::int64_t shown = yardstick_ns(threads);
+  while (shown > order.yardstick && patience > 0) {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kPause));
+    patience -= kPause;
+    shown = yardstick_ns(threads);
+  }
+  return shown;
+}
+
 template <typename T>
-json take_samples(Variant<T>& variant, std::size_t count) {
+json take_samples(Variant<T>& variant, const RunOrder& order, int most_threads) {
   Observer<T> nobody;
   std::vector<std::int64_t> times;
-  times.reserve(2 * count);
-  for (std::size_t i = 0; i < count; ++i) {
+  times.reserve(4 * order.count);
+  std::int64_t patience = order.patience;
+  // A variant that has started threads in its first run wants all its processors to be free.
+  const int threads = run_queue().threads > 1 ? most_threads : 1;
+  for (std::size_t i = 0; i < order.count; ++i) {
+    const std::int64_t shown_before = await_quiet(order, threads, patience);
+    const RunQueue before = run_queue();
     const std::int64_t cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID); // all threads
     const std::int64_t wall = nanoseconds(CLOCK_MONOTONIC);
     variant.run(nobody);
-    times.push_back(nanoseconds(CLOCK_MONOTONIC) - wall);
-    times.push_back(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+    const std::int64_t wall_after = nanoseconds(CLOCK_MONOTONIC);
+    const std::int64_t cpu_after = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
+    const RunQueue after = run_queue();
+    times.insert(times.end(), {wall_after - wall, cpu_after - cpu, after.waited - before.waited,
+                               std::max(shown_before, yardstick_ns(threads))});
   }
   return {{"samples", times}};
 }
 
 // Obeys until the job is over; false if the parent has hung up.
 template <typename T>
-bool serve(Variant<T>& variant, Result<T> result, LineChannel& channel) {
+bool serve(Variant<T>& variant, Result<T> result, int threads, LineChannel& channel) {
   constexpr std::string_view kRun = "run ";
   for (std::string line; channel.read_line(line);) {
     if (line.starts_with(kRun)) {
-      say(channel, take_samples(variant, std::stoul(line.substr(kRun.size()))));
+      say(channel, take_samples(variant, parse_run(line.substr(kRun.size())), threads));
     } else if (line == "fetch") {
       variant.fetch(result);
       say(channel, {{"digest", digest(result)}, {"iterations", result.iterations}});
@@ -89,7 +148,8 @@ bool serve_job(const RegisteredVariant& registered, const PaceJob& job, LineChan
   variant->prepare(problem);
   say(channel, {{"status", "ready"}});
   const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
-  return serve(*variant, slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst), channel);
+  return serve(*variant, slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst), job.threads,
+               channel);
 }
 
 bool serve_any(const PaceJob& job, LineChannel& channel) {
@@ -115,6 +175,9 @@ int run_pace(int request_fd, int control_fd) {
   if (request.at("protocol") != kPaceProtocol) {
     say(channel, {{"status", "protocol"}, {"protocol", kPaceProtocol}});
     return 0;
+  }
+  if (const std::string folder = request.value("hidden_folder", ""); !folder.empty()) {
+    hide_folder(folder);
   }
   try {
     for (const json& job : request.at("jobs")) {

@@ -1,8 +1,10 @@
 #include "harness/compare/paced_process.hpp"
 
+#include "harness/judge/oracle_cache.hpp"
 #include "harness/run/process.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,7 +20,9 @@ using nlohmann::json;
 PacedProcess::PacedProcess(const std::filesystem::path& executable,
                            const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout)
     : executable_(executable), timeout_(timeout), request_("request"), output_("output") {
-  json request = {{"protocol", kPaceProtocol}, {"jobs", json::array()}};
+  json request = {{"protocol", kPaceProtocol},
+                  {"hidden_folder", oracle_cache_folder().string()},
+                  {"jobs", json::array()}};
   std::set<int> descriptors = {request_.fd()};
   for (const PaceJob& job : jobs) {
     request["jobs"].push_back(to_json(job));
@@ -36,6 +40,11 @@ PacedProcess::PacedProcess(const std::filesystem::path& executable,
   options.inherited_descriptors.assign(descriptors.begin(), descriptors.end());
   const std::string threads = std::to_string(jobs.front().threads);
   options.environment = {"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads};
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    // Threads that wait for work would take the processor from the other side's turn for
+    // milliseconds; so they do for a fraction of one.
+    options.environment.push_back("GOMP_SPINCOUNT=10000");
+  }
   options.output_descriptor = output_.fd();
   try {
     pid_ = start_process(options);
@@ -120,13 +129,13 @@ void PacedProcess::wait_until_ready() {
   answer();
 }
 
-std::vector<PacedSample> PacedProcess::run(std::size_t count) {
-  tell(fmt::format("run {}", count));
-  const json answered = answer();
-  const auto times = answered.at("samples").get<std::vector<double>>();
+std::vector<PacedSample> PacedProcess::run(std::size_t count, double quiet_ns,
+                                           std::chrono::duration<double> patience) {
+  tell(fmt::format("run {} {:.0f} {:.0f}", count, quiet_ns, patience.count() * 1e9));
+  const auto times = answer().at("samples").get<std::vector<double>>();
   std::vector<PacedSample> samples;
-  for (std::size_t i = 0; i + 1 < times.size(); i += 2) {
-    samples.push_back({times[i] * 1e-6, times[i + 1] * 1e-6});
+  for (std::size_t i = 0; i + 3 < times.size(); i += 4) {
+    samples.push_back({times[i] * 1e-6, times[i + 1] * 1e-6, times[i + 2] * 1e-6, times[i + 3]});
   }
   if (samples.size() != count) {
     throw PaceFailure("protocol", "a wrong number of samples");

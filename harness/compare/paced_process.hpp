@@ -17,7 +17,9 @@ namespace clusterbench {
 /// One timed run.
 struct PacedSample {
   double wall_ms = 0.0;
-  double cpu_ms = 0.0; ///< of all threads of the process
+  double cpu_ms = 0.0;       ///< of all threads of the process
+  double waited_ms = 0.0;    ///< that its threads wanted a processor and had none, added up
+  double yardstick_ns = 0.0; ///< the slower of before and after
 };
 
 /// What a build handed over; the values are in the result memory.
@@ -49,7 +51,9 @@ public:
   PacedProcess& operator=(const PacedProcess&) = delete;
 
   void wait_until_ready(); ///< once per job
-  std::vector<PacedSample> run(std::size_t count);
+  /// Runs begin when the yardstick shows at most `quiet_ns`, or when patience is at its end.
+  std::vector<PacedSample> run(std::size_t count, double quiet_ns,
+                               std::chrono::duration<double> patience);
   PacedAnswer fetch();
   void next(); ///< ends the present job
 

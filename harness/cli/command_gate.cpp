@@ -1,0 +1,155 @@
+#include "datasets/errors.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/gate_report.hpp"
+#include "harness/cli/progress.hpp"
+#include "harness/machine/environment.hpp"
+#include "harness/machine/provenance.hpp"
+#include "harness/problem/cell_choice.hpp"
+#include "harness/run/files.hpp"
+#include "harness/run/process.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unistd.h>
+
+namespace clusterbench {
+namespace {
+
+using datasets::InputError;
+namespace fs = std::filesystem;
+
+struct GateArguments {
+  std::string base, fresh;
+  std::vector<std::string> cells;
+  double min_effect_percent = 2.0;
+  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  double cell_seconds = 20.0;
+  bool full = false;
+  bool calibrate = false;
+  bool markdown = false;
+  bool as_json = false;
+  std::string out;
+};
+
+// A build's program: named itself, or the folder that it was built in.
+fs::path executable(const std::string& named, const char* option) {
+  for (const fs::path& candidate : {fs::path(named), fs::path(named) / "clusterbench",
+                                    fs::path(named) / "build" / "release" / "clusterbench"}) {
+    if (fs::is_regular_file(candidate) && access(candidate.c_str(), X_OK) == 0) {
+      return fs::absolute(candidate);
+    }
+  }
+  throw InputError(
+      fmt::format("{} {}: neither a program nor a folder with a clusterbench", option, named));
+}
+
+void check(const GateArguments& arguments) {
+  if (arguments.fresh.empty() && !arguments.calibrate) {
+    throw InputError("--new is missing: the build to be compared with the base");
+  }
+  if (!(arguments.min_effect_percent > 0.0)) {
+    throw InputError("--min-effect: a positive percentage is needed");
+  }
+  if (arguments.threads < 1 || !(arguments.cell_seconds > 0.0)) {
+    throw InputError("--threads must be at least 1, --cell-seconds positive");
+  }
+}
+
+ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cells,
+                   const std::string& environment) {
+  constexpr std::size_t kPairs = 20;
+  Gate gate(options);
+  std::map<std::string, double> found;
+  Progress progress(cells.size());
+  for (const CellSpec& cell : cells) {
+    progress.start(cell_name(cell));
+    found[cell_name(cell)] = gate.calibrate(cell, kPairs);
+    progress.finish(cell_name(cell),
+                    fmt::format("a pair varies by {:.2f} %", found[cell_name(cell)] * 100.0));
+  }
+  const NoiseFloor floor = store_noise_floor(environment, found);
+  fmt::print("{}: {} cells, median {:.2f} %\n", noise_floor_file(environment).string(),
+             floor.cells.size(), floor.pair_sd * 100.0);
+  return ExitCode::ok;
+}
+
+ExitCode gate(const GateArguments& arguments) {
+  check(arguments);
+  const fs::path base = executable(arguments.base, "--base");
+  const std::string environment = environment_hash(provenance());
+  GateOptions options;
+  options.executables = {base,
+                         arguments.fresh.empty() ? base : executable(arguments.fresh, "--new")};
+  options.threads = arguments.threads;
+  options.test.min_effect = arguments.min_effect_percent / 100.0;
+  options.floor = load_noise_floor(environment);
+  options.cell_seconds = arguments.cell_seconds;
+  const std::vector<CellSpec> cells = choose_cells(arguments.cells, !arguments.full);
+  install_interrupt_handler();
+  if (arguments.calibrate) {
+    return calibrate(options, cells, environment);
+  }
+  Gate gate(options);
+  std::vector<GatedCell> gated;
+  Progress progress(cells.size());
+  for (const CellSpec& cell : cells) {
+    progress.start(cell_name(cell));
+    gated.push_back(gate.run(cell));
+    progress.finish(cell_name(cell), gated.back().verdict);
+    if (interrupt_signal() != 0) {
+      break;
+    }
+  }
+  const nlohmann::json result = to_json(gated, options);
+  if (!arguments.out.empty()) {
+    make_output_folder(arguments.out);
+    write_text_file(fs::path(arguments.out) / "gate.json", result.dump(2) + "\n");
+    write_text_file(fs::path(arguments.out) / "gate.md",
+                    render_gate(gated, options, TextStyle::markdown));
+  }
+  if (arguments.as_json) {
+    fmt::print("{}\n", result.dump(2));
+  } else {
+    fmt::print("{}", render_gate(gated, options,
+                                 arguments.markdown ? TextStyle::markdown : TextStyle::terminal));
+  }
+  return interrupt_signal() != 0 ? graver(ExitCode::interrupted, exit_code_of(gated))
+                                 : exit_code_of(gated);
+}
+
+} // namespace
+
+void add_gate_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<GateArguments>();
+  CLI::App* command =
+      app.add_subcommand("gate", "Two builds on this machine: did the new one become slower?");
+  command
+      ->add_option("cells", arguments->cells,
+                   "Tables, or shell globs of table/problem/variant/precision (default: the "
+                   "articles' CPU cells)")
+      ->type_name("CELL");
+  command->add_option("--base", arguments->base, "The earlier build: its program or its folder")
+      ->required();
+  command->add_option("--new", arguments->fresh, "The later build");
+  command
+      ->add_option("--min-effect", arguments->min_effect_percent,
+                   "The slowdown that must be found, in percent")
+      ->capture_default_str();
+  command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
+      ->capture_default_str();
+  command
+      ->add_option("--cell-seconds", arguments->cell_seconds,
+                   "Seconds after which a batch of pairs of one cell comes to an end")
+      ->capture_default_str();
+  command->add_flag("--full", arguments->full, "The tables' full sizes, not the quick ones");
+  command->add_flag("--calibrate", arguments->calibrate,
+                    "Run the base against itself and store this machine's noise floor");
+  CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
+  command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
+  command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");
+  command->callback([&action, arguments] { action = [arguments] { return gate(*arguments); }; });
+}
+
+} // namespace clusterbench

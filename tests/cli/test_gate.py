@@ -1,0 +1,119 @@
+"""`clusterbench gate`: what it does with a slowdown, a wrong answer, a crash and a program that is
+none of ours. Slowdowns are planted as a multiple of the run, so that no machine is too noisy."""
+
+import json
+import os
+import pathlib
+import unittest
+
+from program import BINARY, FAULTY, Program
+
+CELL = "small/tiny/kmeans_serial/f32"
+
+
+class Gate(Program):
+    def setUp(self):
+        super().setUp()
+        tables = self.folder / "tables"
+        tables.mkdir()
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+        table = {"name": "small", "title": "Small", "source": "tests",
+                 "problems": [{"id": "tiny", "data": "uniform:2000,2,1", "k": 3, "init": "first",
+                               "stop": "iterations", "max_iterations": 20}],
+                 "rows": [{"variant": "kmeans_serial", "precisions": ["f32"],
+                           "problems": ["tiny"]}]}
+        (tables / "small.json").write_text(json.dumps(table))
+
+    def build(self, name, plant="", program=FAULTY):
+        """A build of its own: the test program with something planted."""
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\nCLUSTERBENCH_PLANT='{plant}' exec '{program}' \"$@\"\n")
+        path.chmod(0o755)
+        return path
+
+    def gate(self, base, new, *cells, exit_code=0, program=FAULTY):
+        done = self.run_program("gate", "--base", base, "--new", new, "--json", "--threads", 1,
+                                *(cells or [CELL]), exit_code=exit_code, program=program)
+        result = json.loads(done.stdout)
+        self.assertEqual(result["exit_code"], exit_code)
+        return result["cells"][0]
+
+    def test_a_slowdown_is_an_alarm_twice(self):
+        cell = self.gate(self.build("base", "kmeans_serial=0"),
+                         self.build("new", "kmeans_serial=2"), exit_code=1)
+        self.assertEqual(cell["verdict"], "slower")
+        self.assertAlmostEqual(cell["ratio"], 3.0, delta=1.0)
+        self.assertGreaterEqual(len(cell["first_alarm"]), 6)
+        self.assertGreaterEqual(len(cell["log_ratios"]), 6)
+
+    def test_an_improvement_passes(self):
+        cell = self.gate(self.build("base", "kmeans_serial=2"),
+                         self.build("new", "kmeans_serial=0"))
+        self.assertEqual(cell["verdict"], "same")
+        self.assertLess(cell["ratio"], 0.7)
+
+    def test_the_same_build_passes(self):
+        # Whatever the machine does meanwhile: the effect asked for is beyond any noise.
+        done = self.run_program("gate", "--base", BINARY, "--new", BINARY, CELL, "--min-effect",
+                                300, "--out", "out", "--threads", 1)
+        self.assertIn("same", done.stdout)
+        written = json.loads((self.folder / "out" / "gate.json").read_text())
+        self.assertEqual([cell["verdict"] for cell in written["cells"]], ["same"])
+        self.assertIn(f"| {CELL} |", (self.folder / "out" / "gate.md").read_text())
+
+    def test_a_base_that_is_wrong_is_not_compared(self):
+        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_drops_tail/f32")
+        self.assertEqual(cell["verdict"], "not_compared")
+        self.assertIn("the base's answer is wrong", cell["message"])
+
+    def test_only_the_new_answer_is_wrong(self):
+        cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=wrong"),
+                         exit_code=2)
+        self.assertEqual(cell["verdict"], "wrong")
+
+    def test_crashes(self):
+        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32")
+        self.assertEqual(cell["verdict"], "not_compared")  # the base crashes as well
+        self.assertIn("signal 11", cell["message"])
+        cell = self.gate(FAULTY, BINARY, "small/tiny/kmeans_faulty_none/f32", exit_code=5)
+        self.assertEqual(cell["verdict"], "failed")
+        self.assertIn("this build has no kmeans_faulty_none", cell["message"])
+        cell = self.gate(BINARY, FAULTY, "small/tiny/kmeans_faulty_none/f32")
+        self.assertEqual(cell["verdict"], "not_compared")
+
+    def test_other_programs(self):
+        for program in ("/bin/true", "/bin/cat"):
+            done = self.run_program("gate", "--base", program, "--new", BINARY, CELL, exit_code=64)
+            self.assertIn("does not speak the gate's protocol", done.stderr)
+        newer = self.build("newer")
+        newer.write_text("#!/bin/bash\nshift; fd=$4\necho '{\"status\": \"protocol\", \"protocol\": "
+                         "9}' >&$fd\nsleep 1\n")
+        done = self.run_program("gate", "--base", newer, "--new", BINARY, CELL, exit_code=64)
+        self.assertIn("speaks protocol 9 of the gate, this program 1", done.stderr)
+
+    def test_bad_input(self):
+        for arguments in (["--base", BINARY], ["--base", "nowhere", "--new", BINARY],
+                          ["--base", BINARY, "--new", BINARY, "no/such/cell"],
+                          ["--base", BINARY, "--new", BINARY, "--min-effect", 0],
+                          ["--base", BINARY, "--new", BINARY, "--threads", 0]):
+            with self.subTest(arguments):
+                self.run_program("gate", *arguments, exit_code=64)
+
+    def test_calibration_is_kept(self):
+        done = self.run_program("gate", "--calibrate", "--base", BINARY, CELL, "--threads", 1)
+        path = done.stdout.split(":")[0]
+        self.assertTrue(path.startswith(self.cache), path)
+        self.addCleanup(os.unlink, path)
+        stored = json.loads(pathlib.Path(path).read_text())
+        self.assertGreater(stored["cells"][CELL], 0)
+        cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=4"), exit_code=1)
+        self.assertEqual(cell["noise_floor"], stored["cells"][CELL])
+
+    def test_nothing_is_left_running(self):
+        self.gate(self.build("base", "kmeans_serial=0"), self.build("new", "kmeans_serial=2"),
+                  exit_code=1)
+        self.assertEqual(self.left_running(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+// The program of the tests: as clusterbench, and with slowdowns planted into any variant on demand.
+//
+// CLUSTERBENCH_PLANT="GLOB=SHARE" makes every run of the variants that the glob names longer by that
+// share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid.
+#include "harness/cli/cli.hpp"
+#include "impls/contract.hpp"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fnmatch.h>
+
+namespace clusterbench {
+namespace {
+
+/// Another variant, and after each of its runs idle turns for a share of what the run took.
+template <typename T>
+class Slowed final : public Variant<T> {
+public:
+  Slowed(std::unique_ptr<Variant<T>> inner, double share)
+      : inner_(std::move(inner)), share_(share) {}
+  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
+  void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
+  void run(Observer<T>& observer) override {
+    using Clock = std::chrono::steady_clock;
+    const auto start = Clock::now();
+    inner_->run(observer);
+    const auto end = Clock::now();
+    const auto until = end + std::chrono::duration_cast<Clock::duration>(share_ * (end - start));
+    while (Clock::now() < until) {
+    }
+  }
+  void fetch(Result<T>& result) override { inner_->fetch(result); }
+  std::string chosen_path() const override { return inner_->chosen_path(); }
+
+private:
+  std::unique_ptr<Variant<T>> inner_;
+  double share_;
+};
+
+/// Another variant whose answer is a little wrong.
+template <typename T>
+class Wrong final : public Variant<T> {
+public:
+  explicit Wrong(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
+  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
+  void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
+  void run(Observer<T>& observer) override { inner_->run(observer); }
+  void fetch(Result<T>& result) override {
+    inner_->fetch(result);
+    result.centroids[0] += T{1};
+  }
+
+private:
+  std::unique_ptr<Variant<T>> inner_;
+};
+
+template <typename T>
+void plant_into(std::function<std::unique_ptr<Variant<T>>()>& factory, const std::string& what) {
+  if (!factory) {
+    return;
+  }
+  factory = [inner = factory, what]() -> std::unique_ptr<Variant<T>> {
+    if (what == "wrong") {
+      return std::make_unique<Wrong<T>>(inner());
+    }
+    return std::make_unique<Slowed<T>>(inner(), std::atof(what.c_str()));
+  };
+}
+
+// False if the words have no equals sign.
+bool plant(const std::string& words) {
+  const std::size_t equals = words.find('=');
+  if (equals == std::string::npos) {
+    return false;
+  }
+  const std::string what = words.substr(equals + 1);
+  for (RegisteredVariant& variant : registered_variants()) {
+    if (fnmatch(words.substr(0, equals).c_str(), variant.meta.name.c_str(), 0) == 0) {
+      plant_into(variant.factories.f32, what);
+      plant_into(variant.factories.f64, what);
+    }
+  }
+  return true;
+}
+
+} // namespace
+} // namespace clusterbench
+
+int main(int argc, char** argv) {
+  const char* const planted = std::getenv("CLUSTERBENCH_PLANT");
+  if (planted != nullptr && *planted != '\0' && !clusterbench::plant(planted)) {
+    std::fprintf(stderr, "CLUSTERBENCH_PLANT=%s: GLOB=SHARE or GLOB=wrong is needed\n", planted);
+    return 64;
+  }
+  return clusterbench::run_command_line(argc, argv);
+}
