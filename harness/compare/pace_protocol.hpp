@@ -1,9 +1,9 @@
 // What the gate asks of a build: run one variant, one sample at a time, when told to.
 //
-// A build's `clusterbench pace --request-fd R --control-fd C` reads a request, which is
-// {"protocol": 1, "hidden_folder": path, "jobs": [PaceJob, ...]}, from R and then answers over C, a stream socket, line by
-// line of JSON. For each job it says {"status": "ready"}, or another status and a message, and then
-// obeys
+// A build's `clusterbench pace --request-fd R --control-fd C` reads a request from R, which is
+// {"protocol": 1, "hidden_folder": path, "jobs": [PaceJob, ...]}, and then answers over C, a stream
+// socket, line by line of JSON. For each job it says {"status": "ready"}, or another status and a
+// message, and then obeys
 //   "run N Y P": N runs, each begun when the yardstick shows at most Y ns, or after P ns of waiting;
 //      answer {"samples": [wall, cpu, waited, yardstick, ...]}, in ns,
 //   "fetch": answer {"digest": ..., "iterations": ...}; labels and centroids are in slot 0,
