@@ -20,6 +20,8 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <set>
 #include <stdexcept>
 #include <sys/prctl.h>
@@ -62,18 +64,56 @@ std::string fetch_and_digest(Variant<T>& variant, Result<T>& result) {
   return digest(result);
 }
 
-// Takes the samples; keeps the answers of the first, of the last and of one differing run.
+template <typename T>
+void copy(const Result<T>& from, Result<T> to) {
+  std::ranges::copy(from.labels, to.labels.begin());
+  std::ranges::copy(from.centroids, to.centroids.begin());
+  std::ranges::copy(from.memberships, to.memberships.begin());
+}
+
+// Which answers are kept besides the first: of those that equal none before them as many as there
+// are places for, each with the same chance.
+class OtherAnswers {
+public:
+  explicit OtherAnswers(std::size_t places) : places_(places) {}
+
+  // The place for the answer, or nothing.
+  std::optional<std::size_t> place_for(const std::string& digest, std::size_t iterations) {
+    ++offered_;
+    std::size_t place = kept_.size();
+    if (kept_.size() < places_) {
+      kept_.emplace_back();
+    } else if (place = random_() % offered_; place >= places_) {
+      return std::nullopt;
+    }
+    kept_[place] = {
+        {"slot", ResultSlots::kOthers + place}, {"iterations", iterations}, {"digest", digest}};
+    return ResultSlots::kOthers + place;
+  }
+
+  const std::vector<json>& kept() const { return kept_; }
+  bool has(const std::string& digest) const {
+    return std::ranges::any_of(kept_, [&](const json& entry) { return entry["digest"] == digest; });
+  }
+
+private:
+  std::size_t places_;
+  std::size_t offered_ = 0;
+  std::mt19937_64 random_; // the same in every campaign
+  std::vector<json> kept_;
+};
+
+// Takes the samples; keeps the answers of the first run, of the last and of differing ones.
 template <typename T>
 void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots& slots,
              std::span<std::byte> memory, json& report) {
   Observer<T> nobody;
   Result<T> first = slots.slot<T>(memory, ResultSlots::kFirst);
-  Result<T> other = slots.slot<T>(memory, ResultSlots::kOther);
   Result<T> last = slots.slot<T>(memory, ResultSlots::kLast);
   std::vector<std::string> digests;
   std::set<std::string> distinct;
   double fetch_seconds = 0.0;
-  bool has_other = false;
+  OtherAnswers others(slots.others());
   std::size_t runs = 0;
   json disturbances = json::array();
 
@@ -93,12 +133,10 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
       digests.push_back(digest(first));
     } else {
       digests.push_back(fetch_and_digest(variant, last));
-      if (!has_other && digests.back() != digests.front()) {
-        std::ranges::copy(last.labels, other.labels.begin());
-        std::ranges::copy(last.centroids, other.centroids.begin());
-        std::ranges::copy(last.memberships, other.memberships.begin());
-        other.iterations = last.iterations;
-        has_other = true;
+      if (!distinct.contains(digests.back())) {
+        if (const auto slot = others.place_for(digests.back(), last.iterations)) {
+          copy(last, slots.slot<T>(memory, *slot));
+        }
       }
     }
     distinct.insert(digests.back());
@@ -123,10 +161,10 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
   answers.push_back({{"slot", ResultSlots::kFirst},
                      {"iterations", first.iterations},
                      {"digest", digests.front()}});
-  if (has_other) {
-    answers.push_back({{"slot", ResultSlots::kOther}, {"iterations", other.iterations}});
+  for (const json& other : others.kept()) {
+    answers.push_back(other);
   }
-  if (digests.back() != digests.front()) {
+  if (digests.back() != digests.front() && !others.has(digests.back())) {
     answers.push_back({{"slot", ResultSlots::kLast},
                        {"iterations", last.iterations},
                        {"digest", digests.back()}});

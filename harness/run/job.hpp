@@ -4,6 +4,7 @@
 #include "harness/problem/registry.hpp"
 #include "harness/run/sampling.hpp"
 
+#include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -35,9 +36,9 @@ Job job_from_json(const nlohmann::json& json);
 /// Places for the answers of several runs of one job within one block of shared memory.
 class ResultSlots {
 public:
-  /// Answers that are kept when they differ: the first sample's, a later one's, the last one's, and
-  /// the recording run's.
-  static constexpr std::size_t kFirst = 0, kOther = 1, kLast = 2, kRecorded = 3, kSlots = 4;
+  /// Answers that are kept: the first sample's, the last one's if it differs, the recording run's,
+  /// and from here on some of those that differ from all before them.
+  static constexpr std::size_t kFirst = 0, kLast = 1, kRecorded = 2, kOthers = 3;
 
   ResultSlots(std::size_t n, std::size_t d, std::size_t k, Family family, std::size_t element_size)
       : n_(n), d_(d), k_(k), has_memberships_(family == Family::fcm),
@@ -45,7 +46,13 @@ public:
         centroids_bytes_(padded(k * d * element_size)),
         memberships_bytes_(has_memberships_ ? padded(n * k * element_size) : 0) {}
 
-  std::size_t bytes() const { return kSlots * slot_bytes(); }
+  /// Places for other answers: four, fewer where they would take more than 256 MiB together.
+  std::size_t others() const {
+    constexpr std::size_t kMost = 4, kBytes = std::size_t{256} << 20;
+    return std::clamp<std::size_t>(kBytes / slot_bytes(), 1, kMost);
+  }
+  std::size_t count() const { return kOthers + others(); }
+  std::size_t bytes() const { return count() * slot_bytes(); }
 
   /// The answer buffers of one slot; T must have the element size given above.
   template <typename T>

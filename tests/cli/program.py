@@ -50,11 +50,11 @@ class Program(unittest.TestCase):
                                 env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run_program(self, *arguments, exit_code=0, program=BINARY):
+    def run_program(self, *arguments, exit_code=0, program=BINARY, timeout=120):
         """The program, run to its end, which must be `exit_code`; output as text."""
         done = subprocess.run([program, *map(str, arguments)], cwd=self.folder,
                               env=self.environment, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=120)
+                              capture_output=True, timeout=timeout)
         done.stdout = done.stdout.decode("utf-8")
         done.stderr = done.stderr.decode("utf-8")
         self.assertEqual(done.returncode, exit_code,

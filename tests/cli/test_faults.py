@@ -49,8 +49,8 @@ WRONG = {
         "not_a_number": "finite", "labels_off_by_one": "label range",
         "wrong_labels_in_range": "labels", "squared_loss": "stop rule", "stops_early": None,
         "one_pass_too_many": "iterations", "hides_one_pass_too_many": "recording",
-        "ties_to_highest": None, "wrong_later": "means", "inertia_too_high": None,
-        "empty_to_origin": "passes", "claims_no_passes": "iterations",
+        "ties_to_highest": None, "wrong_later": None, "inertia_too_high": None,
+        "wrong_once": None, "wobbles_wrong_once": None, "empty_to_origin": "passes", "claims_no_passes": "iterations",
         "claims_all_passes": "iterations",
     },
     "fcm": {
@@ -59,7 +59,7 @@ WRONG = {
         "labels_off_by_one": "label range", "wrong_labels_in_range": "labels",
         "squared_loss": "stop rule", "stops_early": None, "one_pass_too_many": "iterations",
         "hides_one_pass_too_many": None, "ties_to_highest": None, "wrong_later": None,
-        "inertia_too_high": None, "wrong_exponent": "memberships", "unweighted_power": None,
+        "wrong_once": None, "inertia_too_high": None, "wrong_exponent": "memberships", "unweighted_power": None,
         "not_normalised": None,
     },
 }
@@ -122,7 +122,7 @@ class KMeans(OneCampaign, Program):
                 self.assertRegex(row["message"], message)
 
     def test_every_variant_is_expected(self):
-        expected = {*FAULTS, *WRONG["kmeans"], "none", "looks_for_the_oracle"}
+        expected = {*FAULTS, *WRONG["kmeans"], "none", "wobbles", "looks_for_the_oracle"}
         self.assertEqual({name.removeprefix("kmeans_faulty_") for name in self.rows} -
                          {"kmeans_serial"}, expected)
 
@@ -153,6 +153,35 @@ class KMeans(OneCampaign, Program):
 
 class FuzzyCMeans(OneCampaign, Program):
     family = "fcm"
+
+
+class OneWrongRun(Program):
+    """Wrong in the third of four samples; the first, the last and the recorded run are right."""
+
+    def row(self, variant):
+        self.run_program("run", *PROBLEM, "--variant", "kmeans_faulty_" + variant, "--samples", 4,
+                         "--budget", 0, "--no-probe", "--out", variant, program=FAULTY,
+                         exit_code=0 if variant == "wobbles" else 2)
+        return ledger(self.folder / variant)[1][0]
+
+    def test_of_a_variant_that_says_it_is_deterministic(self):
+        row = self.row("wrong_once")
+        self.assertEqual(row["status"], "wrong")
+        self.assertEqual(row["distinct_results"], 2)
+        self.assertEqual([verdict["right"] for verdict in row["verification"]].count(False), 1)
+
+    def test_of_one_that_gives_other_bits_each_time(self):
+        row = self.row("wobbles_wrong_once")
+        self.assertEqual(row["status"], "wrong")
+        self.assertRegex(row["message"], PLACE.format("means"))
+        self.assertEqual([verdict["right"] for verdict in row["verification"]].count(False), 1)
+
+    def test_other_bits_alone_are_not_wrong(self):
+        row = self.row("wobbles")
+        self.assertEqual(row["status"], "ok")
+        self.assertEqual(row["distinct_results"], len(row["samples_ms"]) +
+                         len(row["warm_up_samples_ms"]))
+        self.assertEqual(len(row["verification"]), row["distinct_results"] + 1)  # and the recorded
 
 
 class ExitCodes(Program):

@@ -4,6 +4,7 @@
 #include "tests/verify/planted_bugs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -48,6 +49,7 @@ std::vector<Registration> both_families() {
       {"hides_one_pass_too_many", Bug::hides_one_pass_too_many},
       {"ties_to_highest", Bug::ties_to_highest},
       {"wrong_later", Bug::wrong_later},
+      {"wrong_once", Bug::wrong_once},
       {"inertia_too_high", Bug::inertia_too_high},
   };
   std::vector<Registration> registrations;
@@ -101,6 +103,63 @@ Registration claims(const std::string& name, std::size_t passes) {
 const Registration no_passes = claims("claims_no_passes", 0);
 const Registration all_passes =
     claims("claims_all_passes", std::numeric_limits<std::size_t>::max());
+
+/// Gives other bits in every run, as variants do whose threads add up in no fixed order; the bug
+/// strikes its third run.
+template <typename T>
+class Wobbles final : public Variant<T> {
+public:
+  explicit Wobbles(Bug bug) : right_(bug) {}
+  void prepare(const Problem<T>& problem) override { right_.prepare(problem); }
+  void run(Observer<T>& observer) override {
+    ++runs_;
+    Wobbling wobbling(*this, observer);
+    right_.run(wobbling);
+  }
+  void fetch(Result<T>& result) override {
+    right_.fetch(result);
+    wobble(result.centroids);
+  }
+
+private:
+  class Wobbling final : public Observer<T> { // what is recorded is what is returned
+  public:
+    Wobbling(Wobbles& variant, Observer<T>& observer) : variant_(variant), observer_(observer) {}
+    bool recording() const override { return observer_.recording(); }
+    void pass(std::span<const T> centroids) override {
+      std::vector<T> copy(centroids.begin(), centroids.end());
+      variant_.wobble(copy);
+      observer_.pass(copy);
+    }
+
+  private:
+    Wobbles& variant_;
+    Observer<T>& observer_;
+  };
+
+  void wobble(std::span<T> centroids) const {
+    for (int run = 0; run < runs_ % 8; ++run) {
+      centroids[0] = std::nextafter(centroids[0], T{2});
+    }
+  }
+
+  int runs_ = 0;
+  planted::PlantedKMeans<T> right_;
+};
+
+Registration wobbles(const std::string& name, Bug bug) {
+  Factories factories{[=] { return std::make_unique<Wobbles<float>>(bug); },
+                      [=] { return std::make_unique<Wobbles<double>>(bug); }};
+  return {{.name = "kmeans_faulty_" + name,
+           .idea = "a planted bug",
+           .source = "tests",
+           .deterministic = false,
+           .previous = ""},
+          factories};
+}
+
+const Registration wobbling = wobbles("wobbles", Bug::none);
+const Registration wobbling_wrong = wobbles("wobbles_wrong_once", Bug::wrong_once);
 
 /// Is right in the qualification and computes nothing in a cell: it looks for the oracle's answer
 /// among the files that its process has open, in the oracle's cache, and in its parent's memory.

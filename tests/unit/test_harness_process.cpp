@@ -182,7 +182,7 @@ void expect_slots_do_not_overlap(Family family) {
   for (const std::size_t n : {std::size_t{1}, std::size_t{17}, std::size_t{64}}) {
     const ResultSlots slots(n, 3, 5, family, sizeof(T));
     std::vector<std::byte> memory(slots.bytes());
-    for (std::size_t slot = 0; slot < ResultSlots::kSlots; ++slot) {
+    for (std::size_t slot = 0; slot < slots.count(); ++slot) {
       const Result<T> result = slots.slot<T>(memory, slot);
       ASSERT_EQ(result.labels.size(), n);
       ASSERT_EQ(result.centroids.size(), 15U);
@@ -191,7 +191,7 @@ void expect_slots_do_not_overlap(Family family) {
       std::ranges::fill(result.centroids, static_cast<T>(slot + 1));
       std::ranges::fill(result.memberships, static_cast<T>(slot + 1));
     }
-    for (std::size_t slot = 0; slot < ResultSlots::kSlots; ++slot) {
+    for (std::size_t slot = 0; slot < slots.count(); ++slot) {
       const Result<T> result = slots.slot<T>(memory, slot);
       const auto is_own = [&](auto value) {
         return value == static_cast<decltype(value)>(slot + 1);
