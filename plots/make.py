@@ -18,6 +18,7 @@ from typing import NoReturn
 
 import articles
 import convergence
+import performance
 import phases
 import roofline
 import scaling
@@ -36,6 +37,7 @@ KINDS: dict[str, ModuleType] = {
     "Threads": threads,
     "Phases": phases,
     "Roofline": roofline,
+    "Performance profiles": performance,
 }
 
 

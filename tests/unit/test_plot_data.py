@@ -14,6 +14,7 @@ sys.path.insert(0, str(SOURCE / "plots"))
 import articles  # noqa: E402
 import convergence  # noqa: E402
 import limits  # noqa: E402
+import performance  # noqa: E402
 import phases  # noqa: E402
 import results  # noqa: E402
 import roofline  # noqa: E402
@@ -334,6 +335,31 @@ class Roofline(WithLedgers):
     def test_nothing_without_a_probe(self):
         with self.assertRaises(NothingToDraw):
             roofline.pictures(self.inputs(header(limits={}), row()))
+
+
+class Performance(WithLedgers):
+    def cell(self, variant, problem, ms, inertia, status="ok"):
+        return results.Cell("scaling", problem, variant, "f32", 2, "cpu", "kmeans", status,
+                            ms_per_iteration=ms, inertia=tuple(inertia), machine="m")
+
+    def test_profiles(self):
+        cells = [self.cell("a", "p", 1.0, [200, 101, 100]), self.cell("b", "p", 4.0, [200, 100]),
+                 self.cell("a", "q", 1.0, [50, 40]), self.cell("b", "q", 9.0, (), "refused")]
+        best = performance.best_inertia(cells)
+        self.assertEqual(best, {"p": 100, "q": 40})
+        self.assertEqual(performance.time_to(cells[0], 100.0), 3.0)
+        self.assertEqual(performance.time_to(cells[0], 101.0), 2.0)
+        self.assertIsNone(performance.time_to(cells[0], 99.0))
+        self.assertIsNone(performance.time_to(cells[3], 99.0))
+        self.assertEqual(performance.profile(cells, best, 0.01),
+                         {"within": 0.01, "problems": 2,
+                          "lines": {"a": [[1.0, 0.5], [1.0, 1.0]], "b": [[4.0, 0.5]]}})
+        self.assertEqual(performance.profile(cells, best, 0.001)["lines"]["b"], [[8.0 / 3.0, 0.5]])
+
+    def test_nothing_with_one_variant(self):
+        with self.assertRaises(NothingToDraw):
+            performance.pictures(self.inputs(header(), row(table="scaling", trace={
+                "loss": [1.0], "inertia": [1.0]})))
 
 
 class Convergence(WithLedgers):

@@ -1,0 +1,119 @@
+"""Performance profiles of time to quality, after Dolan and More (2002).
+
+Quality is reached in the first pass whose inertia is within 1 % (left) or 0.1 % (right) of the
+smallest that any variant reaches on the problem; a variant's time is that number of passes times
+its ms per iteration. A line tells for how many of the problems of the table `scaling` a variant
+needs at most so many times the time of the fastest one of its machine. It starts at the share of
+problems on which the variant is the fastest, and ends at the share that it takes at all: a refused
+problem is one never finished. Exact variants take the same passes, so that their two panels agree;
+one that approximates, re-seeds or stops short shows it here and not in its time per iteration.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pictures import Inputs, NothingToDraw, Picture
+from results import Cell, cell_order
+from style import GRID, legend_below, marks_of, new_figure, short_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TABLE = "scaling"
+WITHIN = (0.01, 0.001)  # of the smallest inertia known
+
+
+def pictures(inputs: Inputs) -> list[Picture]:
+    """The one picture of this kind: a row for each machine with at least two variants."""
+    cells = inputs.campaigns.of_table(TABLE)
+    order = cell_order(inputs.definitions.get(TABLE, {"rows": []}))
+    cells.sort(key=lambda cell: (order.get((cell.variant, cell.precision), 1000), cell.variant))
+    best = best_inertia(cells)
+    machines = []
+    for machine in sorted({cell.machine for cell in cells if cell.right}):
+        here = [cell for cell in cells if cell.machine == machine]
+        profiles = [profile(here, best, within) for within in WITHIN]
+        if len(profiles[0]["lines"]) > 1:
+            machines.append({"name": machine, "profiles": profiles})
+    if not machines:
+        raise NothingToDraw(f"no two variants with verified cells of the table {TABLE} and traces")
+    return [Picture("performance", "Performance profiles of time to quality",
+                    {"machines": machines}, draw)]
+
+
+def best_inertia(cells: list[Cell]) -> dict[str, float]:
+    """The smallest inertia that any variant reaches on each problem."""
+    best: dict[str, float] = {}
+    for cell in cells:
+        if cell.right and cell.inertia and None not in cell.inertia:
+            best[cell.problem] = min(*cell.inertia, best.get(cell.problem, cell.inertia[0]))
+    return best
+
+
+def time_to(cell: Cell, goal: float) -> float | None:
+    """Milliseconds until the inertia is at most `goal`; None where the run never gets there. A pass
+    tells the inertia of the centroids that enter it, so it must have been executed itself."""
+    if cell.right:
+        for index, value in enumerate(cell.inertia):
+            if value is not None and value <= goal:
+                return (index + 1) * cell.ms_per_iteration
+    return None
+
+
+def profile(cells: list[Cell], best: dict[str, float], within: float) -> dict[str, Any]:
+    """For each variant the steps (factor, share of problems): the share on which it needs at most
+    `factor` times the least time of these cells."""
+    times: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        if cell.problem in best:
+            ms = time_to(cell, best[cell.problem] * (1 + within))
+            if ms is not None:
+                times.setdefault(cell.problem, {})[cell.variant] = ms
+    lines = {}
+    for variant in dict.fromkeys(cell.variant for cell in cells):
+        ratios = sorted(each[variant] / min(each.values())
+                        for each in times.values() if variant in each)
+        if ratios:
+            lines[variant] = [[factor, number / len(times)]
+                              for number, factor in enumerate(ratios, 1)]
+    return {"within": within, "problems": len(times), "lines": lines}
+
+
+def draw(data: dict[str, Any]) -> Figure:
+    """A row of two panels for each machine, one legend."""
+    machines = data["machines"]
+    names = list(dict.fromkeys(name for machine in machines
+                               for each in machine["profiles"] for name in each["lines"]))
+    marks = marks_of(names)
+    figure = new_figure(3.2 * len(machines) + 0.18 * (-(-len(names) // 4)) + 0.1)
+    grid = figure.subplots(len(machines), len(WITHIN), squeeze=False, sharey=True)
+    for row, machine in zip(grid, machines):
+        for axes, each in zip(row, machine["profiles"]):
+            _draw_panel(axes, each, marks)
+            axes.set_title(f"{machine['name']}: within {100 * each['within']:g} %")
+        row[0].set_ylabel(f"share of {machine['profiles'][0]['problems']} problems, %")
+    _legend(figure, names, marks)
+    return figure
+
+
+def _draw_panel(axes: Axes, each: dict[str, Any], marks: dict[str, dict[str, Any]]) -> None:
+    end = 1.6 * max(points[-1][0] for points in each["lines"].values())
+    for name, points in each["lines"].items():
+        factors = [1.0, *(point[0] for point in points), end]
+        shares = [0.0, *(100 * point[1] for point in points), 100 * points[-1][1]]
+        axes.plot(factors, shares, drawstyle="steps-post", markevery=slice(1, -1, 2),
+                  clip_on=False, **marks[name])
+    axes.set_xscale("log")
+    axes.set_xlim(1, end)
+    axes.set_ylim(0, 102)
+    axes.set_xlabel("time over that of the fastest, at most")
+    axes.grid(True, **GRID)
+
+
+def _legend(figure: Figure, names: list[str], marks: dict[str, dict[str, Any]]) -> None:
+    from matplotlib.lines import Line2D
+
+    legend_below(figure, [Line2D([], [], **marks[name], label=short_name(name))
+                          for name in names], 4)
