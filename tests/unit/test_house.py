@@ -106,6 +106,17 @@ def complaints_about_plots(path, text):
     return [f"{path}: {match.strip()}" for match in re.findall(ours, text, re.MULTILINE)]
 
 
+def complaints_about_index(index, pages):
+    """docs/README.md names every page of docs/ once, and no page that is not there."""
+    named = re.findall(r"^- \[[^]]+\]\(([\w-]+\.md)\): \S", index, re.MULTILINE)
+    pages = sorted(page for page in pages if page != "README.md")
+    return ([f"docs/README.md does not list {page}" for page in pages if page not in named]
+            + [f"docs/README.md lists {page}, which is not there" for page in named
+               if page not in pages]
+            + [f"docs/README.md lists {page} twice" for page in sorted(set(named))
+               if named.count(page) > 1])
+
+
 # Written apart, so that this file does not mention them itself.
 WORKPLACE = ["/" + "work/", "../" + "shared", "shared" + "/design", "shared" + "/articles"]
 
@@ -158,6 +169,10 @@ class House(unittest.TestCase):
         if not scripts:
             self.skipTest("there are no plots yet")
         self.check(complaints_about_plots, scripts)
+
+    def test_the_index_of_the_pages_is_complete(self):
+        pages = [path[len("docs/"):] for path in self.files if re.fullmatch(r"docs/[^/]+\.md", path)]
+        self.assertEqual(complaints_about_index(self.files["docs/README.md"], pages), [])
 
     def test_the_house_names_no_workplace(self):
         self.check(complaints_about_places, self.files)
@@ -260,6 +275,12 @@ class RulesCanFail(unittest.TestCase):
     def test_plots(self):
         for line in ("import subprocess\n", "from harness import x\n", "    import ctypes\n"):
             self.assertEqual(len(complaints_about_plots("plots/x.py", "import json\n" + line)), 1)
+
+    def test_index(self):
+        index = "- [A](a.md): first.\n- [Up](../README.md): above.\n"
+        self.assertEqual(complaints_about_index(index, ["a.md", "README.md"]), [])
+        for text, pages in ((index, ["a.md", "b.md"]), (index, []), (index + index, ["a.md"])):
+            self.assertEqual(len(complaints_about_index(text, pages)), 1)
 
     def test_places(self):
         for place in WORKPLACE:
