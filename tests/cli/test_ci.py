@@ -1,0 +1,104 @@
+"""The workflows and the scripts behind them: valid YAML that calls scripts which exist, the converter
+for github-action-benchmark, and the calibration's figures."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+from program import SOURCE, Program, ledger
+
+try:
+    import yaml
+except ImportError:
+    yaml = None
+
+sys.dont_write_bytecode = True  # nothing is to be left beside the scripts
+
+
+def script(name):
+    loader = importlib.machinery.SourceFileLoader(name, str(SOURCE / "scripts" / name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    loader.exec_module(module)
+    return module
+
+
+@unittest.skipIf(yaml is None, "python3-yaml is not installed")
+class Workflows(unittest.TestCase):
+    def commands(self, text):
+        for job in yaml.safe_load(text)["jobs"].values():
+            self.assertIn("runs-on", job)
+            for step in job["steps"]:
+                self.assertEqual(len({"run", "uses"} & set(step)), 1, step)
+                yield step.get("run", "")
+
+    def check(self, text):
+        called = [path for command in self.commands(text)
+                  for path in re.findall(r"(?:\./|scripts/)[\w./]+", command)]
+        self.assertTrue(called)
+        for path in called:
+            self.assertTrue(os.access(SOURCE / path, os.X_OK), path)
+
+    def test_files(self):
+        files = sorted((SOURCE / ".github" / "workflows").glob("*.yml"))
+        self.assertEqual([file.name for file in files], ["ci.yml", "perf.yml"])
+        for file in files:
+            self.check(file.read_text())
+
+    def test_the_example_of_the_page(self):
+        example = re.search(r"```yaml\n(.*?)```", (SOURCE / "docs" / "ci.md").read_text(), re.S)
+        self.check(example[1])
+
+
+class Scripts(Program):
+    def test_github_action_benchmark(self):
+        self.campaign("--data", "uniform:500,2,1", "--k", 3, "--iterations", 2, "--variant",
+                      "kmeans_serial", "--rounds", 2)
+        done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
+                              cwd=self.folder, capture_output=True, check=True)
+        entry, = json.loads(done.stdout)
+        rows = ledger(self.folder / "out")[1]
+        self.assertEqual(entry["name"], rows[0]["name"])
+        self.assertAlmostEqual(entry["value"], sum(row["median_ms"] for row in rows) / 2)
+        self.assertEqual(entry["unit"], "ms")
+        done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "nowhere"],
+                              cwd=self.folder, capture_output=True)
+        self.assertEqual(done.returncode, 64)
+
+    def test_gate_against_nothing(self):
+        for arguments in ([], ["no-such-commit"]):
+            done = subprocess.run([SOURCE / "scripts" / "gate_against", *arguments],
+                                  capture_output=True)
+            self.assertEqual(done.returncode, 64, done.stderr)
+
+    def test_calibration_report(self):
+        calibration = script("gate_calibration")
+        low, high = calibration.wilson(57, 60)
+        self.assertAlmostEqual(low, 0.8630, places=4)  # R: prop.test(57, 60, correct = FALSE)
+        self.assertAlmostEqual(high, 0.9829, places=4)
+        cells = [(f"t/p/v{i}/f32", f"v{i}") for i in range(9)]
+        gates = calibration.plan(cells, 1)
+        self.assertEqual(len(gates), 380)
+        self.assertEqual(gates, calibration.plan(cells, 1))
+        for gate in gates:
+            self.assertEqual(len(set(gate["cells"])), 5)
+            self.assertEqual(sum(f"/{gate['variant']}/" in cell for cell in gate["cells"]), 1)
+        done = [{**gate, "exit_code": int(gate["kind"] != "0 %"), "seconds": 2.0,
+                 "verdicts": {gate["planted"]: "slower"}} for gate in gates]
+        text = calibration.report(done)
+        self.assertIn("| no slowdown: alarm (exit 1) | 0 of 200 | 0.0 % | 0.0 .. 1.9 % |", text)
+        self.assertIn("| 5 % planted: found | 60 of 60 | 100.0 % | 94.0 .. 100.0 % |", text)
+        page = self.folder / "page.md"
+        page.write_text("a\n" + "".join(calibration.MARKERS) + "\nb\n")
+        calibration.splice(page, text)
+        calibration.splice(page, text)
+        self.assertEqual(page.read_text().count("5 % planted"), 1)
+        self.assertTrue(page.read_text().endswith("\nb\n"))
+
+
+if __name__ == "__main__":
+    unittest.main()
