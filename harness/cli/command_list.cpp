@@ -1,8 +1,10 @@
 #include "datasets/catalog.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/machine/backends.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/problem/table.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -106,11 +108,15 @@ void print_text(const json& list) {
 
 void add_list_command(CLI::App& app, Action& action) {
   const auto as_json = std::make_shared<bool>(false);
+  const auto peers = std::make_shared<std::vector<std::string>>();
   CLI::App* command =
       app.add_subcommand("list", "Variants, tables, datasets, backends and why one is missing");
   command->add_flag("--json", *as_json, "Machine-readable");
-  command->callback([&action, as_json] {
-    action = [as_json] {
+  command->add_option("--peer", *peers,
+                      "Program that holds variants, see docs/peers.md (repeatable)");
+  command->callback([&action, as_json, peers] {
+    action = [as_json, peers] {
+      std::ranges::for_each(*peers, add_peer_program);
       const json list = list_json();
       if (*as_json) {
         fmt::print("{}\n", list.dump(2));

@@ -2,6 +2,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/report.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/run/campaign.hpp"
 #include "harness/run/process.hpp"
 
@@ -32,6 +33,7 @@ struct RunArguments {
   double fuzzifier = 2.0;
   std::vector<std::string> precisions;
   std::vector<std::string> variants;
+  std::vector<std::string> peers;
   int threads = static_cast<int>(std::thread::hardware_concurrency());
   int rounds = 1;
   SamplingPlan sampling;
@@ -265,6 +267,8 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--fuzzifier", arguments->fuzzifier, "m of fuzzy c-means, greater than 1")
       ->capture_default_str();
   command->add_option("--precision", arguments->precisions, "f32 | f64 (repeatable)");
+  command->add_option("--peer", arguments->peers,
+                      "Program that holds variants, see docs/peers.md (repeatable)");
   command->add_option("--variant", arguments->variants, "Shell glob of variants (repeatable)");
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
       ->capture_default_str();
@@ -300,6 +304,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
       refuse_contradictions(*command, *arguments);
+      std::ranges::for_each(arguments->peers, add_peer_program);
       return run(*arguments);
     };
   });

@@ -22,14 +22,15 @@ public:
   void round_trip(double seconds) { slowest_ = seconds > slowest_ ? seconds : slowest_; }
   /// The seconds to record of one run.
   double judge(double inside, double outside);
-  /// Empty, or what is wrong with the program's clock: it was off in more than half of the runs.
-  /// Single runs may have been interrupted between the two clocks.
+  /// Empty, or what is wrong with the program's clock: it was off in more than half of at least
+  /// five runs. Single ones may have been interrupted between the two clocks.
   std::string finding() const;
   nlohmann::json report() const;
 
 private:
   static constexpr double kOverhead = 1e-3; ///< seconds of reading a request, writing a reply
   static constexpr double kShare = 0.05;    ///< of a run: freeing what it held
+  static constexpr std::size_t kFewestRuns = 5;
 
   double slowest_ = 0.0;
   std::vector<double> outside_ms_;

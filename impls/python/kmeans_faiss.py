@@ -12,9 +12,13 @@ from support.peer import Module, Refused, Variant, serve
 
 
 def load(threads):
-    global faiss
+    global faiss, limits
     import faiss
+    import threadpoolctl
     faiss.omp_set_num_threads(threads)
+    # Each of its threads calls the matrix product by itself; threads of that product beneath them
+    # fight for the same cores, and an iteration takes two to four times as long.
+    limits = threadpoolctl.threadpool_limits(1, user_api="blas")
     return {"faiss": faiss.__version__}
 
 
@@ -42,4 +46,5 @@ if __name__ == "__main__":
     serve([Variant(name="kmeans_faiss", idea="FAISS's Kmeans on all points", make=Kmeans,
                    source="Johnson, Douze and Jegou 2017", precisions=("f32",),
                    distance="expanded", labels="after update", reseeds_empty=True,
-                   modules=(Module("faiss", "faiss", "1.7"),))], load)
+                   modules=(Module("faiss", "faiss", "1.7"),
+                            Module("threadpoolctl", "threadpoolctl")))], load)

@@ -174,7 +174,7 @@ class Faulty(Peers):
         cls.addClassCleanup(runner.doCleanups)
         runner.environment["CLUSTERBENCH_PEERS"] = str(FAKE)
         cls.done = runner.run_program(
-            "run", *LARGE, "--precision", "f64", "--variant", "kmeans_fake*", "--samples", 3,
+            "run", *LARGE, "--precision", "f64", "--variant", "kmeans_fake*", "--samples", 5,
             "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 15, "--out", "out",
             exit_code=2)
         cls.rows = {row["variant"]: row for row in ledger(runner.folder / "out")[1]}
@@ -213,12 +213,17 @@ class Added(Peers):
         program = self.folder / "kmeans_perl.pl"
         program.write_text(example)
         program.chmod(0o755)
-        self.environment["CLUSTERBENCH_PEERS"] = str(program)
-        rows = self.campaign(*PROBLEM, "--precision", "f32", "--precision", "f64", "--variant",
+        rows = self.campaign("--peer", program, *PROBLEM, "--precision", "f32", "--precision", "f64", "--variant",
                              "kmeans_perl", "--variant", "kmeans_serial")
         for row in rows:
             self.assertEqual((row["status"], row["message"]), ("ok", ""))
         self.assertEqual(len(rows), 4)
+
+    def test_a_program_that_is_not_there(self):
+        for command in (["list"], ["run", *PROBLEM]):
+            done = self.run_program(*command, "--peer", "gone.pl", exit_code=64)
+            self.assertIn("--peer gone.pl: there is no such file", done.stderr)
+        self.assertFalse((self.folder / "results").exists())
 
     def test_a_program_that_cannot_be_asked(self):
         for name, text in (("gone", None), ("silent.sh", "#!/bin/sh\n"),

@@ -137,6 +137,16 @@ TEST(ClockCheck, ALieGainsNothing) {
   EXPECT_NE(clock.finding().find("in 12 of 12 runs"), std::string::npos) << clock.finding();
 }
 
+TEST(ClockCheck, FewRunsProveNothing) {
+  ClockCheck clock;
+  for (int run = 0; run < 4; ++run) {
+    EXPECT_EQ(clock.judge(0.05, 0.1), 0.1);
+    EXPECT_EQ(clock.finding(), "");
+  }
+  clock.judge(0.05, 0.1);
+  EXPECT_NE(clock.finding(), "");
+}
+
 TEST(ClockCheck, InterruptionsAreNoLie) {
   ClockCheck clock;
   for (int run = 0; run < 4; ++run) {
