@@ -154,6 +154,8 @@ Array mixture(Arguments& arguments) {
   arguments.take("components", o.components);
   arguments.take("std", o.std);
   arguments.take("seed", o.seed);
+  arguments.take("offset", o.offset);
+  arguments.take("unit_norm", o.unit_norm);
   take_type(arguments, o.type);
   arguments.finish();
   return make_mixture(o);

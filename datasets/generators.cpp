@@ -308,11 +308,18 @@ Array make_mixture(const MixtureOptions& o) {
     const std::vector<std::int64_t> labels =
         random.randint(0, static_cast<std::int64_t>(o.components), rows);
     std::copy(labels.begin(), labels.end(), &(*points.labels)[first]);
+    std::vector<double> row(o.d);
     const auto fill = [&]<class T>(T* out) {
       for (std::size_t i = 0; i < rows; ++i) {
         const double* centre = &centres[static_cast<std::size_t>(labels[i]) * o.d];
+        double squares = 0.0;
+        for (std::size_t j = 0; j < o.d; ++j) {
+          row[j] = centre[j] + o.std * random.standard_normal() + o.offset;
+          squares += row[j] * row[j];
+        }
+        const double length = o.unit_norm && squares > 0.0 ? std::sqrt(squares) : 1.0;
         for (std::size_t j = 0; j < o.d; ++j)
-          *out++ = static_cast<T>(centre[j] + o.std * random.standard_normal());
+          *out++ = static_cast<T>(row[j] / length);
       }
     };
     if (o.type == ElementType::f64)

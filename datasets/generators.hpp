@@ -84,6 +84,8 @@ struct MixtureOptions {
   std::size_t components = 0;
   double std = 0.0;
   std::uint32_t seed = 0;
+  double offset = 0.0;    ///< added to every value
+  bool unit_norm = false; ///< every row divided by its length, as embeddings often are
   ElementType type = ElementType::f64;
 };
 

@@ -56,6 +56,21 @@ inline std::size_t shared_memory_limit() {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Compute capability of the current device times ten, 90 for 9.0; 0 where there is none. Does not
+/// create a context.
+inline int compute_capability() {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 0;
+  }
+  return 10 * major + minor;
+}
+
 /// Lets `kernel` use `bytes` of dynamic shared memory; beyond 48 KiB a kernel must be asked to.
 template <typename Kernel>
 void allow_shared_memory(Kernel* kernel, std::size_t bytes) {

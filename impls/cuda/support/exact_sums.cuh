@@ -1,0 +1,189 @@
+// Sums of clusters that are exact: values become integers in two words, so that additions have no
+// order and a point that moves can be taken out again without a trace. Hence the same bits in every
+// run, and only points that change their cluster are touched.
+#pragma once
+
+#include "impls/cuda/support/half_copy.cuh"
+#include "impls/cuda/support/pass_facts.cuh"
+
+#include <cmath>
+
+namespace clusterbench::cuda {
+
+/// value = high * 2^-high_bits + low * 2^-(high_bits + low_bits). A value that has bits beneath the
+/// high word, because it is 2^18 times smaller than the largest of a million points, uses both.
+struct FixedPoint {
+  double to_high, to_low; ///< powers of two
+
+  /// For sums of n values of magnitude up to `largest`.
+  static FixedPoint of(std::size_t n, double largest) {
+    const int growth = std::ilogb(static_cast<double>(n)) + 1;
+    const int exponent = largest > 0.0 ? std::ilogb(largest) + 1 : 0;
+    return {std::ldexp(1.0, 62 - growth - exponent), std::ldexp(1.0, 62 - growth)};
+  }
+};
+
+struct SumsView {
+  FixedPoint point;
+  long long* high;  ///< [k, d]
+  long long* low;   ///< [k, d]
+  unsigned* counts; ///< [k]
+};
+
+__device__ inline void add_word(long long* to, long long value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
+/// Adds sign * value to the sum at `place`.
+__device__ inline void add_exactly(const SumsView& sums, std::size_t place, long long high,
+                                   long long low) {
+  add_word(sums.high + place, high);
+  if (low != 0) {
+    add_word(sums.low + place, low);
+  }
+}
+
+/// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
+/// together, one row after another. before: [n], -1 where a point had no cluster yet.
+static __global__ void move_points(const PointsView points, const std::int32_t* before,
+                                   const std::int32_t* labels, SumsView sums, unsigned* moved) {
+  const unsigned lane = threadIdx.x % 32, d = points.d;
+  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
+  unsigned count = 0;
+  for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
+       first < points.n; first += stride) {
+    const std::size_t mine = first + lane;
+    const int from = mine < points.n ? before[mine] : 0;
+    const int to = mine < points.n ? labels[mine] : 0;
+    unsigned movers = __ballot_sync(0xffffffffu, from != to);
+    count += static_cast<unsigned>(__popc(movers));
+    if (from != to) {
+      atomicAdd(&sums.counts[to], 1u);
+      if (from >= 0) {
+        atomicSub(&sums.counts[from], 1u);
+      }
+    }
+    for (; movers != 0; movers &= movers - 1) {
+      const int who = __ffs(static_cast<int>(movers)) - 1;
+      const int old_label = __shfl_sync(0xffffffffu, from, who);
+      const int new_label = __shfl_sync(0xffffffffu, to, who);
+      const float* row = points.exact + (first + static_cast<unsigned>(who)) * d;
+      for (unsigned f = lane; f < d; f += 32) {
+        const double scaled = static_cast<double>(row[f]) * sums.point.to_high;
+        const long long high = __double2ll_rn(scaled);
+        const long long low =
+            __double2ll_rn((scaled - static_cast<double>(high)) * sums.point.to_low);
+        add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, high, low);
+        if (old_label >= 0) {
+          add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, -high, -low);
+        }
+      }
+    }
+  }
+  if (lane == 0 && count > 0) {
+    atomicAdd(moved, count);
+  }
+}
+
+/// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
+/// says that there is none. An empty cluster stays where it is. shifts: [k] squared, or null.
+static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Frame frame,
+                                       HalfTiles shape, float* centroids, __half* tiles,
+                                       float* half_squares, float4* terms, PassCounters* next,
+                                       double* shifts) {
+  const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= (k + kTileRows - 1) / kTileRows * kTileRows) {
+    return;
+  }
+  if (j >= k) { // its tile is zero since the beginning
+    if (lane == 0) {
+      half_squares[j] = kFarAway;
+      terms[j] = {0.0f, 0.0f, 0.0f, kFarAway};
+    }
+    return;
+  }
+  float* centroid = centroids + std::size_t{j} * d;
+  const unsigned count = sums.counts[j];
+  double shift = 0.0;
+  if (count > 0) {
+    const double scale = 1.0 / sums.point.to_high / static_cast<double>(count);
+    for (unsigned f = lane; f < d; f += 32) {
+      const std::size_t place = std::size_t{j} * d + f;
+      const double sum = static_cast<double>(sums.high[place]) +
+                         static_cast<double>(sums.low[place]) / sums.point.to_low;
+      const float mean = static_cast<float>(sum * scale);
+      const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
+      shift += difference * difference;
+      centroid[f] = mean;
+    }
+  }
+  const RoundedNorms norms = round_row(centroid, d, frame, shape, j, tiles);
+  if (shifts != nullptr) {
+    for (int offset = 16; offset > 0; offset /= 2) {
+      shift += __shfl_xor_sync(0xffffffffu, shift, offset);
+    }
+  }
+  if (lane == 0) {
+    const ScoreError error = score_error(norms, shape.steps * 16);
+    half_squares[j] = static_cast<float>(0.5 * norms.exact * norms.exact);
+    terms[j] = {error.of_residual, error.of_norm, error.fixed, half_squares[j]};
+    atomicMax(&next->of_residual, __float_as_uint(error.of_residual));
+    atomicMax(&next->of_norm, __float_as_uint(error.of_norm));
+    atomicMax(&next->fixed, __float_as_uint(error.fixed));
+    if (shifts != nullptr) {
+      shifts[j] = shift;
+    }
+  }
+}
+
+/// Distances of all points to their centroids, one sum a block: a warp a point.
+static __global__ void sum_distances(const PointsView points, const float* centroids,
+                                     const std::int32_t* labels, double* partial) {
+  __shared__ double s_sums[8];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = points.d;
+  double sum = 0.0;
+  for (std::size_t i = std::size_t{blockIdx.x} * 8 + warp; i < points.n;
+       i += std::size_t{gridDim.x} * 8) {
+    float squared = 0.0f;
+    for (unsigned f = lane; f < d; f += 32) {
+      const float difference =
+          points.exact[i * d + f] - centroids[static_cast<std::size_t>(labels[i]) * d + f];
+      squared += difference * difference;
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      squared += __shfl_xor_sync(0xffffffffu, squared, offset);
+    }
+    sum += static_cast<double>(sqrtf(squared));
+  }
+  if (lane == 0) {
+    s_sums[warp] = sum;
+  }
+  __syncthreads(); // the sums of all warps are there
+  if (threadIdx.x == 0) {
+    for (unsigned w = 1; w < 8; ++w) {
+      sum += s_sums[w];
+    }
+    partial[blockIdx.x] = sum;
+  }
+}
+
+/// *total = the sum of `count` values, always in the same order. One block of 256 threads.
+static __global__ void sum_in_order(const double* values, unsigned count, double* total) {
+  __shared__ double s_sums[256];
+  double sum = 0.0;
+  for (unsigned e = threadIdx.x; e < count; e += 256) {
+    sum += values[e];
+  }
+  s_sums[threadIdx.x] = sum;
+  for (unsigned half = 128; half > 0; half /= 2) {
+    __syncthreads(); // the sums of the last round are there
+    if (threadIdx.x < half) {
+      s_sums[threadIdx.x] += s_sums[threadIdx.x + half];
+    }
+  }
+  if (threadIdx.x == 0) {
+    *total = s_sums[0];
+  }
+}
+
+} // namespace clusterbench::cuda

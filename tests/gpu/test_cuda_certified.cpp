@@ -1,0 +1,236 @@
+// The variants that prove their labels from float16 scores, on data made to mislead them: each label
+// has to be right wherever float64, on the same float32 data, sees a gap beyond the rounding of the
+// difference form. Every run is repeated and has to give the same bits.
+//
+// Skipped where there is no GPU. docs/certified.md has the proof, test_certified_bound its host part.
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
+#include "harness/problem/registry.hpp"
+#include "tests/verify/run_variant.hpp"
+
+#include <cmath>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+
+namespace clusterbench {
+namespace {
+
+using Random = std::mt19937_64;
+
+/// Keeps what a variant counts, by name, one value a pass.
+struct CountingObserver final : Observer<float> {
+  bool recording() const override { return true; }
+  void counter(std::string_view name, double value) override {
+    counters[std::string(name)].push_back(value);
+  }
+  std::map<std::string, std::vector<double>> counters;
+};
+
+float normal(Random& random) {
+  return std::normal_distribution<float>()(random);
+}
+
+OwnedProblem<float> normal_points(std::size_t n, std::size_t d, std::size_t k, std::size_t passes) {
+  OwnedProblem<float> problem;
+  problem.n = n;
+  problem.d = d;
+  problem.k = k;
+  problem.stop = {StopRule::Kind::iterations, 0.0, passes};
+  Random random(n + 100 * d + 10000 * k);
+  problem.points.resize(n * d);
+  for (float& value : problem.points) {
+    value = normal(random);
+  }
+  problem.centroids.assign(problem.points.begin(),
+                           problem.points.begin() + static_cast<std::ptrdiff_t>(k * d));
+  return problem;
+}
+
+/// Every point lies on the bisector of two centroids, but for a relative 2^-20 or so.
+void put_near_ties(OwnedProblem<float>& problem) {
+  Random random(3);
+  const std::size_t d = problem.d;
+  for (std::size_t i = problem.k; i < problem.n; ++i) {
+    const std::size_t a = random() % problem.k, b = random() % problem.k;
+    const float part = 0.5f + std::ldexp(normal(random), -static_cast<int>(random() % 24));
+    for (std::size_t f = 0; f < d; ++f) {
+      const float from = problem.centroids[a * d + f];
+      problem.points[i * d + f] = from + part * (problem.centroids[b * d + f] - from);
+    }
+  }
+}
+
+/// All values through a function of the value, its row and its feature.
+void change(OwnedProblem<float>& problem,
+            const std::function<float(float, std::size_t row, std::size_t feature)>& function) {
+  for (auto* values : {&problem.points, &problem.centroids}) {
+    for (std::size_t e = 0; e < values->size(); ++e) {
+      (*values)[e] = function((*values)[e], e / problem.d, e % problem.d);
+    }
+  }
+}
+
+class CudaCertified : public testing::TestWithParam<const char*> {
+protected:
+  void SetUp() override {
+    registered_ = find_variant(GetParam());
+    if (registered_ == nullptr) {
+      GTEST_SKIP() << "not built";
+    }
+    if (const std::string reason = unavailable_reason(*registered_); !reason.empty()) {
+      GTEST_SKIP() << reason;
+    }
+  }
+
+  /// Three runs, two of one object: right, and the same to the bit. Returns the shares of a pass.
+  std::map<std::string, std::vector<double>> expect_right(const OwnedProblem<float>& owned,
+                                                          const std::string& what) const {
+    SCOPED_TRACE(what + ": n=" + std::to_string(owned.n) + " d=" + std::to_string(owned.d) +
+                 " k=" + std::to_string(owned.k));
+    const Problem<float> problem = owned.view();
+    const Meta& meta = registered_->meta;
+    const auto variant = make_variant<float>(*registered_);
+    if (problem.d > meta.max_d) {
+      EXPECT_NE(variant->refuse(problem), "");
+      return {};
+    }
+    EXPECT_EQ(variant->refuse(problem), "");
+    variant->prepare(problem);
+    const auto first = run_once(*variant, meta.family, problem);
+    const auto again = run_once(*variant, meta.family, problem);
+    const auto other = make_variant<float>(*registered_);
+    other->prepare(problem);
+    CountingObserver observer;
+    other->run(observer);
+    const auto afresh = run_once(*other, meta.family, problem);
+    // A single pass is judged by its labels alone: the one label in doubt of a point that outweighs
+    // all others may move the objective.
+    const Verdict verdict =
+        problem.stop.max_iterations == 1
+            ? verify_one_step(meta, problem, first.view())
+            : verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    EXPECT_FALSE(verdict.sampled);
+    for (const auto* answer : {&again, &afresh}) {
+      EXPECT_EQ(answer->centroids, first.centroids);
+      EXPECT_EQ(answer->labels, first.labels);
+      EXPECT_EQ(answer->iterations, first.iterations);
+    }
+    return observer.counters;
+  }
+
+  const RegisteredVariant* registered_ = nullptr;
+};
+
+TEST_P(CudaCertified, AwkwardSizes) {
+  for (const std::size_t d : {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 128, 129, 250, 768}) {
+    for (const std::size_t k : {1, 2, 7, 127, 128, 129, 300}) {
+      expect_right(normal_points(1501, d, k, 2), "normal");
+    }
+  }
+  expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
+  expect_right(normal_points(20011, 20, 5000, 2), "more clusters");
+  expect_right(normal_points(1001, 1024, 100, 2), "the most features");
+}
+
+TEST_P(CudaCertified, NearTies) {
+  for (const std::size_t d : {3, 32, 128, 500}) {
+    auto problem = normal_points(5000, d, 150, 1);
+    put_near_ties(problem);
+    auto counters = expect_right(problem, "near ties");
+    if (d <= registered_->meta.max_d) {
+      EXPECT_LT(counters["certified_at_once"].at(0), 0.999) << "a tie was certified";
+    }
+    change(problem, [](float value, std::size_t, std::size_t) { return value + 1e4f; });
+    expect_right(problem, "near ties, offset 1e4");
+    change(problem, [](float value, std::size_t, std::size_t) { return (value - 1e4f) * 1e-12f; });
+    expect_right(problem, "near ties, tiny");
+  }
+}
+
+TEST_P(CudaCertified, Norms) {
+  for (const std::size_t d : {5, 64, 200}) {
+    for (const float scale : {1e-15f, 1e-6f, 1e6f, 1e15f}) {
+      auto problem = normal_points(3000, d, 200, 2);
+      change(problem, [&](float value, std::size_t, std::size_t) { return value * scale; });
+      expect_right(problem, "scale " + std::to_string(scale));
+    }
+    auto rows = normal_points(3000, d, 200, 2); // rows of very different lengths
+    change(rows, [](float value, std::size_t row, std::size_t) {
+      return std::ldexp(value, static_cast<int>(row % 41) - 20);
+    });
+    expect_right(rows, "rows of many scales");
+    auto columns = normal_points(3000, d, 200, 2);
+    change(columns, [](float value, std::size_t, std::size_t feature) {
+      return std::ldexp(value, static_cast<int>(feature % 31) - 15);
+    });
+    expect_right(columns, "columns of many scales");
+    auto outlier = normal_points(3000, d, 200, 1); // the rest becomes denormal in float16
+    outlier.points[1000 * d] = outlier.centroids[0] = 1e9f;
+    std::copy_n(outlier.points.begin() + static_cast<std::ptrdiff_t>(1000 * d + 1), d - 1,
+                outlier.centroids.begin() +
+                    1); // its own, or float32 could not tell which is nearest
+    expect_right(outlier, "one outlier");
+    auto far = normal_points(3000, d, 200, 2); // an empty cluster far beyond the data
+    far.centroids[0] = 1e8f;
+    expect_right(far, "a centroid far away");
+  }
+}
+
+TEST_P(CudaCertified, DataFarFromTheOrigin) {
+  for (const float offset : {1000.0f, 1e4f, 1e6f}) {
+    auto problem = normal_points(4000, 96, 300, 3);
+    change(problem, [&](float value, std::size_t, std::size_t feature) {
+      return value + offset * static_cast<float>(feature % 3);
+    });
+    expect_right(problem, "offset " + std::to_string(offset));
+  }
+}
+
+TEST_P(CudaCertified, DuplicatedCentroidsAndPoints) {
+  for (const std::size_t copies : {2, 150}) {
+    auto problem = normal_points(3000, 40, 150, 2);
+    for (std::size_t e = 0; e < problem.centroids.size(); ++e) {
+      const std::size_t row = e / 40 / copies * copies;
+      problem.centroids[e] = problem.points[row * 40 + e % 40];
+    }
+    expect_right(problem, "each centroid " + std::to_string(copies) + " times");
+  }
+  auto same = normal_points(500, 10, 40, 2);
+  change(same, [](float, std::size_t, std::size_t feature) { return float(feature) * 0.1f; });
+  expect_right(same, "all points the same");
+  change(same, [](float, std::size_t, std::size_t) { return 0.0f; });
+  expect_right(same, "all zero");
+}
+
+TEST_P(CudaCertified, IntegersWithExactTies) {
+  auto problem = normal_points(3000, 12, 140, 1);
+  Random random(5);
+  for (auto* values : {&problem.points, &problem.centroids}) {
+    for (float& value : *values) {
+      value = static_cast<float>(static_cast<int>(random() % 7) - 3);
+    }
+  }
+  expect_right(problem, "small integers"); // here the verifier allows no exception at all
+}
+
+TEST_P(CudaCertified, StopRules) {
+  for (const StopRule& rule :
+       {StopRule{StopRule::Kind::loss, 50.0, 40}, StopRule{StopRule::Kind::labels, 0.0, 40},
+        StopRule{StopRule::Kind::shift, 1e-1, 40}}) {
+    auto problem = normal_points(6000, 24, 33, 1);
+    problem.stop = rule;
+    expect_right(problem, "stop rule " + std::to_string(static_cast<int>(rule.kind)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaCertified,
+                         testing::Values("kmeans_cuda_tiled", "kmeans_cuda_split",
+                                         "kmeans_cuda_mma", "kmeans_cuda_wgmma",
+                                         "kmeans_cuda_certified"),
+                         [](const auto& name) { return std::string(name.param); });
+
+} // namespace
+} // namespace clusterbench
