@@ -2,6 +2,8 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/gate_report.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/compare/instructions.hpp"
+#include "harness/machine/build_info.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/problem/cell_choice.hpp"
@@ -28,6 +30,7 @@ struct GateArguments {
   double cell_seconds = 20.0;
   bool full = false;
   bool calibrate = false;
+  bool instructions = false;
   bool markdown = false;
   bool as_json = false;
   std::string out;
@@ -75,6 +78,46 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
   return ExitCode::ok;
 }
 
+ExitCode count(const GateOptions& options, const std::vector<CellSpec>& cells, bool as_json) {
+  const fs::path valgrind = find_valgrind();
+  if (std::string_view(build_info::march()) != "x86-64-v3") {
+    fmt::print(stderr,
+               "clusterbench: this program was built for {}; valgrind before 3.22 does not "
+               "know AVX-512: count on builds with -DCLUSTERBENCH_MARCH=x86-64-v3\n",
+               build_info::march());
+  }
+  WorkloadBuilder builder;
+  std::vector<std::vector<std::string>> lines;
+  nlohmann::json entries = nlohmann::json::array();
+  ExitCode code = ExitCode::ok;
+  for (const CellSpec& cell : cells) {
+    const CountedCell counted =
+        count_instructions(valgrind, options.executables, cell, builder, options.test.min_effect);
+    code = graver(code, exit_code_of(counted));
+    const auto& [base, fresh] = counted.instructions;
+    lines.push_back({counted.name, fmt::format("{:.0f}", base), fmt::format("{:.0f}", fresh),
+                     base > 0.0 ? fmt::format("{:+.2f} %", (fresh / base - 1.0) * 100.0) : "",
+                     counted.message.empty()
+                         ? counted.verdict
+                         : fmt::format("{} ({})", counted.verdict, counted.message)});
+    entries.push_back({{"name", counted.name},
+                       {"verdict", counted.verdict},
+                       {"message", counted.message},
+                       {"instructions", counted.instructions}});
+  }
+  if (as_json) {
+    fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"cells", entries}}.dump(2));
+  } else {
+    fmt::print("{}", text_table({{"cell", false},
+                                 {"base instructions", true},
+                                 {"new", true},
+                                 {"change", true},
+                                 {"verdict", false}},
+                                lines, TextStyle::terminal));
+  }
+  return code;
+}
+
 ExitCode gate(const GateArguments& arguments) {
   check(arguments);
   const fs::path base = executable(arguments.base, "--base");
@@ -90,6 +133,9 @@ ExitCode gate(const GateArguments& arguments) {
   install_interrupt_handler();
   if (arguments.calibrate) {
     return calibrate(options, cells, environment);
+  }
+  if (arguments.instructions) {
+    return count(options, cells, arguments.as_json);
   }
   Gate gate(options);
   std::vector<GatedCell> gated;
@@ -146,6 +192,8 @@ void add_gate_command(CLI::App& app, Action& action) {
   command->add_flag("--full", arguments->full, "The tables' full sizes, not the quick ones");
   command->add_flag("--calibrate", arguments->calibrate,
                     "Run the base against itself and store this machine's noise floor");
+  command->add_flag("--instructions", arguments->instructions,
+                    "Count instructions of one thread with valgrind instead of taking times");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");

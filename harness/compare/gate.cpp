@@ -77,7 +77,7 @@ void Gate::reckon(Batch& batch) const {
   };
   batch.log_ratios = ratios_of(false);
   batch.disturbed = batch.pairs.size() - batch.log_ratios.size();
-  constexpr std::size_t kToleratedPairs = 6;
+  constexpr std::size_t kToleratedPairs = 5;
   if (batch.disturbed > std::max(kToleratedPairs, batch.pairs.size() / 2)) {
     batch.log_ratios = ratios_of(true);
   }

@@ -18,7 +18,8 @@ namespace clusterbench {
 using nlohmann::json;
 
 PacedProcess::PacedProcess(const std::filesystem::path& executable,
-                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout)
+                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout,
+                           std::vector<std::string> wrapper)
     : executable_(executable), timeout_(timeout), request_("request"), output_("output") {
   json request = {{"protocol", kPaceProtocol},
                   {"hidden_folder", oracle_cache_folder().string()},
@@ -35,8 +36,12 @@ PacedProcess::PacedProcess(const std::filesystem::path& executable,
   }
   descriptors.insert(sockets[1]);
   ProcessOptions options;
-  options.arguments = {executable.string(),           "pace",         "--request-fd",
-                       std::to_string(request_.fd()), "--control-fd", std::to_string(sockets[1])};
+  options.arguments = std::move(wrapper);
+  for (const std::string& argument :
+       {executable.string(), std::string("pace"), std::string("--request-fd"),
+        std::to_string(request_.fd()), std::string("--control-fd"), std::to_string(sockets[1])}) {
+    options.arguments.push_back(argument);
+  }
   options.inherited_descriptors.assign(descriptors.begin(), descriptors.end());
   const std::string threads = std::to_string(jobs.front().threads);
   options.environment = {"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads};
@@ -151,6 +156,17 @@ PacedAnswer PacedProcess::fetch() {
 
 void PacedProcess::next() {
   tell("next");
+}
+
+std::string PacedProcess::finish() {
+  shutdown(socket_, SHUT_WR); // the end of its orders
+  std::string line;
+  while (channel_.read_line(line, timeout_) == LineChannel::Ending::line) {
+  }
+  waitpid(pid_, nullptr, 0);
+  kill(-pid_, SIGKILL);
+  pid_ = -1;
+  return read_tail(output_.fd(), 2000);
 }
 
 } // namespace clusterbench

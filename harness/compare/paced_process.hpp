@@ -44,8 +44,9 @@ private:
 /// when the object ends. Every function throws PaceFailure.
 class PacedProcess {
 public:
+  /// `wrapper` is a program with its arguments that runs the executable, such as valgrind.
   PacedProcess(const std::filesystem::path& executable, const std::vector<PaceJob>& jobs,
-               std::chrono::duration<double> timeout);
+               std::chrono::duration<double> timeout, std::vector<std::string> wrapper = {});
   ~PacedProcess();
   PacedProcess(const PacedProcess&) = delete;
   PacedProcess& operator=(const PacedProcess&) = delete;
@@ -56,6 +57,8 @@ public:
                                std::chrono::duration<double> patience);
   PacedAnswer fetch();
   void next(); ///< ends the present job
+  /// Hangs up, waits for the process to end by itself, and returns what it wrote last.
+  std::string finish();
 
 private:
   nlohmann::json answer();

@@ -73,6 +73,8 @@ PaceJob PairOfBuilds::job(Side side) const {
 }
 
 PairSamples PairOfBuilds::measure(bool fresh_first, const QuietLevel& quiet) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
   std::array<std::optional<PacedProcess>, 2> processes;
   const Side first = fresh_first ? Side::fresh : Side::base;
   const Side second = fresh_first ? Side::base : Side::fresh;
@@ -112,7 +114,7 @@ PairSamples PairOfBuilds::measure(bool fresh_first, const QuietLevel& quiet) {
     for (const Side side : {first, second, second, first}) {
       take_turn(side);
     }
-    if (std::ranges::all_of(kSides, enough)) {
+    if (std::ranges::all_of(kSides, enough) || Clock::now() - begin > options_.enough) {
       break;
     }
   }

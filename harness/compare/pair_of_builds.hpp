@@ -21,7 +21,8 @@ struct PairOptions {
   double turn_ms = 12.0;       ///< a turn is as many runs as fill it, at least one
   std::size_t undisturbed = 2; ///< runs wanted of each side; quads of turns go on until then
   std::size_t most_quads = 8;  ///< but no longer
-  std::chrono::duration<double> patience{0.3}; ///< that a turn waits for a quiet core
+  std::chrono::duration<double> patience{0.1}; ///< that a turn waits for a quiet core
+  std::chrono::duration<double> enough{0.8};   ///< after which no further quad begins
   std::chrono::duration<double> timeout{60};   ///< for any answer of a process
 };
 
@@ -63,9 +64,10 @@ public:
     return slots_.slot<T>(results_[index(side)].span(), ResultSlots::kFirst);
   }
 
-private:
+  /// What the side's processes are asked for.
   PaceJob job(Side side) const;
 
+private:
   std::array<std::filesystem::path, 2> executables_;
   PaceJob job_;
   PairOptions options_;

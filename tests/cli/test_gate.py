@@ -4,6 +4,8 @@ none of ours. Slowdowns are planted as a multiple of the run, so that no machine
 import json
 import os
 import pathlib
+import shutil
+import subprocess
 import unittest
 
 from program import BINARY, FAULTY, Program
@@ -108,6 +110,26 @@ class Gate(Program):
         self.assertGreater(stored["cells"][CELL], 0)
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=4"), exit_code=1)
         self.assertEqual(cell["noise_floor"], stored["cells"][CELL])
+
+    @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
+    def test_instructions(self):
+        done = subprocess.run([BINARY, "gate", "--base", BINARY, "--new", BINARY, CELL,
+                               "--instructions", "--json"], cwd=self.folder, timeout=300,
+                              env=self.environment, capture_output=True)
+        cell, = json.loads(done.stdout)["cells"]
+        self.assertEqual(done.returncode, 5 if cell["verdict"] == "failed" else 0)
+        if cell["verdict"] == "failed":  # built for a processor that valgrind does not know
+            self.assertIn("x86-64-v3", cell["message"])
+        else:
+            base, new = cell["instructions"]
+            self.assertGreater(base, 2000 * 3 * 20)  # points, clusters, passes
+            self.assertAlmostEqual(new / base, 1.0, delta=0.001)
+
+    def test_instructions_need_valgrind(self):
+        self.environment["PATH"] = "/nowhere"
+        done = self.run_program("gate", "--base", BINARY, "--new", BINARY, CELL, "--instructions",
+                                exit_code=64)
+        self.assertIn("valgrind", done.stderr)
 
     def test_nothing_is_left_running(self):
         self.gate(self.build("base", "kmeans_serial=0"), self.build("new", "kmeans_serial=2"),

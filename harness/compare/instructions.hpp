@@ -1,0 +1,34 @@
+// Instructions instead of seconds: what valgrind counts is the same on a busy machine.
+#pragma once
+
+#include "harness/compare/pair_of_builds.hpp"
+#include "harness/exit_codes.hpp"
+#include "harness/problem/table.hpp"
+
+#include <array>
+#include <filesystem>
+#include <string>
+
+namespace clusterbench {
+
+/// One cell's instructions per run in two builds.
+struct CountedCell {
+  std::string verdict; ///< `same`, `slower` (more instructions), `failed`
+  std::string name;
+  std::string message;
+  std::array<double, 2> instructions{}; ///< per run: base, new
+};
+
+ExitCode exit_code_of(const CountedCell& cell);
+
+/// Where valgrind is. Throws datasets::InputError naming the package if it is not installed.
+std::filesystem::path find_valgrind();
+
+/// Counts one thread's run as the difference between a process that runs twice and one that runs
+/// once: loading, preparing and warming up cancel out. `slower` if the new build executes more by the
+/// minimum effect.
+CountedCell count_instructions(const std::filesystem::path& valgrind,
+                               const std::array<std::filesystem::path, 2>& executables,
+                               const CellSpec& cell, WorkloadBuilder& builder, double min_effect);
+
+} // namespace clusterbench
