@@ -1,26 +1,23 @@
 // Fuzzy c-means in one pass over the data: distances, memberships and weighted sums together.
 //
 // Changed since fcm_cuda_warp: a sample comes from memory once an iteration instead of twice, and
-//   memberships go there only when somebody will read them. The loop is that of kmeans_cuda_fused:
-//   tiles of rows are copied to shared memory asynchronously, two deep; a few lanes share a row and
-//   compare it with all centres; a lane turns one distance into one membership; then a thread owns
-//   a column of the tile, whose weighted sums for all centres stay in its registers.
-// Blocks exchange sums in words that carry their number (support/exchange.cuh), without a barrier
-//   of the grid, while the first tiles of the next sweep are already on their way. Every second
-//   sweep runs backwards: what the last one left in L2 is read first.
+//   memberships go there only when somebody will read them. Both halves of a pass are products on
+//   the tensor cores in split tf32, which keeps 22 bits (support/row_tiles.cuh): the warps of a block
+//   share the features of a tile, multiply its rows with all centres, add up these products, turn
+//   one distance each into one membership, and multiply the memberships with the rows again. The
+//   copy engine keeps the next tiles coming.
+// Distances are |x|^2 - 2 x.c + |c|^2, never below 0: three products a feature instead of the two
+//   instructions a lane of a sum of squares, which were the bound; they cancel far from the origin.
 // Source: article 001, sections 4.2 to 4.4, its kernels as one; one persistent launch.
-// Cost per iteration: n d values; (3 k + 1) n d / 32 instructions of a warp; about 3 us of latency.
+// Cost per iteration: n d values and 8 n bytes; 110 instructions of a warp a row of 500 at c = 8.
 //   Started from memberships, one sweep more for the first centres.
 // Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/buffer.hpp"
-#include "impls/cuda/support/exchange.cuh"
-#include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/one_launch.cuh"
-#include "impls/cuda/support/stream.hpp"
-#include "impls/cuda/support/tile_ring.cuh"
+#include "impls/cuda/support/bulk_ring.cuh"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/row_tiles.cuh"
+#include "impls/cuda/support/tile_run.cuh"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -29,109 +26,23 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kThreads = 128; // small blocks: while one waits at a barrier, others work
-constexpr unsigned kWarps = kThreads / 32;
-constexpr unsigned kStages = 2;   // tiles of a block in shared memory
-constexpr unsigned kPerLane = 20; // blocks whose words one lane adds up
-constexpr unsigned kMaxBlocks = 32 * kPerLane;
+constexpr unsigned kThreads = 256, kWarps = kThreads / 32;
 
-/// What registers allow: the sums of 16 clusters fill those of half a multiprocessor.
-template <unsigned K, unsigned V>
-constexpr unsigned kBlocksPerProcessor = K* V < 64 ? 4 : 2;
-
-struct Task {
-  RunTask run;
-  const float* points; // [tiles * rows of a tile, stride], zero where there is no data
-  const float* given;  // [n, k] initial memberships, or null
-  float* memberships;  // [n, k]
+struct Task : TileTask {
+  const float* given; // [n, k] initial memberships, or null
+  float* memberships; // [n, k]
   float fuzzifier;
-  unsigned n, d, k, stride, tiles;
-  Word* sums;  // [pairs + 1, kMaxBlocks]: two sums of a cluster and its weight
-  Word* means; // [pairs + 1]: the two means; the last word of both: what the rule wants
 };
 
-/// How a tile is compared: a row by kSlices lanes, each taking every kSlices-th column of V floats.
-template <unsigned V, unsigned kSlices>
+/// A compiled shape: kSlices warps share the features of a row, each has 32 kGroups of them; the
+/// other warps, and the 16 rows again kTimes, make a tile; for 8 T clusters.
+template <unsigned kGroups_, unsigned kSlices_, unsigned kTimes_, unsigned T_>
 struct Tile {
-  static constexpr unsigned kRowLanes = 32 / kSlices;
-  static constexpr unsigned kRowsPerLane = kSlices > 1 ? 2 : 1; // a centre is read once for both
-  static constexpr unsigned kRowsPerWarp = kRowLanes * kRowsPerLane;
-  static constexpr unsigned kRows = kWarps * kRowsPerWarp;
+  static constexpr unsigned kGroups = kGroups_, kSlices = kSlices_, kTimes = kTimes_, T = T_;
+  static constexpr unsigned kTeams = kWarps / kSlices;
+  static constexpr unsigned kRows = kTeams * kTimes * kTileRows;
+  static constexpr unsigned kBlocksPerProcessor = kGroups * T == 1 ? 2 : 1;
 };
-
-/// The first column of a slice. Eight neighbouring lanes read 16 bytes each at once, and as rows
-/// are an odd number of such columns apart, these offsets send them to eight different banks.
-template <unsigned kSlices>
-__device__ unsigned first_column(unsigned slice) {
-  return kSlices == 16  ? slice % 4 * 2 + slice / 4 % 2 + slice / 8 * 8
-         : kSlices == 8 ? slice % 2 * 4 + slice / 2
-                        : slice;
-}
-
-/// Squared distances of the rows of a lane to all centres, as far as its slice goes.
-/// rows: the first row, [.., stride]; centres: [K, width]
-template <unsigned K, unsigned V, unsigned kSlices>
-__device__ void compare(const float* rows, unsigned stride, const float* centres, unsigned width,
-                        unsigned d, unsigned slice,
-                        float (&squared)[Tile<V, kSlices>::kRowsPerLane][K]) {
-  constexpr unsigned kRowsPerLane = Tile<V, kSlices>::kRowsPerLane;
-  const unsigned step = Tile<V, kSlices>::kRowLanes * stride;
-  const unsigned end = V == 4 ? width : d / 4 * 4;
-#pragma unroll 2
-  for (unsigned f = 4 * first_column<kSlices>(slice); f < end; f += 4 * kSlices) {
-    float x[kRowsPerLane][4];
-#pragma unroll
-    for (unsigned p = 0; p < kRowsPerLane; ++p) {
-      const float* from = rows + p * step + f;
-      if constexpr (V == 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from);
-        x[p][0] = four.x, x[p][1] = four.y, x[p][2] = four.z, x[p][3] = four.w;
-      } else { // an odd stride keeps single floats apart, but not aligned
-        x[p][0] = from[0], x[p][1] = from[1], x[p][2] = from[2], x[p][3] = from[3];
-      }
-    }
-#pragma unroll
-    for (unsigned j = 0; j < K; ++j) {
-      const float4 four = *reinterpret_cast<const float4*>(centres + j * width + f);
-      const float c[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-      for (unsigned p = 0; p < kRowsPerLane; ++p) {
-#pragma unroll
-        for (unsigned v = 0; v < 4; ++v) {
-          const float difference = x[p][v] - c[v];
-          squared[p][j] += difference * difference;
-        }
-      }
-    }
-  }
-  for (unsigned f = end; f < d; ++f) { // V == 1: up to three features are left
-#pragma unroll
-    for (unsigned j = 0; j < K; ++j) {
-      const float difference = rows[f] - centres[j * width + f];
-      squared[0][j] += difference * difference;
-    }
-  }
-}
-
-/// Adds up the slices of a row. Of its two rows, the lower half of the warp keeps the first and the
-/// upper half the second, so only the first step has to exchange both.
-template <unsigned K, unsigned kSlices, unsigned kRowsPerLane>
-__device__ void add_slices(const float (&part)[kRowsPerLane][K], unsigned lane,
-                           float (&squared)[K]) {
-#pragma unroll
-  for (unsigned j = 0; j < K; ++j) {
-    if constexpr (kSlices == 1) {
-      squared[j] = part[0][j];
-    } else {
-      const float given = lane < 16 ? part[1][j] : part[0][j];
-      squared[j] = (lane < 16 ? part[0][j] : part[1][j]) + __shfl_xor_sync(kAllLanes, given, 16);
-#pragma unroll
-      for (unsigned offset = 8; offset >= 32 / kSlices; offset /= 2) {
-        squared[j] += __shfl_xor_sync(kAllLanes, squared[j], static_cast<int>(offset));
-      }
-    }
-  }
-}
 
 __device__ float to_the_m(float membership, float m) {
   return m == 2.0f ? membership * membership : powf(membership, m);
@@ -153,158 +64,161 @@ __device__ float combine_lanes(float value, Combine combine) {
   return value;
 }
 
-/// Turns the squared distances of a warp's rows, [rows, K], into weights u^m in place, a lane each.
-/// Returns this lane's share of the weight of cluster lane % K, and adds what the stop rule wants.
+/// The weight u^m of a point in cluster j = lane % K from the squared distance; K lanes a point,
+/// whole warps. Adds what the stop rule wants.
 template <unsigned K>
-__device__ float weigh(const Task& task, bool given, bool keep, std::size_t first_point,
-                       unsigned rows, unsigned lane, float* squared_to_weight, double& wanted) {
-  const unsigned j = lane % K;
-  float mass = 0.0f;
-  for (unsigned e = lane; e < max(rows * K, 32u); e += 32) { // whole warps, for the shuffles
-    const std::size_t point = first_point + e / K;
-    const bool real = e < rows * K && point < task.n && j < task.k;
-    float weight = 0.0f;
-    if (given) {
-      weight = real ? to_the_m(task.given[point * task.k + j], task.fuzzifier) : 0.0f;
-    } else {
-      // A cluster behind k is infinitely far: it is never the nearest and has no closeness.
-      const float squared = e < rows * K ? squared_to_weight[e] : 1.0f;
-      const float nearest = combine_lanes<K>(squared, [](float a, float b) { return fminf(a, b); });
-      const float close = closeness(nearest, squared, task.fuzzifier);
-      const float membership = close / over_lanes<K>(close);
-      weight = real ? to_the_m(membership, task.fuzzifier) : 0.0f;
-      if (real && task.run.rule == StopRule::Kind::loss) {
-        wanted += static_cast<double>(weight) * static_cast<double>(squared);
-      }
-      if (keep) {
-        const float largest =
-            combine_lanes<K>(membership, [](float a, float b) { return fmaxf(a, b); });
-        const unsigned at = __ballot_sync(kAllLanes, membership == largest) >> (lane / K * K);
-        const std::int32_t label = __ffs(static_cast<int>(at)) - 1; // the lowest of equal ones
-        if (real) {
-          task.memberships[point * task.k + j] = membership;
-        }
-        if (real && j == static_cast<unsigned>(label)) {
-          wanted += task.run.rule == StopRule::Kind::labels && task.run.labels[point] != label;
-          task.run.labels[point] = label;
-        }
-      }
-    }
-    if (e < rows * K) {
-      squared_to_weight[e] = weight;
-    }
-    mass += weight;
+__device__ float weigh(const Task& task, bool keep, std::size_t point, unsigned j, float squared,
+                       double& wanted) {
+  // A cluster behind k is infinitely far: it is never the nearest and has no closeness.
+  const bool real = point < task.n && j < task.k;
+  const float nearest = combine_lanes<K>(squared, [](float a, float b) { return fminf(a, b); });
+  const float close = closeness(nearest, squared, task.fuzzifier);
+  const float membership = close / over_lanes<K>(close);
+  const float weight = real ? to_the_m(membership, task.fuzzifier) : 0.0f;
+  if (real && task.run.rule == StopRule::Kind::loss) {
+    wanted += static_cast<double>(weight) * static_cast<double>(squared);
   }
-  return mass;
+  if (keep) {
+    const float largest =
+        combine_lanes<K>(membership, [](float a, float b) { return fmaxf(a, b); });
+    const unsigned at =
+        __ballot_sync(kAllLanes, membership == largest) >> (threadIdx.x % 32 / K * K);
+    const std::int32_t label = __ffs(static_cast<int>(at)) - 1; // the lowest of equal ones
+    if (real) {
+      task.memberships[point * task.k + j] = membership;
+    }
+    if (real && j == static_cast<unsigned>(label)) {
+      wanted += task.run.rule == StopRule::Kind::labels && task.run.labels[point] != label;
+      task.run.labels[point] = label;
+    }
+  }
+  return weight;
 }
 
-/// The whole run; all blocks are resident. Dynamic shared memory: see shared_bytes().
-template <unsigned K, unsigned V, unsigned kSlices>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
+/// The whole run; all blocks are resident. Dynamic shared memory: see below.
+template <typename Shape>
+__global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     cluster_rows(const Task task) {
-  using Shape = Tile<V, kSlices>;
-  extern __shared__ __align__(16) float s_dynamic[];
-  const unsigned width = (task.d + 3) / 4 * 4;
-  const unsigned tile_size = Shape::kRows * task.stride;
-  // Dynamic: tiles [kStages, kRows, stride], then:
-  float* s_weights = s_dynamic + kStages * tile_size; // [kRows, K]: squared distances, then u^m
-  float* s_centres = s_weights + Shape::kRows * K;    // [K, width]
-  float* s_sums = s_centres + K * width;              // [K, width]
-  __shared__ float s_masses[kWarps][K];
-  __shared__ double s_wanted[kWarps];
+  constexpr unsigned kSlices = Shape::kSlices, kTeams = Shape::kTeams, kRows = Shape::kRows;
+  constexpr unsigned T = Shape::T, K = 8 * T;
+  static_assert(kRows * K % kThreads == 0, "whole warps weigh");
+  extern __shared__ __align__(128) float s_dynamic[];
+  const RowLayout layout = RowLayout::of(task.d);
+  const unsigned width = layout.stride(), values = task.k * width;
+  const unsigned tile_floats = kRows * (width + 2);
+  // Dynamic: tiles [stages, tile_floats], then:
+  float* s_parts = s_dynamic + task.stages * tile_floats; // [kSlices, kRows, K] products
+  float* s_weights = s_parts + kSlices * kRows * K;       // [kRows, K] u^m
+  float* s_centres = s_weights + kRows * K;               // [k, width]
+  float* s_totals = s_centres + values;                   // [k, width]; the block's sums
+  float* s_received = s_totals + ManySums<kTileCluster>::padded(values);
+  __shared__ double s_received_facts[32], s_facts[32], s_wanted[kWarps];
+  __shared__ std::uint64_t s_barriers[4 + kMaxStages];
+  __shared__ float s_squared[K], s_masses[kWarps][K];
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const bool wants_fact = task.run.wants_fact();
-
-  TileRing<kStages, kThreads> ring(task.points, task.tiles, tile_size, s_dynamic);
-  for (unsigned e = threadIdx.x; e < K * width; e += kThreads) {
-    // Clusters behind k are infinitely far, features behind d are zero everywhere; without initial
-    // centres, those of clusters that never get any weight are zero.
+  const unsigned slice = warp % kSlices, team = warp / kSlices, group = slice * Shape::kGroups;
+  const auto [g, t] = Lane::get();
+  ManySums<kTileCluster> sums_of_all(s_received, s_totals, s_barriers, task.sum_words, values);
+  FewSums<kTileCluster> facts_of_all(s_received_facts, s_facts, s_barriers + 2, task.fact_words,
+                                     task.k + 1);
+  BulkRing ring(task.tiles, task.tiles_count, tile_floats, task.stages, s_dynamic, s_barriers + 4,
+                blockIdx.x, gridDim.x, threadIdx.x == 0);
+  for (unsigned e = threadIdx.x; e < values; e += kThreads) {
+    // Features behind d are zero everywhere; so are, without initial centres, those of clusters
+    // that never get any weight.
     const unsigned j = e / width, f = e % width;
     const bool known = f < task.d && task.run.initial != nullptr;
-    s_centres[e] = j >= task.k ? INFINITY : known ? task.run.initial[j * task.d + f] : 0.0f;
-    s_sums[e] = 0.0f; // and stays zero behind d
+    s_centres[e] = known ? task.run.initial[j * task.d + f] : 0.0f;
   }
-  const unsigned columns = (task.d + V - 1) / V, groups = kThreads / columns;
-  const unsigned column = threadIdx.x % columns, group = threadIdx.x / columns;
   // Started from memberships, sweep 0 only finds the first centres, and sweep s is pass s: its
   // memberships, and the centres of the pass after it. From centres, sweep s is all of pass s + 1.
   const bool from_memberships = task.given != nullptr;
   double previous = INFINITY, previous_shift = INFINITY;
   std::size_t sweep = 0;
   bool last = false;
-
+  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  ring.start();
   task.run.note_time(0);
 
   while (!last) {
+    sums_of_all.expect();
+    facts_of_all.expect();
     const bool given = from_memberships && sweep == 0;
     const std::size_t passes = from_memberships ? sweep : sweep + 1; // when this sweep is done
     const bool keep = !given && (task.run.rule != StopRule::Kind::iterations ||
                                  passes == task.run.max_iterations);
-    float sums[K * V] = {}; // of this thread's column and its group's rows
-    float mass = 0.0f;      // of cluster lane % K, in the rows that this lane weighs
+    for (unsigned j = warp; j < K; j += kWarps) {
+      float squared = 0.0f;
+      for (unsigned f = lane; f < width && j < task.k; f += 32) {
+        squared += s_centres[j * width + f] * s_centres[j * width + f];
+      }
+      squared = over_lanes<32>(squared);
+      if (lane == 0) {
+        s_squared[j] = j < task.k ? squared : INFINITY;
+      }
+    }
+    const Centroids<Shape::kGroups, T, false> centres(s_centres, task.k, width, group);
+    WeightedSums<Shape::kGroups, T, false> sums;
+    float mass = 0.0f; // of cluster lane % K, in the rows that this thread weighs
     double wanted = 0.0;
 #pragma unroll 1
     for (unsigned i = 0; i < ring.count(); ++i) {
       const float* tile = ring.next();
-
-      float* own_rows = s_weights + warp * Shape::kRowsPerWarp * K;
-      if (!given) {
-        float part[Shape::kRowsPerLane][K] = {};
-        float squared[K];
-        const unsigned row = lane % Shape::kRowLanes, slice = lane / Shape::kRowLanes;
-        compare<K, V, kSlices>(tile + (warp * Shape::kRowsPerWarp + row) * task.stride, task.stride,
-                               s_centres, width, task.d, slice, part);
-        add_slices<K, kSlices>(part, lane, squared);
-        if (kSlices == 1 || lane % 16 < Shape::kRowLanes) { // one lane a row
-          const unsigned second = kSlices > 1 && lane >= 16 ? Shape::kRowLanes : 0;
 #pragma unroll
-          for (unsigned j = 0; j < K; ++j) {
-            own_rows[(row + second) * K + j] = squared[j];
-          }
+      for (unsigned time = 0; time < Shape::kTimes; ++time) {
+        const unsigned row = (team * Shape::kTimes + time) * kTileRows;
+        float products[T][4];
+        centres.multiply(tile + row * width, layout, group, products);
+#pragma unroll
+        for (unsigned e = 0; e < 2 * T; ++e) {
+          const unsigned half = e % 2;
+          float* to = s_parts + (slice * kRows + row + g + 8 * half) * K + e / 2 * 8 + 2 * t;
+          *reinterpret_cast<float2*>(to) =
+              make_float2(products[e / 2][2 * half], products[e / 2][2 * half + 1]);
         }
-        __syncwarp(); // the distances of the warp's rows are there
       }
-      const std::size_t tile_row = std::size_t{ring.tile(sweep, i)} * Shape::kRows;
-      mass += weigh<K>(task, given, keep, tile_row + warp * Shape::kRowsPerWarp,
-                       Shape::kRowsPerWarp, lane, own_rows, wanted);
+      __syncthreads(); // all products are there, and nobody needs the tile before
+      ring.fetch();
+      const std::size_t first = std::size_t{ring.tile(sweep, i)} * kRows;
+#pragma unroll
+      for (unsigned e = threadIdx.x; e < kRows * K; e += kThreads) {
+        const unsigned row = e / K, j = e % K;
+        const std::size_t point = first + row;
+        float weight = 0.0f;
+        if (given) {
+          weight = point < task.n && j < task.k
+                       ? to_the_m(task.given[point * task.k + j], task.fuzzifier)
+                       : 0.0f;
+        } else {
+          float product = 0.0f;
+#pragma unroll
+          for (unsigned s = 0; s < kSlices; ++s) {
+            product += s_parts[s * kRows * K + e];
+          }
+          const float length = tile[kRows * width + row];
+          const float squared = fmaxf(length * length + s_squared[j] - 2.0f * product, 0.0f);
+          weight = weigh<K>(task, keep, point, j, squared, wanted);
+        }
+        s_weights[e] = weight;
+        mass += weight;
+      }
       __syncthreads(); // the weights of all rows are there
-
-      if (group < groups) {
-#pragma unroll 4
-        for (unsigned row = group; row < Shape::kRows; row += groups) {
-          const float* from = tile + row * task.stride + column * V;
-          float x[V];
-          if constexpr (V == 4) {
-            const float4 four = *reinterpret_cast<const float4*>(from);
-            x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-          } else {
-            x[0] = *from;
-          }
 #pragma unroll
-          for (unsigned j = 0; j < K; j += 4) {
-            const float4 four = *reinterpret_cast<const float4*>(s_weights + row * K + j);
-            const float weight[4] = {four.x, four.y, four.z, four.w};
+      for (unsigned time = 0; time < Shape::kTimes; ++time) {
+        const unsigned row = (team * Shape::kTimes + time) * kTileRows;
+        float weights[2][T][2];
 #pragma unroll
-            for (unsigned e = 0; e < 4 * V; ++e) {
-              sums[j * V + e] += weight[e / V] * x[e % V];
-            }
-          }
+        for (unsigned e = 0; e < 4 * T; ++e) {
+          const unsigned step = e / (2 * T), half = e % 2;
+          weights[step][e / 2 % T][half] =
+              s_weights[(row + 8 * step + 4 * half + t) * K + e / 2 % T * 8 + g];
         }
+        sums.add(tile + row * width, layout, group, weights);
       }
     }
 
-    // The block's sums: the groups one after another, so that the order is always the same.
-    for (unsigned g = 0; g < groups; ++g) {
-      if (group == g) {
-#pragma unroll
-        for (unsigned e = 0; e < K * V; ++e) {
-          float& sum = s_sums[e / V * width + column * V + e % V];
-          sum = g == 0 ? sums[e] : sum + sums[e];
-        }
-      }
-      __syncthreads(); // the next group adds to what this one has left
-    }
+    // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
     for (unsigned offset = K; offset < 32; offset *= 2) {
       mass += __shfl_xor_sync(kAllLanes, mass, static_cast<int>(offset));
@@ -316,74 +230,70 @@ __global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
     if (lane == 0) {
       s_wanted[warp] = wanted;
     }
-    __syncthreads(); // masses and wanted facts of all warps are there
-
-    const auto weight_of = [&](unsigned j) {
-      float weight = 0.0f;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        weight += s_masses[w][j];
+    for (unsigned turns = 0; turns < kTeams; ++turns) {
+      if (team == turns) {
+        sums.store(layout, group, task.k, width, turns > 0, s_totals);
       }
-      return weight;
-    };
-    for (unsigned w = 1; w < kWarps; ++w) { // counts in thread 0
-      wanted += s_wanted[w];
+      __syncthreads(); // the next team adds to what this one has left
     }
-    // All threads of all blocks get the same bits, so they take the same decision.
-    const auto [squared_shift, fact] = exchange_means<kPerLane, kThreads>(
-        task.sums, task.means, s_sums, s_centres, task.k, width, weight_of, wants_fact, wanted,
-        task.run.first_stamp + static_cast<unsigned>(sweep));
-    if (!given) { // from memberships, a pass moves the centres before it needs them
-      last = task.run.is_last(passes, fact, previous,
-                              from_memberships ? previous_shift : squared_shift);
-      previous = fact;
-      previous_shift = squared_shift;
-      task.run.note_time(passes);
+    if (threadIdx.x <= task.k) {
+      double fact = 0.0;
+      for (unsigned w = 0; w < kWarps; ++w) {
+        fact += threadIdx.x < task.k ? static_cast<double>(s_masses[w][threadIdx.x]) : s_wanted[w];
+      }
+      facts_of_all.send(threadIdx.x, fact);
+    }
+    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
+      sums_of_all.send(v, s_totals[v]);
+    }
+    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(sweep);
+    facts_of_all.finish(stamp);
+    sums_of_all.finish(stamp);
+    // All threads of all blocks get the same bits, so they take the same decision. From memberships,
+    // a pass moves the centres before it needs them, and the last pass moves them no more.
+    const double fact = s_facts[task.k];
+    const double known_shift = previous_shift;
+    const auto is_last = [&](double shift) {
+      return !given && task.run.is_last(passes, fact, previous, shift);
+    };
+    if (from_memberships) {
+      last = is_last(known_shift);
     }
     if (!(last && from_memberships)) {
-      adopt_means<kThreads>(task.run, s_sums, s_centres, task.k, task.d, width, sweep);
+      previous_shift = adopt_means<kThreads>(task.run, s_totals, s_facts, s_centres, task.k, task.d,
+                                             width, sweep);
+    }
+    if (!from_memberships) {
+      last = is_last(previous_shift);
+    }
+    if (!given) {
+      previous = fact;
+      task.run.note_time(passes);
     }
     ++sweep;
+    __syncthreads(); // totals and facts have been read, and the centres are there
   }
   ring.drain();
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = from_memberships ? sweep - 1 : sweep;
   }
+  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-/// A compiled shape of the kernel.
-struct Shape {
-  unsigned k, v, rows;
-  void (*kernel)(const Task);
-
-  /// Floats between rows: an odd number of columns, so that neighbouring rows start in different
-  /// banks of shared memory.
-  std::size_t stride(std::size_t d) const { return ((d + v - 1) / v | 1) * v; }
-  std::size_t shared_bytes(std::size_t d) const {
-    return (kStages * rows * stride(d) + rows * k + 2 * k * ((d + 3) / 4 * 4)) * sizeof(float);
-  }
-};
-template <unsigned K, unsigned V, unsigned kSlices>
-constexpr Shape kShape{K, V, Tile<V, kSlices>::kRows, cluster_rows<K, V, kSlices>};
-constexpr std::array kShapes{kShape<4, 1, 1>,  kShape<4, 4, 4>,  kShape<4, 4, 8>,
-                             kShape<4, 4, 16>, kShape<8, 1, 1>,  kShape<8, 4, 4>,
-                             kShape<8, 4, 8>,  kShape<8, 4, 16>, kShape<16, 1, 1>,
-                             kShape<16, 4, 4>, kShape<16, 4, 8>, kShape<16, 4, 16>};
-constexpr std::size_t kMaxFeatures = 512;
-constexpr std::size_t kScalarBelow = 64; // features; from there on 16 bytes at a time
-
-/// The shape with the fewest slices of which two blocks fit a multiprocessor, or else the smallest;
-/// null if k is too large.
-const Shape* shape_for(std::size_t d, std::size_t k) {
-  const std::size_t half = (shared_memory_limit() - 2048) / 2; // less the static part
-  const Shape* best = nullptr;
-  for (const Shape& shape : kShapes) {
-    const bool possible = shape.k >= k && (shape.v == 1) == (d < kScalarBelow);
-    if (possible && (best == nullptr || (best->k == shape.k && best->shared_bytes(d) > half))) {
-      best = &shape;
-    }
-  }
-  return best;
-}
+template <typename S>
+constexpr TileKernel<Task> kKernel{32 * S::kGroups * S::kSlices,
+                                   8 * S::T,
+                                   S::kRows,
+                                   1,
+                                   kThreads,
+                                   S::kBlocksPerProcessor,
+                                   (S::kSlices + 1) * S::kRows * 8 * S::T,
+                                   cluster_rows<S>};
+constexpr std::array kKernels{// the first that is large enough is taken
+                              kKernel<Tile<1, 1, 1, 1>>, kKernel<Tile<1, 2, 1, 1>>,
+                              kKernel<Tile<1, 4, 1, 1>>, kKernel<Tile<1, 8, 2, 1>>,
+                              kKernel<Tile<2, 8, 2, 1>>, kKernel<Tile<1, 2, 1, 2>>,
+                              kKernel<Tile<1, 8, 1, 2>>, kKernel<Tile<2, 8, 1, 2>>};
 
 class FcmCudaFused final : public Variant<float> {
 public:
@@ -391,86 +301,32 @@ public:
     if (!(problem.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
-      return "more than 2^31 - 1 points or iterations";
-    }
-    if (problem.d > kMaxFeatures) {
-      return "d = " + std::to_string(problem.d) + ": a block has threads for " +
-             std::to_string(kMaxFeatures) + " features, four each";
-    }
-    if (shape_for(problem.d, problem.k) == nullptr) {
-      return "k = " + std::to_string(problem.k) + ": a thread holds the sums of up to 16 clusters";
-    }
-    const std::size_t needed = shape_for(problem.d, problem.k)->shared_bytes(problem.d);
-    if (needed + 1024 > shared_memory_limit()) {
-      return "two tiles take " + std::to_string(needed) + " bytes of shared memory, a block has " +
-             std::to_string(shared_memory_limit());
-    }
-    return {};
+    return refuse_tiles<Task>(kKernels, problem);
   }
 
   void prepare(const Problem<float>& problem) override {
-    shape_ = shape_for(problem.d, problem.k);
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    const std::size_t stride = shape_->stride(problem.d);
-    const std::size_t tiles = ceil_div(problem.n, shape_->rows);
-    d_points_ = DeviceBuffer<float>(tiles * shape_->rows * stride);
-    d_points_.zero(stream_);
-    check(cudaMemcpy2DAsync(d_points_.data(), stride * sizeof(float), problem.points.data(),
-                            problem.d * sizeof(float), problem.d * sizeof(float), problem.n,
-                            cudaMemcpyHostToDevice, stream_),
-          "cudaMemcpy2DAsync of the points");
+    run_.prepare(kKernels, problem, task_);
     d_given_ = DeviceBuffer<float>(problem.memberships.size());
     if (d_given_.size() > 0) {
-      d_given_.upload(problem.memberships, stream_);
+      d_given_.upload(problem.memberships, run_.stream());
     }
     d_memberships_ = DeviceBuffer<float>(problem.n * problem.k);
-    const std::size_t words = problem.k * ((problem.d + 3) / 4 * 2) + 1;
-    d_sums_ = DeviceBuffer<Word>(words * kMaxBlocks);
-    d_sums_.zero(stream_); // stamps begin with 1
-    d_means_ = DeviceBuffer<Word>(words);
-    d_means_.zero(stream_);
-
-    shared_bytes_ = shape_->shared_bytes(problem.d);
-    allow_shared_memory(shape_->kernel, shared_bytes_);
-    blocks_ =
-        static_cast<unsigned>(std::min({resident_blocks(shape_->kernel, kThreads, shared_bytes_),
-                                        std::size_t{kMaxBlocks}, tiles}));
-    task_ = {.run = {},
-             .points = d_points_.data(),
-             .given = d_given_.data(),
-             .memberships = d_memberships_.data(),
-             .fuzzifier = static_cast<float>(problem.fuzzifier),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
-             .stride = static_cast<unsigned>(stride),
-             .tiles = static_cast<unsigned>(tiles),
-             .sums = d_sums_.data(),
-             .means = d_means_.data()};
-    stream_.synchronize();
+    task_.given = d_given_.data();
+    task_.memberships = d_memberships_.data();
+    task_.fuzzifier = static_cast<float>(problem.fuzzifier);
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, shape_->kernel, task_, blocks_, kThreads, shared_bytes_, stream_);
-  }
+  void run(Observer<float>& observer) override { run_.run(observer, task_); }
 
   void fetch(Result<float>& result) override {
-    launch_.fetch(result, stream_);
-    d_memberships_.download(result.memberships, stream_);
+    run_.fetch(result);
+    d_memberships_.download(result.memberships, run_.stream());
   }
 
 private:
-  const Shape* shape_ = nullptr;
   Task task_{};
-  unsigned blocks_ = 0;
-  std::size_t shared_bytes_ = 0;
-  Stream stream_;
-  OneLaunch launch_;
-  DeviceBuffer<float> d_points_;                // [tiles * rows, stride]
+  TileRun<Task> run_;
   DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
-  DeviceBuffer<Word> d_sums_, d_means_;
 };
 
 const Registration registration({.name = "fcm_cuda_fused",
@@ -478,7 +334,8 @@ const Registration registration({.name = "fcm_cuda_fused",
                                  .source = "article 001, sections 4.2 to 4.4, as one kernel",
                                  .family = Family::fcm,
                                  .device = Device::gpu,
-                                 .max_d = kMaxFeatures,
+                                 .distance = DistanceForm::expanded,
+                                 .max_d = 512,
                                  .max_k = 16,
                                  .previous = "fcm_cuda_warp"},
                                 f32_only<FcmCudaFused>());

@@ -1,26 +1,24 @@
 // K-means with few clusters: labels and sums in one pass over the data, one launch for the run.
 //
-// Changed since kmeans_cuda_persistent: the points stream. Tiles of rows are copied to shared memory
-//   asynchronously, two deep, while the block works on the one before: first a few lanes share a
-//   row and compare it with all centroids, then a thread owns a column of the tile and adds it to
-//   the sums of all k clusters, which stay in its registers for the whole pass. So a point comes
-//   from memory once, and the inner loops have no atomic, no branch and few shuffles.
-// Every second pass runs backwards: what the last one left in L2 is read first. The next pass's
-//   first tiles are already on their way while the blocks exchange sums (support/exchange.cuh):
-//   sums to the owner of a pair of features, its means to all; two trips, no barrier of the grid.
-// Source: article 000's two kernels as one; the loop is that of a tiled matrix product.
-// Cost per iteration: n d values; (3 k + 1) n d / 32 instructions of a warp; about 3 us of latency.
-// Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to an odd number
-//   of banks, at most 1/8 more bytes. Same bits in every run.
+// Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products on
+//   the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their weights, 1
+//   or 0, with the rows again (support/row_tiles.cuh). So a row costs 25 instructions of a warp
+//   instead of 52, and the copy engine keeps the next tiles coming without any thread's help.
+// The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
+//   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows whose
+//   nearest centroids are closer than that are settled by sums of squared differences in float32.
+// Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
+// Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
+// Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
+//   many rows lie between centroids, or far from the origin, settling them costs up to three times
+//   the pass. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/buffer.hpp"
-#include "impls/cuda/support/exchange.cuh"
-#include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/one_launch.cuh"
-#include "impls/cuda/support/stream.hpp"
-#include "impls/cuda/support/tile_ring.cuh"
+#include "impls/cuda/support/bulk_ring.cuh"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/row_tiles.cuh"
+#include "impls/cuda/support/settled_labels.cuh"
+#include "impls/cuda/support/tile_run.cuh"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -29,373 +27,219 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kThreads = 256;
-constexpr unsigned kWarps = kThreads / 32;
-constexpr unsigned kStages = 2;   // tiles of a block in shared memory
-constexpr unsigned kPerLane = 10; // blocks whose words one lane adds up
-constexpr unsigned kMaxBlocks = 32 * kPerLane;
+using Task = TileTask;
 
-/// What registers allow: the sums of 16 clusters fill those of half a multiprocessor.
-template <unsigned K, unsigned V>
-constexpr unsigned kBlocksPerProcessor = K* V < 64 ? 2 : 1;
-
-struct Task {
-  RunTask run;
-  const float* points; // [tiles * rows of a tile, stride], zero where there is no data
-  unsigned n, d, k, stride, tiles;
-  Word* sums;  // [pairs + 1, kMaxBlocks]: two sums of a cluster and its count
-  Word* means; // [pairs + 1]: the two means; the last word of both: what the rule wants
+/// A compiled shape: a team of kSlices warps works on a tile, each on 32 kGroups features, for 8 T
+/// clusters.
+template <unsigned kGroups_, unsigned kSlices_, unsigned kTeams_, unsigned T_>
+struct Teams {
+  static constexpr unsigned kGroups = kGroups_, kSlices = kSlices_, kTeams = kTeams_, T = T_;
+  static constexpr unsigned kThreads = 32 * kSlices * kTeams;
+  static constexpr unsigned kBlocksPerProcessor = kThreads <= 128 ? 2 : 1;
+  /// Floats in which the warps of all teams exchange products, in two places by turns.
+  static constexpr unsigned kParts = kSlices > 1 ? kTeams * 2 * kSlices* T * 128 : 0;
 };
 
-/// How a tile is compared: a row by kSlices lanes, each taking every kSlices-th column of V floats.
-template <unsigned V, unsigned kSlices>
-struct Tile {
-  static constexpr unsigned kRowLanes = 32 / kSlices;
-  static constexpr unsigned kRowsPerLane = kSlices > 1 ? 2 : 1; // a centroid is read once for both
-  static constexpr unsigned kRowsPerWarp = kRowLanes * kRowsPerLane;
-  static constexpr unsigned kRows = kWarps * kRowsPerWarp;
-};
-
-/// The first column of a slice. Eight neighbouring lanes read 16 bytes each at once, and as rows
-/// are an odd number of such columns apart, these offsets send them to eight different banks.
-template <unsigned kSlices>
-__device__ unsigned first_column(unsigned slice) {
-  return kSlices == 16  ? slice % 4 * 2 + slice / 4 % 2 + slice / 8 * 8
-         : kSlices == 8 ? slice % 2 * 4 + slice / 2
-                        : slice;
-}
-
-/// Squared distances of the rows of a lane to all centroids, as far as its slice goes.
-/// rows: the first row, [.., stride]; centroids: [K, width]
-template <unsigned K, unsigned V, unsigned kSlices>
-__device__ void compare(const float* rows, unsigned stride, const float* centroids, unsigned width,
-                        unsigned d, unsigned slice,
-                        float (&squared)[Tile<V, kSlices>::kRowsPerLane][K]) {
-  constexpr unsigned kRowsPerLane = Tile<V, kSlices>::kRowsPerLane;
-  const unsigned step = Tile<V, kSlices>::kRowLanes * stride;
-  const unsigned end = V == 4 ? width : d / 4 * 4;
-#pragma unroll 2
-  for (unsigned f = 4 * first_column<kSlices>(slice); f < end; f += 4 * kSlices) {
-    float x[kRowsPerLane][4];
-#pragma unroll
-    for (unsigned p = 0; p < kRowsPerLane; ++p) {
-      const float* from = rows + p * step + f;
-      if constexpr (V == 4) {
-        const float4 four = *reinterpret_cast<const float4*>(from);
-        x[p][0] = four.x, x[p][1] = four.y, x[p][2] = four.z, x[p][3] = four.w;
-      } else { // an odd stride keeps single floats apart, but not aligned
-        x[p][0] = from[0], x[p][1] = from[1], x[p][2] = from[2], x[p][3] = from[3];
-      }
-    }
-#pragma unroll
-    for (unsigned j = 0; j < K; ++j) {
-      const float4 four = *reinterpret_cast<const float4*>(centroids + j * width + f);
-      const float c[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-      for (unsigned p = 0; p < kRowsPerLane; ++p) {
-#pragma unroll
-        for (unsigned v = 0; v < 4; ++v) {
-          const float difference = x[p][v] - c[v];
-          squared[p][j] += difference * difference;
-        }
-      }
-    }
-  }
-  for (unsigned f = end; f < d; ++f) { // V == 1: up to three features are left
-#pragma unroll
-    for (unsigned j = 0; j < K; ++j) {
-      const float difference = rows[f] - centroids[j * width + f];
-      squared[0][j] += difference * difference;
-    }
-  }
-}
-
-/// Adds up the slices of a row. Of its two rows, the lower half of the warp keeps the first and the
-/// upper half the second, so only the first step has to exchange both.
-template <unsigned K, unsigned kSlices, unsigned kRowsPerLane>
-__device__ void add_slices(const float (&part)[kRowsPerLane][K], unsigned lane,
-                           float (&squared)[K]) {
-#pragma unroll
-  for (unsigned j = 0; j < K; ++j) {
-    if constexpr (kSlices == 1) {
-      squared[j] = part[0][j];
-    } else {
-      const float given = lane < 16 ? part[1][j] : part[0][j];
-      squared[j] = (lane < 16 ? part[0][j] : part[1][j]) + __shfl_xor_sync(kAllLanes, given, 16);
-#pragma unroll
-      for (unsigned offset = 8; offset >= 32 / kSlices; offset /= 2) {
-        squared[j] += __shfl_xor_sync(kAllLanes, squared[j], static_cast<int>(offset));
-      }
-    }
-  }
-}
-
-/// The whole run; all blocks are resident. Dynamic shared memory: see shared_bytes().
-template <unsigned K, unsigned V, unsigned kSlices>
-__global__ void __launch_bounds__(kThreads, kBlocksPerProcessor<K, V>)
+/// The whole run; all blocks are resident. Dynamic shared memory: see below.
+template <typename Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     cluster_rows(const Task task) {
-  using Shape = Tile<V, kSlices>;
-  extern __shared__ __align__(16) float s_dynamic[];
-  const unsigned width = (task.d + 3) / 4 * 4;
-  const unsigned tile_size = Shape::kRows * task.stride;
-  // Dynamic: tiles [kStages, kRows, stride], then:
-  float* s_weights = s_dynamic + kStages * tile_size; // [kRows, K]: 1 for the nearest, or 0
-  float* s_centroids = s_weights + Shape::kRows * K;  // [K, width]
-  float* s_sums = s_centroids + K * width;            // [K, width]
-  __shared__ float s_counts[kWarps][K];
-  __shared__ double s_wanted[kWarps];
+  constexpr unsigned kThreads = Shape::kThreads, kSlices = Shape::kSlices, kTeams = Shape::kTeams;
+  constexpr unsigned T = Shape::T, K = 8 * T;
+  extern __shared__ __align__(128) float s_dynamic[];
+  const RowLayout layout = RowLayout::of(task.d);
+  const unsigned width = layout.stride(), values = task.k * width;
+  const unsigned tile_floats = kTileRows * (width + 2);
+  const unsigned padded = ManySums<kTileCluster>::padded(values);
+  // Dynamic: tiles [kTeams, stages, tile_floats], then:
+  float* s_parts = s_dynamic + kTeams * task.stages * tile_floats; // [kTeams, 2, kSlices, T, 32, 4]
+  float* s_centroids = s_parts + Shape::kParts;                    // [k, width]
+  float* s_totals = s_centroids + values;                          // [k, width]; the block's sums
+  float* s_received = s_totals + padded;
+  __shared__ double s_received_facts[32], s_facts[32], s_wanted[kTeams];
+  __shared__ std::uint64_t s_barriers[4 + kTeams * kMaxStages];
+  __shared__ float s_squared[K], s_rests[K], s_counts[kTeams][K];
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const bool wants_fact = task.run.wants_fact();
-
-  TileRing<kStages, kThreads> ring(task.points, task.tiles, tile_size, s_dynamic);
-  for (unsigned e = threadIdx.x; e < K * width; e += kThreads) {
-    // Clusters behind k are infinitely far, features behind d are zero everywhere.
-    const unsigned j = e / width, f = e % width;
-    s_centroids[e] = j >= task.k ? INFINITY : f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
-    s_sums[e] = 0.0f; // and stays zero behind d
+  const unsigned slice = warp % kSlices, team = warp / kSlices, group = slice * Shape::kGroups;
+  const auto [g, t] = Lane::get();
+  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
+  ManySums<kTileCluster> sums_of_all(s_received, s_totals, s_barriers, task.sum_words, values);
+  FewSums<kTileCluster> facts_of_all(s_received_facts, s_facts, s_barriers + 2, task.fact_words,
+                                     task.k + 1);
+  BulkRing ring(task.tiles, task.tiles_count, tile_floats, task.stages,
+                s_dynamic + team * task.stages * tile_floats, s_barriers + 4 + team * kMaxStages,
+                blockIdx.x * kTeams + team, gridDim.x * kTeams, slice == 0 && lane == 0);
+  for (unsigned e = threadIdx.x; e < values; e += kThreads) {
+    const unsigned j = e / width, f = e % width; // features behind d are zero everywhere
+    s_centroids[e] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
   }
-  const unsigned columns = (task.d + V - 1) / V, groups = kThreads / columns;
-  const unsigned column = threadIdx.x % columns, group = threadIdx.x / columns;
   double previous = INFINITY;
   std::size_t pass = 0;
+  unsigned turn = 0;
   bool last = false;
-
+  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  ring.start();
   task.run.note_time(0);
 
   while (!last) {
+    sums_of_all.expect();
+    facts_of_all.expect();
     const bool keep_labels =
         task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
-    float sums[K * V] = {}; // of this thread's column and its group's rows
-    float counts[K] = {};   // of the rows that this lane labels
+    const Lengths lengths = measure<kThreads, K>(s_centroids, task.k, width, s_squared, s_rests);
+    const Centroids<Shape::kGroups, T, true> centroids(s_centroids, task.k, width, group);
+    WeightedSums<Shape::kGroups, T, true> sums;
+    float squared_lengths[T][2], counts[T][2] = {}; // of clusters 8 tile + 2 t and the next
+#pragma unroll
+    for (unsigned e = 0; e < 2 * T; ++e) {
+      squared_lengths[e / 2][e % 2] = s_squared[e / 2 * 8 + 2 * t + e % 2];
+    }
     double wanted = 0.0;
 #pragma unroll 1
     for (unsigned i = 0; i < ring.count(); ++i) {
       const float* tile = ring.next();
-
-      float part[Shape::kRowsPerLane][K] = {};
-      float squared[K];
-      const unsigned row_lane = lane % Shape::kRowLanes, slice = lane / Shape::kRowLanes;
-      const unsigned first_row = warp * Shape::kRowsPerWarp + row_lane;
-      compare<K, V, kSlices>(tile + first_row * task.stride, task.stride, s_centroids, width,
-                             task.d, slice, part);
-      add_slices<K, kSlices>(part, lane, squared);
-      if (kSlices == 1 || lane % 16 < Shape::kRowLanes) { // one lane a row
-        const unsigned row = first_row + (kSlices > 1 && lane >= 16 ? Shape::kRowLanes : 0);
-        const std::size_t point = std::size_t{ring.tile(pass, i)} * Shape::kRows + row;
-        float nearest = squared[0];
-        std::int32_t label = 0;
+      float products[T][4];
+      centroids.multiply(tile, layout, group, products);
+      if constexpr (kSlices > 1) {
+        float4* parts = reinterpret_cast<float4*>(s_parts) + (team * 2 + turn) * kSlices * T * 32;
 #pragma unroll
-        for (unsigned j = 1; j < K; ++j) {
-          if (squared[j] < nearest) { // strictly, so that ties go to the lowest index
-            nearest = squared[j];
-            label = static_cast<std::int32_t>(j);
+        for (unsigned e = 0; e < T; ++e) {
+          parts[(slice * T + e) * 32 + lane] =
+              make_float4(products[e][0], products[e][1], products[e][2], products[e][3]);
+        }
+        // All slices are there, and the team has left the tile and the parts before.
+        asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "n"(kSlices * 32) : "memory");
+#pragma unroll
+        for (unsigned e = 0; e < T * kSlices; ++e) {
+          float part[4];
+          read_four(reinterpret_cast<const float*>(&parts[e * 32 + lane]), part);
+#pragma unroll
+          for (unsigned v = 0; v < 4; ++v) {
+            float& product = products[e % T][v];
+            product = e < T ? part[v] : product + part[v];
           }
         }
+        turn = 1 - turn;
+      } else {
+        __syncwarp(); // the warp has left the tile before
+      }
+      ring.fetch();
+
+      float weights[T][4];
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half) {
+        const unsigned row = g + 8 * half;
+        const std::size_t point = std::size_t{ring.tile(pass, i)} * kTileRows + row;
         const bool real = point < task.n;
+        float nearest = 0.0f;
+        const unsigned label = label_of<T>(products, half, squared_lengths, tile, layout, row,
+                                           lengths, s_centroids, wants_loss, nearest);
 #pragma unroll
-        for (unsigned j = 0; j < K; ++j) {
-          const float weight = real && label == static_cast<std::int32_t>(j) ? 1.0f : 0.0f;
-          s_weights[row * K + j] = weight;
-          counts[j] += weight;
+        for (unsigned e = 0; e < 2 * T; ++e) {
+          const float weight = real && label == e / 2 * 8 + 2 * t + e % 2 ? 1.0f : 0.0f;
+          weights[e / 2][2 * half + e % 2] = weight;
+          counts[e / 2][e % 2] += weight;
         }
-        if (real && keep_labels) {
-          if (task.run.rule == StopRule::Kind::labels) {
-            wanted += task.run.labels[point] != label ? 1.0 : 0.0;
+        if (real && keep_labels && slice == 0 && t == 0) { // one lane a row
+          const std::int32_t now = static_cast<std::int32_t>(label);
+          if (wants_loss) {
+            wanted += static_cast<double>(sqrtf(nearest));
+          } else if (task.run.rule == StopRule::Kind::labels) {
+            wanted += task.run.labels[point] != now ? 1.0 : 0.0;
           }
-          task.run.labels[point] = label;
-        }
-        if (real && task.run.rule == StopRule::Kind::loss) {
-          wanted += static_cast<double>(sqrtf(nearest));
+          task.run.labels[point] = now;
         }
       }
-      __syncthreads(); // the weights of all rows are there
-
-      if (group < groups) {
-#pragma unroll 4
-        for (unsigned row = group; row < Shape::kRows; row += groups) {
-          const float* from = tile + row * task.stride + column * V;
-          float x[V];
-          if constexpr (V == 4) {
-            const float4 four = *reinterpret_cast<const float4*>(from);
-            x[0] = four.x, x[1] = four.y, x[2] = four.z, x[3] = four.w;
-          } else {
-            x[0] = *from;
-          }
-#pragma unroll
-          for (unsigned j = 0; j < K; j += 4) {
-            const float4 four = *reinterpret_cast<const float4*>(s_weights + row * K + j);
-            const float weight[4] = {four.x, four.y, four.z, four.w};
-#pragma unroll
-            for (unsigned e = 0; e < 4 * V; ++e) {
-              sums[j * V + e] += weight[e / V] * x[e % V];
-            }
-          }
-        }
-      }
+      float transposed[2][T][2];
+      transpose<T>(weights, transposed);
+      sums.add(tile, layout, group, transposed);
     }
 
-    // The block's sums: the groups one after another, so that the order is always the same.
-    for (unsigned g = 0; g < groups; ++g) {
-      if (group == g) {
+    // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
-        for (unsigned e = 0; e < K * V; ++e) {
-          float& sum = s_sums[e / V * width + column * V + e % V];
-          sum = g == 0 ? sums[e] : sum + sums[e];
-        }
+    for (unsigned e = 0; e < 2 * T; ++e) {
+#pragma unroll
+      for (int offset = 4; offset < 32; offset *= 2) {
+        counts[e / 2][e % 2] += __shfl_xor_sync(kAllLanes, counts[e / 2][e % 2], offset);
       }
-      __syncthreads(); // the next group adds to what this one has left
+      if (g == 0 && slice == 0) {
+        s_counts[team][e / 2 * 8 + 2 * t + e % 2] = counts[e / 2][e % 2];
+      }
     }
-    sum_over_warp(counts, lane, s_counts[warp]);
     wanted = over_lanes<32>(wanted);
-    if (lane == 0) {
-      s_wanted[warp] = wanted;
+    if (lane == 0 && slice == 0) {
+      s_wanted[team] = wanted;
     }
-    __syncthreads(); // counts and wanted facts of all warps are there
-
-    const auto weight_of = [&](unsigned j) {
-      float weight = 0.0f;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        weight += s_counts[w][j];
+    for (unsigned turns = 0; turns < kTeams; ++turns) {
+      if (team == turns) {
+        sums.store(layout, group, task.k, width, turns > 0, s_totals);
       }
-      return weight;
-    };
-    for (unsigned w = 1; w < kWarps; ++w) { // counts in thread 0
-      wanted += s_wanted[w];
+      __syncthreads(); // the next team adds to what this one has left
     }
+    if (threadIdx.x <= task.k) {
+      double fact = 0.0;
+      for (unsigned w = 0; w < kTeams; ++w) {
+        fact += threadIdx.x < task.k ? static_cast<double>(s_counts[w][threadIdx.x]) : s_wanted[w];
+      }
+      facts_of_all.send(threadIdx.x, fact);
+    }
+    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
+      sums_of_all.send(v, s_totals[v]);
+    }
+    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
+    facts_of_all.finish(stamp);
+    sums_of_all.finish(stamp);
     // All threads of all blocks get the same bits, so they take the same decision.
-    const auto [squared_shift, fact] = exchange_means<kPerLane, kThreads>(
-        task.sums, task.means, s_sums, s_centroids, task.k, width, weight_of, wants_fact, wanted,
-        task.run.first_stamp + static_cast<unsigned>(pass));
-    adopt_means<kThreads>(task.run, s_sums, s_centroids, task.k, task.d, width, pass);
+    const double squared_shift = adopt_means<kThreads>(task.run, s_totals, s_facts, s_centroids,
+                                                       task.k, task.d, width, pass);
+    const double fact = s_facts[task.k];
     ++pass;
     task.run.note_time(pass);
     last = task.run.is_last(pass, fact, previous, squared_shift);
     previous = fact;
+    __syncthreads(); // totals and facts have been read
   }
   ring.drain();
-
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }
+  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-/// A compiled shape of the kernel.
-struct Shape {
-  unsigned k, v, rows;
-  void (*kernel)(const Task);
-
-  /// Floats between rows: an odd number of columns, so that neighbouring rows start in different
-  /// banks of shared memory.
-  std::size_t stride(std::size_t d) const { return ((d + v - 1) / v | 1) * v; }
-  std::size_t shared_bytes(std::size_t d) const {
-    return (kStages * rows * stride(d) + rows * k + 2 * k * ((d + 3) / 4 * 4)) * sizeof(float);
-  }
-};
-template <unsigned K, unsigned V, unsigned kSlices>
-constexpr Shape kShape{K, V, Tile<V, kSlices>::kRows, cluster_rows<K, V, kSlices>};
-constexpr std::array kShapes{kShape<4, 1, 1>,  kShape<4, 4, 4>,  kShape<4, 4, 8>,
-                             kShape<4, 4, 16>, kShape<8, 1, 1>,  kShape<8, 4, 4>,
-                             kShape<8, 4, 8>,  kShape<8, 4, 16>, kShape<16, 1, 1>,
-                             kShape<16, 4, 4>, kShape<16, 4, 8>, kShape<16, 4, 16>};
-constexpr std::size_t kMaxFeatures = 512;
-constexpr std::size_t kScalarBelow = 64; // features; from there on 16 bytes at a time
-
-/// The shape with the fewest slices of which two blocks fit a multiprocessor, or else the smallest;
-/// null if k is too large.
-const Shape* shape_for(std::size_t d, std::size_t k) {
-  const std::size_t half = (shared_memory_limit() - 2048) / 2; // less the static part
-  const Shape* best = nullptr;
-  for (const Shape& shape : kShapes) {
-    const bool possible = shape.k >= k && (shape.v == 1) == (d < kScalarBelow);
-    if (possible && (best == nullptr || (best->k == shape.k && best->shared_bytes(d) > half))) {
-      best = &shape;
-    }
-  }
-  return best;
-}
+template <typename S>
+constexpr TileKernel<Task> kKernel{
+    32 * S::kGroups * S::kSlices, 8 * S::T,  kTileRows,      S::kTeams, S::kThreads,
+    S::kBlocksPerProcessor,       S::kParts, cluster_rows<S>};
+constexpr std::array kKernels{
+    // the first that is large enough is taken
+    kKernel<Teams<1, 1, 4, 1>>, kKernel<Teams<2, 1, 4, 1>>, kKernel<Teams<4, 1, 4, 1>>,
+    kKernel<Teams<4, 2, 4, 1>>, kKernel<Teams<4, 4, 2, 1>>, kKernel<Teams<2, 1, 8, 2>>,
+    kKernel<Teams<2, 2, 4, 2>>, kKernel<Teams<2, 4, 2, 2>>, kKernel<Teams<2, 8, 1, 2>>};
 
 class KmeansCudaFused final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
-      return "more than 2^31 - 1 points or iterations";
-    }
-    if (problem.d > kMaxFeatures) {
-      return "d = " + std::to_string(problem.d) + ": a block has threads for " +
-             std::to_string(kMaxFeatures) + " features, four each";
-    }
-    if (shape_for(problem.d, problem.k) == nullptr) {
-      return "k = " + std::to_string(problem.k) + ": a thread holds the sums of up to 16 clusters";
-    }
-    const std::size_t needed = shape_for(problem.d, problem.k)->shared_bytes(problem.d);
-    if (needed + 1024 > shared_memory_limit()) {
-      return "two tiles take " + std::to_string(needed) + " bytes of shared memory, a block has " +
-             std::to_string(shared_memory_limit());
-    }
-    return {};
+    return refuse_tiles<Task>(kKernels, problem);
   }
-
-  void prepare(const Problem<float>& problem) override {
-    shape_ = shape_for(problem.d, problem.k);
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    const std::size_t stride = shape_->stride(problem.d);
-    const std::size_t tiles = ceil_div(problem.n, shape_->rows);
-    d_points_ = DeviceBuffer<float>(tiles * shape_->rows * stride);
-    d_points_.zero(stream_);
-    check(cudaMemcpy2DAsync(d_points_.data(), stride * sizeof(float), problem.points.data(),
-                            problem.d * sizeof(float), problem.d * sizeof(float), problem.n,
-                            cudaMemcpyHostToDevice, stream_),
-          "cudaMemcpy2DAsync of the points");
-    const std::size_t words = problem.k * ((problem.d + 3) / 4 * 2) + 1;
-    d_sums_ = DeviceBuffer<Word>(words * kMaxBlocks);
-    d_sums_.zero(stream_); // stamps begin with 1
-    d_means_ = DeviceBuffer<Word>(words);
-    d_means_.zero(stream_);
-
-    shared_bytes_ = shape_->shared_bytes(problem.d);
-    allow_shared_memory(shape_->kernel, shared_bytes_);
-    blocks_ =
-        static_cast<unsigned>(std::min({resident_blocks(shape_->kernel, kThreads, shared_bytes_),
-                                        std::size_t{kMaxBlocks}, tiles}));
-    task_ = {.run = {},
-             .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
-             .stride = static_cast<unsigned>(stride),
-             .tiles = static_cast<unsigned>(tiles),
-             .sums = d_sums_.data(),
-             .means = d_means_.data()};
-    stream_.synchronize();
-  }
-
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, shape_->kernel, task_, blocks_, kThreads, shared_bytes_, stream_);
-  }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
+  void prepare(const Problem<float>& problem) override { run_.prepare(kKernels, problem, task_); }
+  void run(Observer<float>& observer) override { run_.run(observer, task_); }
+  void fetch(Result<float>& result) override { run_.fetch(result); }
 
 private:
-  const Shape* shape_ = nullptr;
   Task task_{};
-  unsigned blocks_ = 0;
-  std::size_t shared_bytes_ = 0;
-  Stream stream_;
-  OneLaunch launch_;
-  DeviceBuffer<float> d_points_; // [tiles * rows, stride]
-  DeviceBuffer<Word> d_sums_, d_means_;
+  TileRun<Task> run_;
 };
 
-const Registration registration({.name = "kmeans_cuda_fused",
-                                 .idea = "labels and sums in one pass over streamed tiles",
-                                 .source = "article 000, both kernels as one persistent kernel",
-                                 .device = Device::gpu,
-                                 .max_d = kMaxFeatures,
-                                 .max_k = 16,
-                                 .previous = "kmeans_cuda_persistent"},
-                                f32_only<KmeansCudaFused>());
+const Registration
+    registration({.name = "kmeans_cuda_fused",
+                  .idea = "labels and sums in one pass, both on tensor cores, settled",
+                  .source = "article 000, both kernels as one persistent kernel",
+                  .device = Device::gpu,
+                  .max_d = 512,
+                  .max_k = 16,
+                  .previous = "kmeans_cuda_persistent"},
+                 f32_only<KmeansCudaFused>());
 
 } // namespace
 } // namespace clusterbench

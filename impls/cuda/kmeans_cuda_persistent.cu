@@ -1,20 +1,23 @@
 // K-means with few features: one launch for the whole run, points resident, no barrier of the grid.
 //
 // Changed since kmeans_cuda_block_sums: a block a multiprocessor keeps its points in shared memory
-//   for all passes (what does not fit is read again, from L2 if it can be); a thread sums all k
-//   clusters in registers, without a branch: its weight in cluster j is 1 or 0.
-// Blocks exchange their sums in words of 16 bytes, three sums and the number of the pass, written
-//   and read as one. So data is its own flag: whoever waits for a word has it, and a pass costs one
-//   trip through L2 where sums, fence, barrier and reading them back cost three. Then every block
-//   adds up all blocks' words in the same order and takes the same decision to stop.
+//   for all passes; what does not fit is fetched again, from L2 if it can be, a step ahead. Every
+//   lane of every warp has sums of its own in shared memory, [cluster, feature, lane]: adding a
+//   point is a load, an addition and a store a feature, without atomics and bank conflicts, where
+//   weighted sums in registers took one instruction for every cluster.
+// Blocks exchange sums inside clusters through distributed shared memory and between clusters in
+//   words that carry the number of the pass (support/cluster_sums.cuh): 1.2 us instead of the 7 us
+//   of words that all blocks poll. Then all take the same decision to stop.
 // Source: article 004, "CUDA (3)", for the sums; persistent kernels, after Gupta and others, 2012.
-// Cost per iteration: bytes of the points that do not fit (227 KiB of them do, a multiprocessor);
-//   n k (3 d + 5) instructions, 2 flops of them useful a coordinate; about 2 us of latency.
-// Limits: float; d <= 16 and k (d + 1) <= 170, the sums that a thread can hold, else refused;
-//   n < 2^31. k and d are padded to the next size that was compiled. Same bits in every run.
+// Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of
+//   them useful a coordinate; about 2 us of latency.
+// Limits: float; d <= 16, k <= 64, k (d + 1) <= 208, what shared memory holds for 8 warps, else
+//   refused; n < 2^31. d is padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
-#include "impls/cuda/support/exchange.cuh"
+#include "impls/cuda/support/lane_sums.cuh"
 #include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/stream.hpp"
 
@@ -27,283 +30,228 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kPerLane = 5; // blocks whose words one lane adds up
-constexpr unsigned kMaxBlocks = 32 * kPerLane;
+constexpr unsigned kMaxClusters = 64;
+constexpr unsigned kMaxValues = 208; // sums and counts
 
 struct Task {
   RunTask run;
   const float* points; // [D, n]
   unsigned n, d, k;
   unsigned resident; // points of a block that are in shared memory
-  Word* words;       // [2, K * words of a cluster + 1, kMaxBlocks]
+  Stamped<double>* words;
 };
 
-/// The sums of all clusters stay in the registers of a thread; many of them leave room for 8 warps.
-template <unsigned D, unsigned K>
-constexpr unsigned kValuesOf = K*(D + 1);
-template <unsigned D, unsigned K>
-constexpr unsigned kThreadsFor = kValuesOf<D, K> < 64 ? 512 : 256;
 /// Points that a thread compares at a time, so that it reads a centroid once for all of them.
-template <unsigned D, unsigned K>
-constexpr unsigned kChunkOf = kValuesOf<D, K> <= 100 ? 2 : 1;
-template <unsigned D>
-constexpr unsigned kWordsOf = (D + 3) / 3; // of a cluster's D sums and its count
+template <unsigned D, unsigned kThreads>
+constexpr unsigned kChunk = D <= 4            ? 4
+                            : kThreads == 512 ? 2
+                                              : 3;
+/// Blocks of a cluster. Of 16 there are 112 on an H200, of 8 there are 120: few points gain by fewer
+/// clusters, many by more blocks.
+template <unsigned D, unsigned kThreads>
+constexpr unsigned kCluster = D <= 4 && kThreads == 256 ? 16 : 8;
 
-/// 1 or 0, in one instruction.
-__device__ float one_if_equal(float a, float b) {
-  float result;
-  asm("set.eq.f32.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
-  return result;
-}
-
-/// Compares C points, kThreads apart, with all centroids. smallest[p][j] is the least squared
-/// distance to the centroids 0 ... j: it first equals the last one at the nearest centroid, and of
-/// equal ones at the lowest index.
-template <unsigned D, unsigned K, unsigned C>
-__device__ void compare(const float* points, std::size_t stride, const float* centroids,
-                        float (&x)[C][D], float (&smallest)[C][K]) {
-#pragma unroll
-  for (unsigned p = 0; p < C; ++p) {
-#pragma unroll
-    for (unsigned f = 0; f < D; ++f) {
-      x[p][f] = points[f * stride + p * kThreadsFor<D, K>];
-    }
+/// Adds `count` points to the lane's sums, [k, D + 1, 32]. Returns what the stop rule wants of them:
+/// the distances, or how many labels change. kAhead: fetches points a step before they are needed.
+template <unsigned D, unsigned kThreads, bool kAhead, bool kWanted, typename Label>
+__device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned count,
+                        const float* s_centroids, float* s_own, Label* labels) {
+  constexpr unsigned C = kChunk<D, kThreads>;
+  double wanted = 0.0;
+  if (threadIdx.x >= count) {
+    return wanted;
   }
+  float next[C][D];
+  fetch<D, C, kThreads>(points, stride, threadIdx.x, count, next);
+#pragma unroll 1
+  for (unsigned i = threadIdx.x; i < count; i += C * kThreads) {
+    float x[C][D];
+    if constexpr (kAhead) {
 #pragma unroll
-  for (unsigned j = 0; j < K; ++j) {
+      for (unsigned e = 0; e < C * D; ++e) {
+        x[e / D][e % D] = next[e / D][e % D];
+      }
+      fetch<D, C, kThreads>(points, stride, i + C * kThreads, count, next);
+    } else {
+      fetch<D, C, kThreads>(points, stride, i, count, x);
+    }
+    float nearest[C];
+    unsigned label[C];
+    compare<D, C>(x, s_centroids, task.k, nearest, label);
 #pragma unroll
     for (unsigned p = 0; p < C; ++p) {
-      float squared = 0.0f;
+      const unsigned at = i + p * kThreads;
+      if (at < count) {
+        float* sums = s_own + label[p] * ((D + 1) * 32);
 #pragma unroll
-      for (unsigned f = 0; f < D; ++f) {
-        const float difference = x[p][f] - centroids[j * D + f];
-        squared += difference * difference;
+        for (unsigned f = 0; f < D; ++f) {
+          sums[f * 32] += x[p][f];
+        }
+        sums[D * 32] += 1.0f;
+        if constexpr (kWanted) {
+          if (task.run.rule == StopRule::Kind::loss) {
+            wanted += static_cast<double>(sqrtf(nearest[p]));
+          } else {
+            wanted += labels[at] != static_cast<Label>(label[p]) ? 1.0 : 0.0;
+            labels[at] = static_cast<Label>(label[p]);
+          }
+        }
       }
-      smallest[p][j] = j == 0 ? squared : fminf(smallest[p][j - 1], squared);
-    }
-  }
-}
-
-template <unsigned K>
-__device__ std::int32_t label_of(const float (&smallest)[K]) {
-  std::int32_t label = 0;
-#pragma unroll
-  for (unsigned j = 0; j + 1 < K; ++j) {
-    label += smallest[j] != smallest[K - 1] ? 1 : 0;
-  }
-  return label;
-}
-
-/// Adds C points to the sums of their clusters, and returns what the stop rule wants of them: the
-/// distances, or how many labels change. labels: of the first point.
-template <unsigned D, unsigned K, unsigned C>
-__device__ double take_points(const float* points, std::size_t stride, const float* centroids,
-                              StopRule::Kind rule, std::int32_t* labels,
-                              float (&sums)[kValuesOf<D, K>]) {
-  float x[C][D];
-  float smallest[C][K];
-  compare<D, K, C>(points, stride, centroids, x, smallest);
-  double wanted = 0.0;
-#pragma unroll
-  for (unsigned p = 0; p < C; ++p) {
-    float below = 0.0f; // 1 once the nearest centroid has been passed
-#pragma unroll
-    for (unsigned j = 0; j < K; ++j) {
-      const float reached = j + 1 < K ? one_if_equal(smallest[p][j], smallest[p][K - 1]) : 1.0f;
-      const float weight = reached - below;
-      below = reached;
-#pragma unroll
-      for (unsigned f = 0; f < D; ++f) {
-        sums[j * (D + 1) + f] += weight * x[p][f];
-      }
-      sums[j * (D + 1) + D] += weight;
-    }
-    if (rule == StopRule::Kind::loss) {
-      wanted += static_cast<double>(sqrtf(smallest[p][K - 1]));
-    } else if (rule == StopRule::Kind::labels) {
-      const std::int32_t label = label_of(smallest[p]);
-      std::int32_t& slot = labels[p * kThreadsFor<D, K>];
-      wanted += slot != label ? 1.0 : 0.0;
-      slot = label;
     }
   }
   return wanted;
 }
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory:
-/// [D, resident] floats.
-template <unsigned D, unsigned K>
-__global__ void __launch_bounds__(kThreadsFor<D, K>, 1) cluster_points(const Task task) {
-  constexpr unsigned kThreads = kThreadsFor<D, K>, kWarps = kThreads / 32;
-  constexpr unsigned kValues = kValuesOf<D, K>;
-  extern __shared__ float s_points[];
-  __shared__ alignas(16) float s_centroids[K * D], s_entering[K * D];
-  __shared__ float s_totals[kWarps][kValues | 1]; // odd: a column is read without bank conflicts
-  __shared__ double s_wanted[kWarps], s_shift[K], s_fact;
+/// sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident] bytes.
+template <unsigned D, unsigned kThreads>
+__global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
+  extern __shared__ __align__(16) float s_sums[];
+  __shared__ __align__(16) float s_centroids[2 * kMaxValues], s_entering[2 * kMaxValues];
+  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_wanted[kThreads / 32], s_shift;
+  __shared__ std::uint64_t s_barriers[2];
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned values = task.k * (D + 1); // and one more for the stop rule
+  float* s_points = s_sums + kThreads * values;
+  std::uint8_t* s_labels = reinterpret_cast<std::uint8_t*>(s_points + D * task.resident);
+  FewSums<kCluster<D, kThreads>> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
-  const unsigned first = min(blockIdx.x * share, task.n); // share * blocks < 2^31 + kMaxBlocks
-  const unsigned count = min(share, task.n - first);
-  const unsigned resident = min(count, task.resident);
+  const unsigned first = min(blockIdx.x * share, task.n);
+  const unsigned count = min(share, task.n - first), resident = min(count, task.resident);
   for (unsigned f = 0; f < D; ++f) {
     for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
       s_points[f * task.resident + i] = task.points[std::size_t{f} * task.n + first + i];
     }
   }
-  for (unsigned e = threadIdx.x; e < K * D; e += kThreads) {
-    // Clusters behind k are infinitely far, features behind d are zero everywhere.
-    const unsigned j = e / D, f = e % D;
-    s_centroids[e] = j >= task.k ? INFINITY : f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
+  for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
+    s_labels[i] = 0xFF; // every label changes in the first pass
+  }
+  for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
+    const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
+    s_centroids[j * kStride<D> + f] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
+  }
+  for (unsigned e = threadIdx.x; e < kThreads * values; e += kThreads) {
+    s_sums[e] = 0.0f;
   }
   const bool wants_fact = task.run.wants_fact();
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
-  __syncthreads(); // points and centroids are there
-
+  cluster_barrier(); // all of this, and the barriers of all blocks, are there
   task.run.note_time(0);
 
   while (!last) {
-    float sums[kValues] = {};
+    sums.expect();
+    const auto sweep_all = [&](auto wanted) {
+      constexpr bool kWanted = decltype(wanted)::value;
+      float* own = s_sums + warp * values * 32 + lane;
+      return sweep<D, kThreads, false, kWanted>(task, s_points, task.resident, resident,
+                                                s_centroids, own, s_labels) +
+             sweep<D, kThreads, true, kWanted>(task, task.points + first + resident, task.n,
+                                               count - resident, s_centroids, own,
+                                               task.run.labels + first + resident);
+    };
     double wanted = 0.0;
-#pragma unroll 1
-    for (unsigned part = 0; part < 2; ++part) { // the resident points, then the others
-      const unsigned end = part == 0 ? resident : count;
-      const std::size_t stride = part == 0 ? task.resident : task.n;
-      const float* points = part == 0 ? s_points : task.points + first;
-      std::int32_t* labels = task.run.labels + first;
-      unsigned i = part * resident + threadIdx.x;
-#pragma unroll 1
-      for (; i + (kChunkOf<D, K> - 1) * kThreads < end; i += kChunkOf<D, K> * kThreads) {
-        if constexpr (K * D > 20) {
-          asm volatile("" ::: "memory"); // keeps the centroids out of registers: sums need them
-        }
-        wanted += take_points<D, K, kChunkOf<D, K>>(points + i, stride, s_centroids, task.run.rule,
-                                                    labels + i, sums);
-      }
-      for (; i < end; i += kThreads) {
-        wanted +=
-            take_points<D, K, 1>(points + i, stride, s_centroids, task.run.rule, labels + i, sums);
-      }
-    }
-    sum_over_warp(sums, lane, s_totals[warp]);
     if (wants_fact) {
-      wanted = over_lanes<32>(wanted);
+      wanted = over_lanes<32>(sweep_all(std::true_type{}));
       if (lane == 0) {
         s_wanted[warp] = wanted;
       }
+    } else {
+      sweep_all(std::false_type{});
     }
-    __syncthreads(); // the totals of all warps are there, and nobody reads the centroids any more
+    __syncthreads(); // the sums of all warps are there
+    send_sums<kThreads>(s_sums, values, sums);
+    if (threadIdx.x == 0) {
+      for (unsigned w = 1; wants_fact && w < kThreads / 32; ++w) {
+        wanted += s_wanted[w];
+      }
+      sums.send(values, wanted);
+    }
+    sums.finish(task.run.first_stamp + static_cast<unsigned>(pass));
 
-    // Words of odd and even passes lie apart: a block writes a word again two passes later, when it
-    // has seen all blocks' words of the pass between, which they wrote after reading this one.
-    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
-    Word* words = task.words + (stamp % 2) * (K * kWordsOf<D> + 1) * kMaxBlocks;
-    for (unsigned j = warp; j < K; j += kWarps) {
-      float total[3 * kWordsOf<D>] = {};
-#pragma unroll
-      for (unsigned f = 0; f <= D; ++f) {
-        total[f] = over_lanes<kWarps>(s_totals[lane % kWarps][j * (D + 1) + f]);
-      }
-#pragma unroll
-      for (unsigned w = 0; w < kWordsOf<D>; ++w) {
-        if (lane == w) {
-          publish(&words[(j * kWordsOf<D> + w) * kMaxBlocks + blockIdx.x], total[3 * w],
-                  total[3 * w + 1], total[3 * w + 2], stamp);
-        }
+    for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
+      const unsigned j = e / D, f = e % D;
+      const float old = s_centroids[j * kStride<D> + f];
+      const float size = static_cast<float>(s_totals[j * (D + 1) + D]);
+      const float sum = static_cast<float>(s_totals[j * (D + 1) + f]);
+      const float mean = size > 0.0f ? sum / size : old; // an empty cluster stays
+      s_entering[j * kStride<D> + f] = old;
+      s_centroids[j * kStride<D> + f] = mean;
+      if (task.run.history != nullptr && blockIdx.x == 0 && f < task.d) {
+        task.run.history[(pass * task.k + j) * task.d + f] = mean;
       }
     }
-    if (wants_fact && warp == 0) {
-      const double fact = over_lanes<kWarps>(s_wanted[lane % kWarps]);
-      if (lane == 0) {
-        publish(&words[K * kWordsOf<D> * kMaxBlocks + blockIdx.x], fact, stamp);
-      }
-    }
-    for (unsigned j = warp; j < K; j += kWarps) { // a warp moves a centroid
-      float total[3 * kWordsOf<D>];
-      gather<kWordsOf<D>, kPerLane>(&words[j * kWordsOf<D> * kMaxBlocks], lane, stamp, total);
-      float sum = 0.0f; // of feature `lane`
-#pragma unroll
-      for (unsigned f = 0; f < D; ++f) {
-        sum = lane == f ? total[f] : sum;
-      }
+    const double fact = s_totals[values];
+    __syncthreads(); // the new centroids are there, and the totals have been read
+    if (task.run.rule == StopRule::Kind::shift) {
       double shift = 0.0;
-      if (lane < D) {
-        const float old = s_centroids[j * D + lane];
-        const float mean = total[D] > 0.0f ? sum / total[D] : old; // an empty cluster stays
-        s_entering[j * D + lane] = old;
-        s_centroids[j * D + lane] = mean;
-        shift = total[D] > 0.0f ? static_cast<double>(mean) - static_cast<double>(old) : 0.0;
-        if (task.run.history != nullptr && blockIdx.x == 0 && j < task.k && lane < task.d) {
-          task.run.history[(pass * task.k + j) * task.d + lane] = mean;
-        }
+      for (unsigned e = lane; warp == 0 && e < task.k * D; e += 32) {
+        const unsigned at = e / D * kStride<D> + e % D;
+        const double moved =
+            static_cast<double>(s_centroids[at]) - static_cast<double>(s_entering[at]);
+        shift += moved * moved;
       }
-      if (task.run.rule == StopRule::Kind::shift) {
-        shift = over_lanes<32>(shift * shift);
-        if (lane == 0) {
-          s_shift[j] = shift;
-        }
+      shift = over_lanes<32>(shift);
+      if (threadIdx.x == 0) {
+        s_shift = shift;
       }
+      __syncthreads(); // the shift is there for all
     }
-    if (wants_fact && warp == kWarps - 1) { // the warp with the fewest centroids
-      const double fact = gather_double(&words[K * kWordsOf<D> * kMaxBlocks], lane, stamp);
-      if (lane == 0) {
-        s_fact = fact;
-      }
-    }
-    __syncthreads(); // the new centroids and facts are there, and the totals have been read
-
     // All threads of all blocks hold the same bits, so they agree.
-    double squared_shift = 0.0;
-    for (unsigned j = 0; task.run.rule == StopRule::Kind::shift && j < K; ++j) {
-      squared_shift += s_shift[j];
-    }
-    const double fact = wants_fact ? s_fact : 0.0;
     ++pass;
     task.run.note_time(pass);
-    last = task.run.is_last(pass, fact, previous, squared_shift);
+    last = task.run.is_last(pass, fact, previous,
+                            task.run.rule == StopRule::Kind::shift ? s_shift : 0.0);
     previous = fact;
   }
 
   // The labels belong to the centroids that entered the last pass.
   for (unsigned i = threadIdx.x; i < count; i += kThreads) {
     const bool here = i < resident;
-    float x[1][D];
-    float smallest[1][K];
-    compare<D, K, 1>((here ? s_points : task.points + first) + i, here ? task.resident : task.n,
-                     s_entering, x, smallest);
-    task.run.labels[first + i] = label_of(smallest[0]);
+    float x[1][D], nearest[1];
+    unsigned label[1];
+    fetch<D, 1, kThreads>(here ? s_points : task.points + first, here ? task.resident : task.n, i,
+                          count, x);
+    compare<D, 1>(x, s_entering, task.k, nearest, label);
+    task.run.labels[first + i] = static_cast<std::int32_t>(label[0]);
   }
-  for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < K * D; e += kThreads) {
-    if (e / D < task.k && e % D < task.d) {
-      task.run.centroids[e / D * task.d + e % D] = s_centroids[e];
-    }
+  for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
+    task.run.centroids[e] = s_centroids[e / task.d * kStride<D> + e % task.d];
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }
+  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
 /// A compiled size of the kernel.
 struct Size {
-  unsigned d, k, threads, words;
+  unsigned d, threads, cluster;
   void (*kernel)(const Task);
 };
-template <unsigned D, unsigned K>
-constexpr Size kSize{D, K, kThreadsFor<D, K>, 2 * (K * kWordsOf<D> + 1) * kMaxBlocks,
-                     cluster_points<D, K>};
-constexpr std::array kSizes{// the first that is large enough is taken
-                            kSize<1, 2>,  kSize<1, 8>,  kSize<1, 32>, kSize<1, 64>, kSize<2, 2>,
-                            kSize<2, 5>,  kSize<2, 8>,  kSize<2, 16>, kSize<2, 32>, kSize<3, 4>,
-                            kSize<3, 8>,  kSize<3, 16>, kSize<3, 32>, kSize<4, 8>,  kSize<4, 16>,
-                            kSize<4, 32>, kSize<6, 4>,  kSize<6, 8>,  kSize<6, 24>, kSize<9, 4>,
-                            kSize<9, 8>,  kSize<9, 16>, kSize<16, 4>, kSize<16, 8>};
+template <unsigned D, unsigned kThreads>
+constexpr Size kSize{D, kThreads, kCluster<D, kThreads>, cluster_points<D, kThreads>};
+constexpr std::array kSizes{
+    // of two sizes for d, the one with more threads last
+    kSize<1, 256>, kSize<1, 512>, kSize<2, 256>,  kSize<2, 512>,  kSize<3, 256>,  kSize<3, 512>,
+    kSize<4, 256>, kSize<4, 512>, kSize<6, 256>,  kSize<6, 512>,  kSize<8, 256>,  kSize<8, 512>,
+    kSize<9, 256>, kSize<9, 512>, kSize<12, 256>, kSize<12, 512>, kSize<16, 256>, kSize<16, 512>};
+constexpr std::size_t kManyPoints = 400000;  // fewer are quicker with fewer threads and clusters
+constexpr std::size_t kManyThreadsUpTo = 84; // values, whose sums leave room for some points
 
-const Size* size_for(std::size_t d, std::size_t k) {
-  const auto found =
-      std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d && size.k >= k; });
-  return found == kSizes.end() ? nullptr : &*found;
+/// The size for a problem; null if d is too large.
+const Size* size_for(std::size_t n, std::size_t d, std::size_t k) {
+  for (std::size_t s = 0; s < kSizes.size(); s += 2) {
+    if (kSizes[s].d >= d) {
+      const bool many = n >= kManyPoints && k * (kSizes[s].d + 1) <= kManyThreadsUpTo;
+      return &kSizes[many ? s + 1 : s];
+    }
+  }
+  return nullptr;
 }
 
 class KmeansCudaPersistent final : public Variant<float> {
@@ -312,16 +260,20 @@ public:
     if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
       return "more than 2^31 - 1 points or iterations";
     }
-    if (size_for(problem.d, problem.k) == nullptr) {
+    if (lacks_clusters()) {
+      return "the device has no clusters of blocks (compute capability 9.0)";
+    }
+    const Size* size = size_for(problem.n, problem.d, problem.k);
+    if (size == nullptr || problem.k > kMaxClusters || problem.k * (size->d + 1) > kMaxValues) {
       return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
-             " features have " + std::to_string(problem.k * (problem.d + 1)) +
-             " sums; the registers of a thread hold up to 170, and d may be up to 16";
+             " features: shared memory holds the sums of k (d + 1) <= " +
+             std::to_string(kMaxValues) + ", d <= 16, k <= " + std::to_string(kMaxClusters);
     }
     return {};
   }
 
   void prepare(const Problem<float>& problem) override {
-    size_ = size_for(problem.d, problem.k);
+    size_ = size_for(problem.n, problem.d, problem.k);
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_);
@@ -332,21 +284,23 @@ public:
       stream_.synchronize(); // before the narrow columns go
       d_points_ = std::move(padded);
     }
-    d_words_ = DeviceBuffer<Word>(size_->words);
-    d_words_.zero(stream_); // stamps begin with 1
 
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
     const std::size_t room = shared_memory_limit() - attributes.sharedSizeBytes;
-    allow_shared_memory(size_->kernel, room);
-    // A block that may take all shared memory is alone on its multiprocessor.
-    blocks_ = static_cast<unsigned>(
-        std::min({resident_blocks(size_->kernel, size_->threads, room), std::size_t{kMaxBlocks},
-                  ceil_div(problem.n, size_->threads)}));
-    const std::size_t resident =
-        std::min(ceil_div(problem.n, blocks_), room / (size_->d * sizeof(float)));
-    shared_bytes_ = room;
-
+    const std::size_t values = problem.k * (size_->d + 1);
+    const std::size_t sums = size_->threads * values * sizeof(float);
+    // A block that takes all shared memory is alone on its multiprocessor.
+    shape_ = {
+        .blocks = 0, .threads = size_->threads, .cluster = size_->cluster, .shared_bytes = room};
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(size_->kernel, shape_),
+        ceil_div(ceil_div(problem.n, size_->threads), size_->cluster) * size_->cluster));
+    const std::size_t resident = std::min(ceil_div(problem.n, shape_.blocks),
+                                          (room - sums) / (size_->d * sizeof(float) + 1));
+    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
+                                             (values + 1 + size_->cluster));
+    d_words_.zero(stream_); // stamps begin with 1
     task_ = {.run = {},
              .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
@@ -354,10 +308,11 @@ public:
              .k = static_cast<unsigned>(problem.k),
              .resident = static_cast<unsigned>(resident),
              .words = d_words_.data()};
+    stream_.synchronize();
   }
 
   void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, blocks_, size_->threads, shared_bytes_, stream_);
+    launch_.run(observer, size_->kernel, task_, shape_, stream_);
   }
 
   void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
@@ -365,22 +320,22 @@ public:
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  unsigned blocks_ = 0;
-  std::size_t shared_bytes_ = 0;
+  ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_; // [D, n]
-  DeviceBuffer<Word> d_words_;
+  DeviceBuffer<Stamped<double>> d_words_;
 };
 
-const Registration registration({.name = "kmeans_cuda_persistent",
-                                 .idea = "one launch, points resident, sums that carry their pass",
-                                 .source = "article 004, CUDA (3), as one persistent kernel",
-                                 .device = Device::gpu,
-                                 .max_d = 16,
-                                 .max_k = 64,
-                                 .previous = "kmeans_cuda_block_sums"},
-                                f32_only<KmeansCudaPersistent>());
+const Registration
+    registration({.name = "kmeans_cuda_persistent",
+                  .idea = "one launch, points resident, sums across clusters of blocks",
+                  .source = "article 004, CUDA (3), as one persistent kernel",
+                  .device = Device::gpu,
+                  .max_d = 16,
+                  .max_k = kMaxClusters,
+                  .previous = "kmeans_cuda_block_sums"},
+                 f32_only<KmeansCudaPersistent>());
 
 } // namespace
 } // namespace clusterbench

@@ -4,6 +4,8 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/launch_clusters.hpp"
+#include "impls/cuda/support/warp_sums.cuh"
 
 #include <cuda_runtime.h>
 
@@ -48,24 +50,41 @@ struct RunTask {
 };
 
 /// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's result
-/// and history. s_means and s_centroids: [k, width >= d]; a thread copies the same pairs of features
-/// as in exchange_means(), so no barrier is needed between the two.
+/// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
+/// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
 template <unsigned kThreads>
-__device__ void adopt_means(const RunTask& run, const float* s_means, float* s_centroids,
-                            unsigned k, unsigned d, unsigned width, std::size_t pass) {
-  for (unsigned pair = threadIdx.x; pair < k * width / 2; pair += kThreads) {
-    const unsigned j = 2 * pair / width;
-    for (unsigned e = 2 * pair; e < 2 * pair + 2; ++e) {
-      s_centroids[e] = s_means[e];
-      const unsigned f = e - j * width;
-      if (blockIdx.x == 0 && f < d) {
-        run.centroids[j * d + f] = s_means[e];
-        if (run.history != nullptr) {
-          run.history[(pass * k + j) * d + f] = s_means[e];
-        }
+__device__ double adopt_means(const RunTask& run, const float* s_sums, const double* s_weights,
+                              float* s_centroids, unsigned k, unsigned d, unsigned width,
+                              std::size_t pass) {
+  __shared__ double s_shift[kThreads / 32];
+  double shift = 0.0;
+  for (unsigned e = threadIdx.x; e < k * width; e += kThreads) {
+    const unsigned j = e / width, f = e % width;
+    const float weight = static_cast<float>(s_weights[j]), old = s_centroids[e];
+    const float mean = weight > 0.0f ? s_sums[e] / weight : old;
+    s_centroids[e] = mean;
+    const double moved = static_cast<double>(mean) - static_cast<double>(old);
+    shift += moved * moved;
+    if (blockIdx.x == 0 && f < d) {
+      run.centroids[j * d + f] = mean;
+      if (run.history != nullptr) {
+        run.history[(pass * k + j) * d + f] = mean;
       }
     }
   }
+  if (run.rule != StopRule::Kind::shift) {
+    return 0.0;
+  }
+  shift = over_lanes<32>(shift);
+  if (threadIdx.x % 32 == 0) {
+    s_shift[threadIdx.x / 32] = shift;
+  }
+  __syncthreads(); // the shifts of all warps are there
+  double total = 0.0;
+  for (unsigned w = 0; w < kThreads / 32; ++w) {
+    total += s_shift[w];
+  }
+  return total;
 }
 
 /// The buffers behind a RunTask, and the launch.
@@ -87,11 +106,13 @@ public:
   /// Runs `kernel(task)` to its end; sets task.run first, and tells a recording observer of every
   /// pass. Throws std::runtime_error.
   template <typename Task>
-  void run(Observer<float>& observer, void (*kernel)(const Task), Task task, unsigned blocks,
-           unsigned threads, std::size_t shared_bytes, cudaStream_t stream) {
+  void run(Observer<float>& observer, void (*kernel)(const Task), Task task,
+           const ClusterLaunch& launch, cudaStream_t stream) {
     const std::size_t size = d_centroids_.size();
     DeviceBuffer<float> history(observer.recording() ? rule_.max_iterations * size : 0);
-    d_labels_.fill_bytes(0xFF, stream); // -1: every label changes in the first pass
+    if (rule_.kind == StopRule::Kind::labels) {
+      d_labels_.fill_bytes(0xFF, stream); // -1: every label changes in the first pass
+    }
     DeviceBuffer<long long> times(observer.recording() ? rule_.max_iterations + 1 : 0);
     task.run = {.initial = d_initial_.data(),
                 .centroids = d_centroids_.data(),
@@ -104,10 +125,7 @@ public:
                 .max_iterations = rule_.max_iterations,
                 .first_stamp = next_stamp_};
     next_stamp_ += static_cast<unsigned>(rule_.max_iterations) + 1; // FCM may sweep once more
-    void* arguments[] = {&task};
-    check(cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), blocks, threads,
-                                      arguments, shared_bytes, stream),
-          "cudaLaunchCooperativeKernel");
+    launch_clusters(kernel, task, launch, stream);
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the run");
     if (observer.recording()) {
       const std::size_t passes = iterations(stream);

@@ -1,0 +1,110 @@
+// K-means by whichever of the CUDA variants is fastest for the shape: one table, read from the top.
+//
+// Changed since kmeans_cuda_fused: nothing is computed here. The table says which variant was
+//   fastest on a measured grid of shapes (results/tables/gpu_shapes.json); the first line whose
+//   bounds hold and whose variant does not refuse is taken, found by name among the registered ones,
+//   and does all the work. chosen_path() says which. A test compares the table with the
+//   measurement: never more than 10 % behind the best.
+// Source: measured on one NVIDIA H200; the table would look the same, with other bounds, elsewhere.
+// Cost per iteration: that of the variant it picks.
+// Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
+//   order may differ from run to run; up to k = 16, and where shared memory holds all sums, the
+//   picks give the same bits in every run.
+#include "impls/contract.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string_view>
+
+namespace clusterbench {
+namespace {
+
+constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
+
+struct Line {
+  std::size_t n, d, k; ///< up to this many
+  std::string_view variant;
+};
+constexpr std::array kTable{
+    Line{kAny, 16, 64, "kmeans_cuda_persistent"},     // points and sums stay where they are
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
+    Line{20000, kAny, kAny, "kmeans_cublas"},         // few points, many centroids: few launches
+    Line{kAny, 16, 128, "kmeans_cuda_block_sums"},    // a block's sums fit shared memory
+    Line{kAny, 16, kAny, "kmeans_cuda_shared_means"}, // short rows: comparing is all
+    Line{kAny, kAny, kAny, "kmeans_cublas"},          // a product of matrices
+};
+
+using Made = std::unique_ptr<Variant<float>>;
+
+struct Pick {
+  std::string name;
+  Made variant; ///< null if every line refuses
+  std::string refusals;
+};
+
+/// The first variant of the table that takes the problem.
+Pick pick_for(const Problem<float>& problem) {
+  Pick pick;
+  for (const Line& line : kTable) {
+    if (problem.n > line.n || problem.d > line.d || problem.k > line.k) {
+      continue;
+    }
+    const auto& all = registered_variants();
+    const auto found = std::ranges::find_if(
+        all, [&](const RegisteredVariant& one) { return one.meta.name == line.variant; });
+    if (found == all.end() || problem.d < found->meta.min_d || problem.d > found->meta.max_d ||
+        problem.k > found->meta.max_k) {
+      continue;
+    }
+    Made variant = found->factories.f32();
+    const std::string refusal = variant->refuse(problem);
+    if (refusal.empty()) {
+      pick.name = line.variant;
+      pick.variant = std::move(variant);
+      return pick;
+    }
+    pick.refusals += (pick.refusals.empty() ? "" : "; ") + found->meta.name + ": " + refusal;
+  }
+  return pick;
+}
+
+class KmeansCudaAuto final : public Variant<float> {
+public:
+  std::string refuse(const Problem<float>& problem) const override {
+    const Pick pick = pick_for(problem);
+    return pick.variant != nullptr ? "" : "no variant of the table takes it: " + pick.refusals;
+  }
+
+  void prepare(const Problem<float>& problem) override {
+    pick_ = pick_for(problem);
+    if (pick_.variant == nullptr) {
+      throw std::runtime_error("no variant of the table takes the problem: " + pick_.refusals);
+    }
+    pick_.variant->prepare(problem);
+  }
+
+  void run(Observer<float>& observer) override { pick_.variant->run(observer); }
+
+  void fetch(Result<float>& result) override { pick_.variant->fetch(result); }
+
+  std::string chosen_path() const override {
+    const std::string path = pick_.variant != nullptr ? pick_.variant->chosen_path() : "";
+    return path.empty() ? pick_.name : pick_.name + ": " + path;
+  }
+
+private:
+  Pick pick_;
+};
+
+const Registration registration({.name = "kmeans_cuda_auto",
+                                 .idea = "the fastest CUDA variant for the shape, from one table",
+                                 .source = "measured: results/tables/gpu_shapes.json",
+                                 .device = Device::gpu,
+                                 .distance = DistanceForm::expanded,
+                                 .deterministic = false,
+                                 .previous = "kmeans_cuda_fused"},
+                                f32_only<KmeansCudaAuto>());
+
+} // namespace
+} // namespace clusterbench

@@ -1,0 +1,76 @@
+// Points of few features, stored by columns: fetching several at a time, and comparing them with all
+// centroids in shared memory.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstddef>
+
+namespace clusterbench::cuda {
+
+/// Floats between centroids in shared memory, so that they can be read 16 bytes at a time.
+template <unsigned D>
+constexpr unsigned kStride = D <= 2 ? D : (D + 3) / 4 * 4;
+/// C points, kThreads apart, from point i on; behind the last point that one again.
+template <unsigned D, unsigned C, unsigned kThreads>
+__device__ void fetch(const float* points, std::size_t stride, unsigned i, unsigned count,
+                      float (&x)[C][D]) {
+#pragma unroll
+  for (unsigned p = 0; p < C; ++p) {
+    const unsigned at = min(i + p * kThreads, count - 1);
+#pragma unroll
+    for (unsigned f = 0; f < D; ++f) {
+      x[p][f] = points[f * stride + at];
+    }
+  }
+}
+
+template <unsigned D>
+__device__ void read_centroid(const float* s_centroid, float (&c)[D]) {
+  if constexpr (D <= 2) {
+#pragma unroll
+    for (unsigned f = 0; f < D; ++f) {
+      c[f] = s_centroid[f];
+    }
+  } else {
+#pragma unroll
+    for (unsigned f = 0; f < D; f += 4) {
+      const float4 part = *reinterpret_cast<const float4*>(s_centroid + f);
+      const float four[4] = {part.x, part.y, part.z, part.w};
+#pragma unroll
+      for (unsigned e = 0; e < 4 && f + e < D; ++e) {
+        c[f + e] = four[e];
+      }
+    }
+  }
+}
+
+/// Labels of C points and their squared distances; ties go to the lowest index.
+template <unsigned D, unsigned C>
+__device__ void compare(const float (&x)[C][D], const float* s_centroids, unsigned k,
+                        float (&nearest)[C], unsigned (&label)[C]) {
+#pragma unroll
+  for (unsigned p = 0; p < C; ++p) {
+    nearest[p] = INFINITY;
+    label[p] = 0;
+  }
+#pragma unroll 4
+  for (unsigned j = 0; j < k; ++j) {
+    float c[D];
+    read_centroid<D>(s_centroids + j * kStride<D>, c);
+#pragma unroll
+    for (unsigned p = 0; p < C; ++p) {
+      float squared = 0.0f;
+#pragma unroll
+      for (unsigned f = 0; f < D; ++f) {
+        const float difference = x[p][f] - c[f];
+        squared += difference * difference;
+      }
+      label[p] = squared < nearest[p] ? j : label[p];
+      nearest[p] = fminf(nearest[p], squared);
+    }
+  }
+}
+
+} // namespace clusterbench::cuda

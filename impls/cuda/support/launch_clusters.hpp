@@ -1,0 +1,82 @@
+// Launches of blocks in clusters, all of them resident.
+#pragma once
+
+#include "impls/cuda/support/check.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace clusterbench::cuda {
+
+/// Largest cluster that every device with clusters takes; more has to be asked for.
+inline constexpr unsigned kPortableCluster = 8;
+
+/// Whether there is a device and it has no clusters of blocks. Does not create a context.
+inline bool lacks_clusters() {
+  int device = 0;
+  int clusters = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return false;
+  }
+  return clusters == 0;
+}
+
+/// Size and shared memory of a launch.
+struct ClusterLaunch {
+  unsigned blocks, threads, cluster;
+  std::size_t shared_bytes;
+};
+
+/// The attributes of a cooperative launch in clusters; they point into `attributes`.
+inline cudaLaunchConfig_t configure(const ClusterLaunch& launch, cudaStream_t stream,
+                                    cudaLaunchAttribute (&attributes)[2]) {
+  attributes[0].id = cudaLaunchAttributeClusterDimension;
+  attributes[0].val.clusterDim = {launch.cluster, 1, 1};
+  attributes[1].id = cudaLaunchAttributeCooperative;
+  attributes[1].val.cooperative = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = launch.blocks;
+  config.blockDim = launch.threads;
+  config.dynamicSmemBytes = launch.shared_bytes;
+  config.stream = stream;
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  return config;
+}
+
+/// Blocks that are resident at once, whole clusters of them, at least one cluster. Lets the kernel
+/// have clusters of this size and the shared memory first. Throws std::runtime_error.
+template <typename Task>
+unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(launch.shared_bytes)),
+        "cudaFuncSetAttribute for " + std::to_string(launch.shared_bytes) +
+            " bytes of shared memory");
+  if (launch.cluster > kPortableCluster) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
+          "cudaFuncSetAttribute for large clusters");
+  }
+  launch.blocks = launch.cluster;
+  cudaLaunchAttribute attributes[2];
+  const cudaLaunchConfig_t config = configure(launch, nullptr, attributes);
+  int clusters = 0;
+  check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config),
+        "cudaOccupancyMaxActiveClusters");
+  return static_cast<unsigned>(std::max(1, clusters)) * launch.cluster;
+}
+
+/// Starts the kernel; does not wait for it. Throws std::runtime_error.
+template <typename Task>
+void launch_clusters(void (*kernel)(const Task), const Task& task, const ClusterLaunch& launch,
+                     cudaStream_t stream) {
+  cudaLaunchAttribute attributes[2];
+  const cudaLaunchConfig_t config = configure(launch, stream, attributes);
+  check(cudaLaunchKernelEx(&config, kernel, task), "cudaLaunchKernelEx of a cooperative launch");
+}
+
+} // namespace clusterbench::cuda

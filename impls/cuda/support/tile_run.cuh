@@ -1,0 +1,139 @@
+// The host's side of kernels that work through tiles in one launch: which compiled shape fits, its
+// buffers, and what the kernels have in common of their argument. Float only.
+#pragma once
+
+#include "impls/contract.hpp"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/one_launch.cuh"
+#include "impls/cuda/support/pack_tiles.cuh"
+#include "impls/cuda/support/stream.hpp"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+
+namespace clusterbench::cuda {
+
+inline constexpr unsigned kTileCluster = 8; ///< blocks of a cluster
+inline constexpr unsigned kMaxStages = 4;   ///< tiles of a ring in shared memory, at most
+
+struct TileTask {
+  RunTask run;
+  const float* tiles; // see pack_tiles.cuh
+  unsigned n, d, k, tiles_count, stages;
+  Stamped<float>* sum_words;   // of k times the padded row
+  Stamped<double>* fact_words; // of k weights and what the stop rule wants
+};
+
+/// A compiled shape of a kernel: rings of tiles and a fixed part in shared memory, which also holds
+/// the centroids and, padded, two times their sums.
+template <typename Task>
+struct TileKernel {
+  unsigned max_d, max_k;
+  unsigned rows;  ///< of a tile
+  unsigned rings; ///< of a block
+  unsigned threads, blocks_per_processor;
+  unsigned parts; ///< floats of the fixed part besides centroids and sums
+  void (*kernel)(const Task);
+
+  static constexpr std::size_t kStaticBytes = 3072; // and what the system takes of each block
+
+  std::size_t shared_bytes(std::size_t d, std::size_t k, std::size_t stages) const {
+    const unsigned values = static_cast<unsigned>(k) * RowLayout::of(d).stride();
+    return (parts + values + 2 * ManySums<kTileCluster>::padded(values) +
+            stages * rings * tile_size(rows, d)) *
+           sizeof(float);
+  }
+  /// Tiles of a ring that fit the current device; below 2 it cannot run.
+  std::size_t stages(std::size_t d, std::size_t k) const {
+    const std::size_t room = shared_memory_limit() / blocks_per_processor - kStaticBytes;
+    std::size_t stages = kMaxStages;
+    while (stages > 0 && shared_bytes(d, k, stages) > room) {
+      --stages;
+    }
+    return stages;
+  }
+  /// The first that is large enough; null if there is none.
+  static const TileKernel* find(std::span<const TileKernel> kernels, std::size_t d, std::size_t k) {
+    const auto found = std::ranges::find_if(kernels, [=](const TileKernel& kernel) {
+      return kernel.max_d >= d && kernel.max_k >= k && kernel.stages(d, k) >= 2;
+    });
+    return found == kernels.end() ? nullptr : &*found;
+  }
+};
+
+/// Why none of the kernels takes the problem; empty if one does.
+template <typename Task>
+std::string refuse_tiles(std::span<const TileKernel<Task>> kernels, const Problem<float>& problem) {
+  if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
+    return "more than 2^31 - 1 points or iterations";
+  }
+  if (lacks_clusters()) {
+    return "the device has no clusters of blocks (compute capability 9.0)";
+  }
+  if (TileKernel<Task>::find(kernels, problem.d, problem.k) == nullptr) {
+    return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+           " features: k up to 16 and d up to 512, as far as shared memory holds two tiles";
+  }
+  return {};
+}
+
+/// Buffers and launch of one of the kernels.
+template <typename Task>
+class TileRun {
+public:
+  /// Uploads; `problem` must have a kernel. Sets the common part of the task. Blocks. Throws
+  /// std::runtime_error.
+  void prepare(std::span<const TileKernel<Task>> kernels, const Problem<float>& problem,
+               Task& task) {
+    kernel_ = TileKernel<Task>::find(kernels, problem.d, problem.k);
+    stream_ = Stream::create();
+    launch_.prepare(problem, stream_);
+    d_tiles_ = upload_tiles(problem.points, problem.n, problem.d, kernel_->rows, stream_);
+    const std::size_t tiles = ceil_div(problem.n, kernel_->rows);
+    const std::size_t stages = kernel_->stages(problem.d, problem.k);
+    shape_ = {.blocks = 0,
+              .threads = kernel_->threads,
+              .cluster = kTileCluster,
+              .shared_bytes = kernel_->shared_bytes(problem.d, problem.k, stages)};
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(kernel_->kernel, shape_),
+        ceil_div(ceil_div(tiles, kernel_->rings), kTileCluster) * kTileCluster));
+    const unsigned k = static_cast<unsigned>(problem.k);
+    const std::size_t words = std::size_t{2} * shape_.blocks / kTileCluster;
+    d_sum_words_ = DeviceBuffer<Stamped<float>>(
+        words * ManySums<kTileCluster>::padded(k * RowLayout::of(problem.d).stride()));
+    d_sum_words_.zero(stream_); // stamps begin with 1
+    d_fact_words_ = DeviceBuffer<Stamped<double>>(words * FewSums<kTileCluster>::padded(k + 1));
+    d_fact_words_.zero(stream_);
+    task.tiles = d_tiles_.data();
+    task.n = static_cast<unsigned>(problem.n);
+    task.d = static_cast<unsigned>(problem.d);
+    task.k = k;
+    task.tiles_count = static_cast<unsigned>(tiles);
+    task.stages = static_cast<unsigned>(stages);
+    task.sum_words = d_sum_words_.data();
+    task.fact_words = d_fact_words_.data();
+    stream_.synchronize();
+  }
+  void run(Observer<float>& observer, const Task& task) {
+    launch_.run(observer, kernel_->kernel, task, shape_, stream_);
+  }
+  void fetch(Result<float>& result) const { launch_.fetch(result, stream_); }
+  cudaStream_t stream() const { return stream_; }
+
+private:
+  const TileKernel<Task>* kernel_ = nullptr;
+  ClusterLaunch shape_{};
+  Stream stream_;
+  OneLaunch launch_;
+  DeviceBuffer<float> d_tiles_;
+  DeviceBuffer<Stamped<float>> d_sum_words_;
+  DeviceBuffer<Stamped<double>> d_fact_words_;
+};
+
+} // namespace clusterbench::cuda
