@@ -188,6 +188,39 @@ TYPED_TEST(SimdKernels, PassesLabelAndSumAtOnce) {
   }
 }
 
+TYPED_TEST(SimdKernels, DistancesAndWeightedSumsOfRows) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t d : {1, 3, 16, 31, 37, 64, 257}) {
+      for (const std::size_t k : {1, 2, 7, 8, 9, 23}) {
+        for (const std::size_t n : {1, 7, 33, 64}) {
+          SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
+                       std::to_string(d) + ", k " + std::to_string(k));
+          const Case<T> test = clouds<T>(n, d, k);
+          const Chunk<T> chunk{test.points.data(), nullptr, n, d};
+          std::vector<T> distances(k * kRoundUp);
+          kernels->distances_of_rows(chunk, test.centroids.data(), k, distances.data(), kRoundUp);
+          std::vector<double> sums(k * d, 1.0), expected(k * d, 1.0);
+          for (std::size_t i = 0; i < n; ++i) {
+            for (std::size_t j = 0; j < k; ++j) {
+              const T distance = distances[j * kRoundUp + i];
+              ASSERT_NEAR(distance, squared_distance(test, i, j),
+                          static_cast<double>(d + 4) * this->kRounding * distance);
+              for (std::size_t f = 0; f < d; ++f) {
+                expected[j * d + f] += double{distance} * double{test.points[i * d + f]};
+              }
+            }
+          }
+          kernels->weighted_sums_of_rows(chunk, distances.data(), k, kRoundUp, sums.data());
+          for (std::size_t c = 0; c < sums.size(); ++c) {
+            ASSERT_NEAR(sums[c], expected[c], 64.0 * this->kRounding * double(n * d));
+          }
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(SimdKernels, RootsAreAddedUp) {
   using T = TypeParam;
   const std::vector<T> squares = {0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100};

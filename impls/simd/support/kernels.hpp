@@ -53,6 +53,12 @@ struct Kernels {
   SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
   void (*collect_sums)(std::size_t k, std::size_t d, T* scratch, double* sums, double* counts);
   PassKernel<T> pass_in_registers[kPassD][kPassK]; ///< by d - 1 and k - 1; columns only
+  /// Fuzzy c-means: squared distances [k, stride] of a chunk; room for count rounded up.
+  void (*distances_of_rows)(const Chunk<T>& chunk, const T* centres, std::size_t k, T* distances,
+                            std::size_t stride);
+  /// Adds the samples of a chunk, times weights [k, stride], to sums [k, d].
+  void (*weighted_sums_of_rows)(const Chunk<T>& chunk, const T* weights, std::size_t k,
+                                std::size_t stride, double* sums);
   /// The sum of square roots of count values.
   double (*sum_of_roots)(const T* values, std::size_t count);
 };

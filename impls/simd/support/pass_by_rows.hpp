@@ -11,8 +11,13 @@
 
 namespace clusterbench::simd {
 
-/// So far ahead the rows are asked for: the processor itself looks no further than its page.
-inline constexpr std::size_t kPrefetchBytes = 4096;
+/// How many values ahead a row is asked for: whole tiles of rows, at least 4 KiB. The processor by
+/// itself looks no further than its page, and less far for several rows at once.
+template <class V, std::size_t Rows>
+[[gnu::always_inline]] inline std::size_t values_ahead(std::size_t d) {
+  const std::size_t tile = Rows * d;
+  return tile * (1 + 4096 / (tile * sizeof(typename V::Scalar)));
+}
 
 /// Squared distances of Rows rows to Centroids centroids, [Centroids, Rows]; Rows * Centroids is
 /// the number of lanes.
@@ -21,13 +26,14 @@ template <class V, std::size_t Rows, std::size_t Centroids>
 distances_of_tile(const typename V::Scalar* const (&row)[Rows],
                   const typename V::Scalar* const (&c)[Centroids], std::size_t d) {
   typename V::Reg sum[V::lanes] = {};
+  const std::size_t ahead = values_ahead<V, Rows>(d);
   std::size_t f = 0;
   const auto add = [&](auto load) __attribute__((always_inline)) {
     typename V::Reg x[Rows];
 #pragma GCC unroll 16
     for (std::size_t r = 0; r < Rows; ++r) {
       x[r] = load(row[r]);
-      __builtin_prefetch(reinterpret_cast<const char*>(row[r] + f) + kPrefetchBytes);
+      __builtin_prefetch(row[r] + f + ahead);
     }
 #pragma GCC unroll 16
     for (std::size_t t = 0; t < Centroids; ++t) {
