@@ -166,7 +166,8 @@ std::string PeerConnection::read_line(std::optional<Clock::time_point> deadline)
       return line;
     }
     if (unread_.size() > kLongestLine) {
-      throw PeerFailure("error", fmt::format("it wrote a line of more than {} bytes", kLongestLine));
+      throw PeerFailure("error",
+                        fmt::format("it wrote a line of more than {} bytes", kLongestLine));
     }
     if (deadline && Clock::now() >= *deadline) {
       throw PeerFailure("timed_out", "it does not answer");

@@ -42,7 +42,7 @@ public:
                      std::optional<std::chrono::duration<double>> timeout = {});
 
   std::size_t peak_rss_bytes() const { return peak_rss_bytes_; } ///< as last seen
-  int threads() const;                                            ///< that it has now
+  int threads() const;                                           ///< that it has now
 
 private:
   void write(const std::string& line);

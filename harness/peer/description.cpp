@@ -35,10 +35,9 @@ bool contains(const std::vector<std::string>& words, const char* word) {
 }
 
 StopRule::Kind stop_kind(const std::string& word) {
-  constexpr std::array kinds = {std::pair{"iterations", StopRule::Kind::iterations},
-                                std::pair{"loss", StopRule::Kind::loss},
-                                std::pair{"labels", StopRule::Kind::labels},
-                                std::pair{"shift", StopRule::Kind::shift}};
+  constexpr std::array kinds = {
+      std::pair{"iterations", StopRule::Kind::iterations}, std::pair{"loss", StopRule::Kind::loss},
+      std::pair{"labels", StopRule::Kind::labels}, std::pair{"shift", StopRule::Kind::shift}};
   return one_of(json{{"stops", word}}, "stops", "", kinds);
 }
 
@@ -94,8 +93,8 @@ Peer peer_from(const json& variant, const std::filesystem::path& program) {
 std::vector<Peer> peers_from(const json& reply, const std::filesystem::path& program) {
   try {
     if (const int protocol = reply.at("protocol"); protocol != kPeerProtocol) {
-      throw InputError(fmt::format("it speaks protocol {}, this program knows {}", protocol,
-                                   kPeerProtocol));
+      throw InputError(
+          fmt::format("it speaks protocol {}, this program knows {}", protocol, kPeerProtocol));
     }
     std::vector<Peer> peers;
     for (const json& variant : reply.at("variants")) {

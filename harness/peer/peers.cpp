@@ -128,9 +128,9 @@ PeerStart start_with_python(const Peer& peer) {
       }
       return start;
     }
-    start.reason_if_not += fmt::format("{}{}{}{}: {}", start.reason_if_not.empty() ? "" : "; ",
-                                       command, candidate.version.empty() ? "" : " ",
-                                       candidate.version, missing);
+    start.reason_if_not +=
+        fmt::format("{}{}{}{}: {}", start.reason_if_not.empty() ? "" : "; ", command,
+                    candidate.version.empty() ? "" : " ", candidate.version, missing);
   }
   return start;
 }
@@ -161,8 +161,8 @@ void register_peers() {
 
 const Peer* find_peer(std::string_view name) {
   register_peers();
-  const auto found = std::ranges::find_if(
-      known_peers(), [&](const Peer& peer) { return peer.meta.name == name; });
+  const auto found =
+      std::ranges::find_if(known_peers(), [&](const Peer& peer) { return peer.meta.name == name; });
   return found == known_peers().end() ? nullptr : &*found;
 }
 
@@ -170,7 +170,8 @@ PeerStart start_of(const Peer& peer) {
   if (!fs::exists(peer.program)) {
     return {{}, "", {}, fmt::format("{} is not there", peer.program.string())};
   }
-  return peer.is_python() ? start_with_python(peer) : PeerStart{{peer.program.string()}, "", {}, ""};
+  return peer.is_python() ? start_with_python(peer)
+                          : PeerStart{{peer.program.string()}, "", {}, ""};
 }
 
 std::string fingerprint(const Peer& peer) {

@@ -129,9 +129,9 @@ TEST(ClockCheck, AnHonestClockIsRecorded) {
 TEST(ClockCheck, ALieGainsNothing) {
   ClockCheck clock;
   for (int run = 0; run < 3; ++run) {
-    EXPECT_EQ(clock.judge(0.05, 0.1), 0.1);  // less than passed
-    EXPECT_EQ(clock.judge(0.2, 0.1), 0.1);   // more than passed
-    EXPECT_EQ(clock.judge(-1.0, 0.1), 0.1);  // before it began
+    EXPECT_EQ(clock.judge(0.05, 0.1), 0.1); // less than passed
+    EXPECT_EQ(clock.judge(0.2, 0.1), 0.1);  // more than passed
+    EXPECT_EQ(clock.judge(-1.0, 0.1), 0.1); // before it began
     EXPECT_EQ(clock.judge(std::nan(""), 0.1), 0.1);
   }
   EXPECT_NE(clock.finding().find("in 12 of 12 runs"), std::string::npos) << clock.finding();
