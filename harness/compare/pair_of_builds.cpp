@@ -94,12 +94,19 @@ PairSamples PairOfBuilds::measure(bool fresh_first, const QuietLevel& quiet) {
   constexpr double kMostRuns = 200.0;
   const auto runs = static_cast<std::size_t>(
       std::clamp(options_.turn_ms / std::max(run_ms, 1e-6), 1.0, kMostRuns));
+  // A run that takes long is dearer than the caches that it finds: none is dropped, and no side has
+  // two turns on end, so that both find the caches alike.
+  const bool takes_long = run_ms > options_.turn_ms;
+  const int dropped = takes_long ? 0 : 1;
+  const std::array<Side, 4> turns = takes_long ? std::array{first, second, first, second}
+                                               : std::array{first, second, second, first};
   const auto take_turn = [&](Side side) {
     const auto samples = on_side(side, [&] {
-      return processes[index(side)]->run(1 + runs, quiet.most_ns(side), options_.patience);
+      return processes[index(side)]->run(static_cast<std::size_t>(dropped) + runs,
+                                         quiet.most_ns(side), options_.patience);
     });
     auto& kept = pair.samples[index(side)];
-    kept.insert(kept.end(), samples.begin() + 1, samples.end());
+    kept.insert(kept.end(), samples.begin() + dropped, samples.end());
   };
   const auto enough = [&](Side side) {
     const auto count = std::ranges::count_if(pair.samples[index(side)], [&](const auto& sample) {
@@ -111,7 +118,7 @@ PairSamples PairOfBuilds::measure(bool fresh_first, const QuietLevel& quiet) {
   const bool knows_quiet = quiet.most_ns(first) > 0.0 && quiet.most_ns(second) > 0.0;
   const std::size_t most_quads = knows_quiet ? options_.most_quads : 1;
   for (std::size_t quad = 0; quad < most_quads; ++quad) {
-    for (const Side side : {first, second, second, first}) {
+    for (const Side side : turns) {
       take_turn(side);
     }
     if (std::ranges::all_of(kSides, enough) || Clock::now() - begin > options_.enough) {
