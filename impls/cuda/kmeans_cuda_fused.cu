@@ -10,8 +10,8 @@
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
 // Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
-//   many rows lie between centroids, or far from the origin, settling them costs up to three times
-//   the pass. Same bits in every run.
+//   many rows lie between centroids, or far from the origin, settling them adds to the pass,
+//   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"

@@ -4,9 +4,8 @@
 //
 // Every value has an owner in every cluster: it adds up the parts of the blocks of its cluster,
 // shares the sum with the value's other owners, adds up theirs, and sends the total to all blocks of
-// its cluster. So a word is polled by one owner a cluster; when all blocks polled all words, these
-// reads held up the writes, and a round took 14,000 cycles instead of 2300. The order of additions
-// is fixed: the same bits in every block and in every run.
+// its cluster. So a word is polled by one owner a cluster: 15 sums of 112 blocks take 2240 cycles, where
+// those of 132 blocks that poll one another took 21,700. The order of additions is fixed: the same bits in every block and in every run.
 //
 // All blocks must be resident (a cooperative launch) and take part in every round.
 #pragma once
