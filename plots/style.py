@@ -33,7 +33,7 @@ FAMILIES = {
 
 # What names of variants contain, first match first: `kmeans_cuda_atomic` is of the family cuda.
 _TOKENS = (
-    ("tensor", r"tensor|wgmma|mma|tf32|bf16|f16|certified|amx"),
+    ("tensor", r"tensor|wgmma|mma|split|tf32|bf16|f16|certified|amx"),
     ("cublas", r"cublas"),
     ("thrust", r"thrust"),
     ("cuda", r"cuda|nccl"),

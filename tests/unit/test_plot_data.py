@@ -395,6 +395,7 @@ class Style(unittest.TestCase):
         self.assertEqual(len(set(style.FAMILIES.values())), len(style.FAMILIES))
         self.assertEqual(style.family_of("fcm_eigen"), "eigen")
         self.assertEqual(style.family_of("kmeans_cuda_atomic"), "cuda")
+        self.assertEqual(style.family_of("kmeans_cuda_split"), "tensor")
         self.assertEqual(style.family_of("kmeans_thrust_atomic"), "thrust")
         self.assertEqual(style.family_of("kmeans_sklearn_elkan"), "python")
         self.assertEqual(style.family_of("kmeans_strange"), "other")
