@@ -1,28 +1,34 @@
 #!/usr/bin/env bash
-# Puts the reference runs' tables and the smallest variant's source into README.md, and the scaling
-# studies into docs/scaling.md; called without arguments it also draws the pictures again.
-#   scripts/update_readme.sh [README.md] [path of clusterbench] [docs/scaling.md]
+# Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, and the
+# scaling studies into docs/scaling.md; and the smallest variant's source into README.md. Called
+# without arguments it also draws the pictures again.
+#   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
-readme=$(realpath "${1:-$(dirname "$0")/../README.md}")
+pages=$(realpath "${2:-$(dirname "$0")/..}")
 cd "$(dirname "$0")/.."
-program=${2:-build/release/clusterbench}
-scaling=${3:-docs/scaling.md}
+program=${1:-build/release/clusterbench}
 
 from=()
 for ledger in results/reference/*/ledger*.jsonl; do
   from+=(--from "$ledger")
 done
+reports=$(mktemp)
+trap 'rm -f "$reports"' EXIT
 for table in results/tables/article*.json; do
-  "$program" table "$(basename "$table" .json)" "${from[@]}" --splice "$readme"
+  name=$(basename "$table" .json)
+  "$program" table "$name" "${from[@]}" --compact --splice "$pages/README.md"
+  "$program" table "$name" "${from[@]}" --splice "$pages/docs/tables.md"
+  "$program" table "$name" "${from[@]}" --json >>"$reports"
 done
+python3 scripts/headline.py "$pages/README.md" "$reports"
 
 from=()
 for ledger in results/reference/*/scaling/ledger.jsonl; do
   from+=(--from "$ledger")
 done
-"$program" table scaling "${from[@]}" --splice "$scaling"
+"$program" table scaling "${from[@]}" --splice "$pages/docs/scaling.md"
 
-python3 - "$readme" impls/serial/kmeans_serial.cpp <<'PYTHON'
+python3 - "$pages/README.md" impls/serial/kmeans_serial.cpp <<'PYTHON'
 import sys
 readme, source = sys.argv[1:]
 text = open(readme).read()

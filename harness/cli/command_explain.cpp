@@ -1,6 +1,6 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/text_table.hpp"
+#include "harness/report/text_table.hpp"
 #include "harness/explain/cell_shift.hpp"
 #include "harness/explain/variant_text.hpp"
 

@@ -1,8 +1,8 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/report.hpp"
 #include "harness/peer/peers.hpp"
+#include "harness/report/table_text.hpp"
 #include "harness/run/campaign.hpp"
 #include "harness/run/process.hpp"
 
@@ -161,6 +161,16 @@ std::vector<CellSpec> adhoc_cells(const RunArguments& arguments) {
   return cells;
 }
 
+// The cells in the form of a table, for printing; all of them have one problem.
+Table adhoc_table(const std::vector<CellSpec>& cells) {
+  Table table;
+  table.name = cells.front().table;
+  table.title = cells.front().problem_id;
+  table.problems.emplace_back(cells.front().problem_id, cells.front().problem);
+  table.cells = cells;
+  return table;
+}
+
 std::vector<CellSpec> table_cells(const RunArguments& arguments, const std::vector<Table>& tables) {
   const auto wanted_precisions = precisions(arguments);
   std::vector<std::string> wanted_variants;
@@ -201,8 +211,10 @@ std::filesystem::path output_folder(const RunArguments& arguments) {
 ExitCode run(const RunArguments& arguments) {
   check(arguments);
   std::vector<Table> tables;
+  std::vector<std::optional<Published>> published;
   for (const std::string& name : arguments.tables) {
     tables.push_back(load_table(name, arguments.quick));
+    published.push_back(published_part(tables.back(), arguments.quick));
   }
   CampaignOptions options;
   options.cells = tables.empty() ? adhoc_cells(arguments) : table_cells(arguments, tables);
@@ -225,11 +237,14 @@ ExitCode run(const RunArguments& arguments) {
   }
   install_interrupt_handler();
   const CampaignResult result = run_campaign(options);
-  for (const Table& table : tables) {
-    fmt::print("{}\n", render_table(table, result.rows, ReportStyle::terminal));
-  }
   if (tables.empty()) {
-    fmt::print("{}", render_rows(result.rows, ReportStyle::terminal));
+    tables.push_back(adhoc_table(options.cells));
+    published.emplace_back();
+  }
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const TableReport report = make_table_report(
+        tables[i], campaign_measurements(result.rows, tables[i].name), published[i]);
+    fmt::print("{}\n", table_text(report, TableForm::full, TextStyle::terminal));
   }
   fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
   return result.exit_code;

@@ -1,7 +1,8 @@
+#include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/report.hpp"
-#include "harness/run/ledger.hpp"
-#include "harness/run/limits.hpp"
+#include "harness/report/splice.hpp"
+#include "harness/report/table_json.hpp"
+#include "harness/report/table_text.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -13,34 +14,43 @@ struct TableArguments {
   std::string name;
   std::vector<std::string> ledgers;
   bool quick = false;
+  bool compact = false;
   bool markdown = false;
+  bool as_json = false;
   std::string splice;
 };
 
-ExitCode show_table(const TableArguments& arguments) {
-  const Table table = load_table(arguments.name, arguments.quick);
-  std::vector<nlohmann::json> rows;
+// The command that prints what is spliced.
+std::string command_of(const TableArguments& arguments) {
+  std::string command = "clusterbench table " + arguments.name;
   for (const std::string& ledger : arguments.ledgers) {
-    // Figures follow from the recorded samples and limits by the rules of this program, also where
-    // an older one wrote the ledger.
-    nlohmann::json limits = nlohmann::json::object();
-    for (nlohmann::json& line : read_ledger(ledger)) {
-      if (line.value("type", "") == "header") {
-        limits = line.at("limits");
-      } else {
-        add_derived_figures(line, limits);
-        rows.push_back(std::move(line));
-      }
-    }
+    command += " --from " + ledger;
   }
-  if (!arguments.splice.empty()) {
-    splice(arguments.splice, "table " + table.name,
-           render_table(table, rows, ReportStyle::markdown));
+  command += arguments.quick ? " --quick" : "";
+  command += arguments.compact ? " --compact" : "";
+  return command + " --markdown";
+}
+
+ExitCode show_table(const TableArguments& arguments) {
+  if (arguments.as_json &&
+      (arguments.markdown || arguments.compact || !arguments.splice.empty())) {
+    throw datasets::InputError("--json excludes --markdown, --compact and --splice");
+  }
+  const Table table = load_table(arguments.name, arguments.quick);
+  const TableReport report = make_table_report(
+      table, read_measurements(arguments.ledgers, table.name), published_part(table, arguments.quick));
+  if (arguments.as_json) {
+    fmt::print("{}\n", to_json(report).dump(2));
     return ExitCode::ok;
   }
-  fmt::print("{}",
-             render_table(table, rows,
-                          arguments.markdown ? ReportStyle::markdown : ReportStyle::terminal));
+  const TableForm form = arguments.compact ? TableForm::compact : TableForm::full;
+  if (!arguments.splice.empty()) {
+    splice(arguments.splice, "table " + table.name,
+           table_text(report, form, TextStyle::markdown, command_of(arguments)));
+    return ExitCode::ok;
+  }
+  fmt::print("{}", table_text(report, form,
+                              arguments.markdown ? TextStyle::markdown : TextStyle::terminal));
   return ExitCode::ok;
 }
 
@@ -48,12 +58,19 @@ ExitCode show_table(const TableArguments& arguments) {
 
 void add_table_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<TableArguments>();
-  CLI::App* command = app.add_subcommand("table", "Print a table from ledgers, running nothing");
+  CLI::App* command = app.add_subcommand(
+      "table", "Print a table from ledgers beside the article's, running nothing");
   command->add_option("name", arguments->name, "Name of the table")->required();
-  command->add_option("--from", arguments->ledgers, "Ledger or folder that holds one (repeatable)")
+  command
+      ->add_option("--from", arguments->ledgers,
+                   "Ledger or folder that holds one (repeatable; the first machine that has a cell "
+                   "speaks for it)")
       ->required();
   command->add_flag("--quick", arguments->quick, "The table's smaller sizes");
+  command->add_flag("--compact", arguments->compact,
+                    "The article's rows, and one line for each variant");
   command->add_flag("--markdown", arguments->markdown, "As Markdown");
+  command->add_flag("--json", arguments->as_json, "As JSON (results/table.schema.json)");
   command->add_option("--splice", arguments->splice,
                       "Write it into FILE between <!-- table NAME begin --> and end markers");
   command->callback(

@@ -1,7 +1,7 @@
 // Prints a comparison of two campaigns, for a terminal, as Markdown and as JSON.
 #pragma once
 
-#include "harness/cli/text_table.hpp"
+#include "harness/report/text_table.hpp"
 #include "harness/compare/comparison.hpp"
 
 namespace clusterbench {

@@ -1,7 +1,7 @@
 // Prints what a gate found, for a terminal, as Markdown for a pull request, and as JSON.
 #pragma once
 
-#include "harness/cli/text_table.hpp"
+#include "harness/report/text_table.hpp"
 #include "harness/compare/gate.hpp"
 
 #include <nlohmann/json_fwd.hpp>

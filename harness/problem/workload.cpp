@@ -7,6 +7,7 @@
 #include "harness/problem/initial_state.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <limits>
 
@@ -118,6 +119,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
       return cached.points;
     }
   }
+  const auto start = std::chrono::steady_clock::now();
   const datasets::Array array = datasets::load(resolved, options);
   datasets::check_points(array, spec.data);
   auto points = std::make_shared<PointSet>();
@@ -136,6 +138,9 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
     copy_rounded(array, points->memory.as<double>());
     check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
   }
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  points->load_ms = elapsed.count();
   // Two sets are enough for a table that alternates precisions, and bound the memory.
   constexpr std::size_t kKept = 2;
   if (cache_.size() == kKept) {

@@ -14,6 +14,7 @@ struct PointSet {
   std::string sha256;  ///< of the dataset's content, before rounding
   std::size_t n = 0;   ///< points
   std::size_t d = 0;   ///< features
+  double load_ms = 0;  ///< reading the file, checking and rounding; once
   SharedMemory memory; ///< [n, d] row-major, float or double
 };
 

@@ -238,6 +238,14 @@ private:
     const Workload work = builder_.build(cell.problem, cell.precision);
     row["device"] = to_string(variant->meta.device);
     row["backend"] = backend_of(*variant);
+    // What keeps a cell from being ranked, for whoever reads the ledger without this build.
+    if (variant->meta.arithmetic != Arithmetic::as_data) {
+      row["arithmetic"] = to_string(variant->meta.arithmetic);
+    }
+    if (variant->meta.reseeds_empty) {
+      row["reseeds_empty"] = true;
+    }
+    row["load_ms"] = work.points->load_ms;
     row["problem"] = problem_json(cell, work);
     const Peer* peer = find_peer(cell.variant);
     row["key"] =

@@ -1,4 +1,4 @@
-"""The figures in README.md and docs/scaling.md are those of the committed reference runs."""
+"""The figures in README.md, docs/tables.md and docs/scaling.md are those of the reference runs."""
 
 import os
 import shutil
@@ -8,28 +8,31 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["CLUSTERBENCH_SOURCE"])
+PAGES = ["README.md", "docs/tables.md", "docs/scaling.md"]
 
 
 class Readme(unittest.TestCase):
     def updated(self, change=lambda text: text):
-        """What the script makes of copies of the two pages, the first one changed before."""
+        """What the script makes of copies of the pages, each changed before."""
         with tempfile.TemporaryDirectory() as folder:
-            readme, scaling = Path(folder, "README.md"), Path(folder, "scaling.md")
-            readme.write_text(change((SOURCE / "README.md").read_text()))
-            shutil.copy(SOURCE / "docs/scaling.md", scaling)
-            subprocess.run(
-                [SOURCE / "scripts/update_readme.sh", readme, os.environ["CLUSTERBENCH_BINARY"],
-                 scaling], check=True, capture_output=True)
-            return readme.read_text(), scaling.read_text()
+            Path(folder, "docs").mkdir()
+            for page in PAGES:
+                shutil.copy(SOURCE / page, Path(folder, page))
+                Path(folder, page).write_text(change((SOURCE / page).read_text()))
+            subprocess.run([SOURCE / "scripts/update_readme.sh",
+                            os.environ["CLUSTERBENCH_BINARY"], folder],
+                           check=True, capture_output=True)
+            return {page: Path(folder, page).read_text() for page in PAGES}
 
     def test_pages_agree_with_the_results(self):
-        readme, scaling = self.updated()
-        self.assertEqual(readme, (SOURCE / "README.md").read_text())
-        self.assertEqual(scaling, (SOURCE / "docs/scaling.md").read_text())
+        for page, text in self.updated().items():
+            self.assertEqual(text, (SOURCE / page).read_text(), f"{page}: run {SOURCE}/scripts/update_readme.sh")
 
     def test_a_changed_figure_is_put_right(self):
-        readme, _ = self.updated(lambda text: text.replace("| right", "| wrong", 1))
-        self.assertEqual(readme, (SOURCE / "README.md").read_text())
+        updated = self.updated(lambda text: text.replace(" %)", " per cent)", 1)
+                               .replace("| right", "| wrong", 1))
+        for page, text in updated.items():
+            self.assertEqual(text, (SOURCE / page).read_text())
 
 
 if __name__ == "__main__":

@@ -367,16 +367,19 @@ class Run(Program):
         self.assertEqual({row["problem"]["id"]: row["status"] for row in rows},
                          {"n=100": "ok", "n=100k": "ok"})
         self.assertIn("article004", done.stdout)
-        self.assertIn("not run", done.stdout)  # the other cells of the table
+        self.assertRegex(done.stdout, "Not run.*: .*kmeans_openmp f32")  # other cells of the table
         shown = self.run_program("table", "article004", "--quick", "--from", "out").stdout
-        self.assertEqual(shown.strip(), done.stdout.split("ledger:")[0].strip())
+        printed = done.stdout.split("ledger:")[0].strip()
+        self.assertTrue(shown.startswith(printed), shown)
+        self.assertRegex(shown[len(printed):], r"^\n  A: .* \(\d{4}-\d\d-\d\d\)\.\n$")
 
         readme = self.folder / "README.md"
         readme.write_text("before\n<!-- table article004 begin -->\nold\n"
                           "<!-- table article004 end -->\nafter\n")
         self.run_program("table", "article004", "--from", "out", "--splice", "README.md")
         text = readme.read_text()
-        self.assertRegex(text, r"(?s)^before\n.*\| kmeans_serial +\|.*\nafter\n$")
+        self.assertRegex(text, r"(?s)^before\n.*\| kmeans_serial +\|.*\nMade by `clusterbench table "
+                         r"article004 --from out --markdown`\n.*\nafter\n$")
         self.assertNotIn("\nold\n", text)
         markdown = self.run_program("table", "article004", "--from", "out", "--markdown").stdout
         self.assertIn(markdown, text)

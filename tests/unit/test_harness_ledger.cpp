@@ -1,6 +1,6 @@
-// The ledger on disk, and the tables that are made of its rows.
+// The ledger on disk, and generated text within pages.
 #include "datasets/errors.hpp"
-#include "harness/cli/report.hpp"
+#include "harness/report/splice.hpp"
 #include "harness/run/ledger.hpp"
 
 #include <gtest/gtest.h>
@@ -137,91 +137,7 @@ TEST_F(LedgerOnDisk, AFullDiskInTheMiddleOfALineTearsNothing) {
   EXPECT_EQ(content(), before + "{\"a\":2}\n");
 }
 
-// ---- tables
-
-json row(const std::string& variant, const std::string& status, double median, int round = 1) {
-  json row = {{"type", "cell"},           {"table", "t"},   {"variant", variant},
-              {"precision", "f32"},       {"round", round}, {"status", status},
-              {"problem", {{"id", "p"}}}, {"message", ""}};
-  if (status == "ok" || status == "wrong") {
-    row.update({{"median_ms", median},
-                {"mad_ms", 0.5},
-                {"iterations", 10},
-                {"ms_per_iteration", median / 10},
-                {"oracle", "whole run"}});
-  }
-  return row;
-}
-
-Table table_of(const std::vector<std::string>& variants) {
-  Table table;
-  table.name = "t";
-  table.title = "title";
-  table.source = "source";
-  table.notes = {"a note"};
-  for (const std::string& variant : variants) {
-    CellSpec& cell = table.cells.emplace_back();
-    cell.table = "t";
-    cell.problem_id = "p";
-    cell.variant = variant;
-  }
-  return table;
-}
-
-/// The line of a variant, with runs of blanks made one.
-std::string line_of(const std::string& text, const std::string& variant) {
-  const auto at = text.find(" " + variant + " ");
-  if (at == std::string::npos) {
-    return "(no line)";
-  }
-  const auto begin = text.rfind('\n', at) + 1;
-  std::string line = text.substr(begin, text.find('\n', at) - begin);
-  line.erase(
-      std::unique(line.begin(), line.end(), [](char a, char b) { return a == ' ' && b == ' '; }),
-      line.end());
-  return line;
-}
-
-TEST(Report, RoundsArePooledByTheirMedian) {
-  const std::vector<json> rows = {row("a", "ok", 3.0, 1), row("a", "ok", 100.0, 2),
-                                  row("a", "ok", 5.0, 3)};
-  const std::string text = render_table(table_of({"a"}), rows, ReportStyle::markdown);
-  EXPECT_EQ(line_of(text, "a"), "| p | a | f32 | 5 | 0.5 | 10 | 0.5 | | right |");
-  expect_contains(text, "a note");
-}
-
-TEST(Report, AFailedRoundSpeaksForTheCell) {
-  const std::vector<json> rows = {row("a", "ok", 3.0, 1), row("a", "wrong", 1.0, 2),
-                                  row("b", "crashed", 0.0)};
-  const std::string text = render_table(table_of({"a", "b", "c"}), rows, ReportStyle::markdown);
-  EXPECT_EQ(line_of(text, "a"), "| p | a | f32 | | | | | | wrong |"); // and has no time, no rank
-  EXPECT_EQ(line_of(text, "b"), "| p | b | f32 | | | | | | crashed |");
-  EXPECT_EQ(line_of(text, "c"), "| p | c | f32 | | | | | | not run |");
-}
-
-TEST(Report, OfSeveralRowsOfOneRoundTheNewestCounts) {
-  const std::vector<json> rows = {row("a", "crashed", 0.0), row("a", "ok", 2.0)};
-  EXPECT_EQ(line_of(render_table(table_of({"a"}), rows, ReportStyle::markdown), "a"),
-            "| p | a | f32 | 2 | 0.5 | 10 | 0.2 | | right |");
-}
-
-TEST(Report, RowsOfOtherTablesAreLeftOut) {
-  json other = row("a", "ok", 2.0);
-  other["table"] = "u";
-  EXPECT_EQ(line_of(render_table(table_of({"a"}), {other}, ReportStyle::markdown), "a"),
-            "| p | a | f32 | | | | | | not run |");
-}
-
-TEST(Report, VerificationSaysWhatWasChecked) {
-  json steps = row("a", "ok", 2.0);
-  steps["oracle"] = "single steps only";
-  json early = row("b", "ok", 2.0);
-  early["early_stop"] = true;
-  const std::string text =
-      render_table(table_of({"a", "b"}), {steps, early}, ReportStyle::markdown);
-  expect_contains(line_of(text, "a"), "| right (single steps) |");
-  expect_contains(line_of(text, "b"), "| right, stopped early |");
-}
+// ---- splicing
 
 class Splice : public LedgerOnDisk {
 protected:

@@ -1,4 +1,4 @@
-#include "harness/cli/text_table.hpp"
+#include "harness/report/text_table.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,14 @@
+// Every cell of a table, ranked where its work is equal; what is not stands below, with the reason.
+#pragma once
+
+#include "harness/report/table_part.hpp"
+#include "harness/report/table_report.hpp"
+#include "harness/report/text_table.hpp"
+
+namespace clusterbench {
+
+/// Sorted by problem, precision and rank. A column for the distances avoided is there if any cell
+/// counts them, machine and threads if they are not the same everywhere.
+TablePart ranking_table(const TableReport& report, TextStyle style);
+
+} // namespace clusterbench

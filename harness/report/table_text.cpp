@@ -1,0 +1,82 @@
+#include "harness/report/table_text.hpp"
+
+#include "harness/report/beside_table.hpp"
+#include "harness/report/ranking_table.hpp"
+#include "harness/report/variants_table.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace clusterbench {
+namespace {
+
+std::string title(const TableReport& report, TextStyle style) {
+  const Table& table = report.table;
+  const std::string source = table.source.empty() ? "" : " (" + table.source + ")";
+  return style == TextStyle::markdown
+             ? fmt::format("**{}** — {}{}\n", table.name, table.title, source)
+             : fmt::format("{} — {}{}\n", table.name, table.title, source);
+}
+
+// Where the times come from, if that needs saying.
+std::vector<std::string> machine_notes(const TableReport& report) {
+  std::vector<std::string> notes;
+  for (const Machine& machine : report.machines) {
+    if (!machine.environment.empty()) { // not of this very run
+      notes.push_back(fmt::format("{}: {} ({}).", machine.id, machine.name, machine.date));
+    }
+  }
+  return notes;
+}
+
+std::vector<std::string> not_run_note(const TableReport& report) {
+  std::vector<std::string> names;
+  for (const ReportCell& cell : report.cells) {
+    if (!cell.measured) {
+      const std::string name =
+          fmt::format("{} {}", cell.spec.variant, to_string(cell.spec.precision));
+      if (std::ranges::find(names, name) == names.end()) {
+        names.push_back(name);
+      }
+    }
+  }
+  if (names.empty()) {
+    return {};
+  }
+  std::string text = "Not run, or not everywhere: ";
+  for (const std::string& name : names) {
+    text += (&name == &names.front() ? "" : ", ") + name;
+  }
+  return {text + "."};
+}
+
+std::string paragraphs(const std::vector<std::string>& notes, TextStyle style) {
+  std::string text;
+  for (const std::string& note : notes) {
+    text += (style == TextStyle::markdown ? "\n" : "  ") + note + "\n";
+  }
+  return text;
+}
+
+} // namespace
+
+std::string table_text(const TableReport& report, TableForm form, TextStyle style,
+                       const std::string& command) {
+  std::string text = title(report, style);
+  const auto append = [&](const TablePart& part) {
+    text += "\n" + part.table + paragraphs(part.notes, style);
+  };
+  if (report.published) {
+    append(beside_table(report, form, style));
+  }
+  append(form == TableForm::full ? ranking_table(report, style) : variants_table(report, style));
+  text += paragraphs(not_run_note(report), style);
+  text += paragraphs(report.table.notes, style);
+  text += paragraphs(machine_notes(report), style);
+  if (!command.empty()) {
+    text += fmt::format("\nMade by `{}`\n", command);
+  }
+  return text;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,90 @@
+#include "harness/report/variants_table.hpp"
+
+#include <algorithm>
+
+namespace clusterbench {
+namespace {
+
+struct VariantRow {
+  std::string variant;
+  Precision precision = Precision::f32;
+  std::vector<const ReportCell*> cells; ///< by problem; nullptr where the table has none
+};
+
+std::vector<VariantRow> rows_of(const TableReport& report) {
+  std::vector<VariantRow> rows;
+  const auto& problems = report.table.problems;
+  for (const ReportCell& cell : report.cells) {
+    if (!cell.shown_first || !cell.measured) {
+      continue;
+    }
+    auto row = std::ranges::find_if(rows, [&](const VariantRow& known) {
+      return known.variant == cell.spec.variant && known.precision == cell.spec.precision;
+    });
+    if (row == rows.end()) {
+      row = rows.insert(rows.end(), {cell.spec.variant, cell.spec.precision,
+                                     std::vector<const ReportCell*>(problems.size())});
+    }
+    const auto column = std::ranges::find(problems, cell.spec.problem_id,
+                                          &std::pair<std::string, ProblemSpec>::first);
+    row->cells[static_cast<std::size_t>(column - problems.begin())] = &cell;
+  }
+  return rows;
+}
+
+std::string time_of(const ReportCell& cell) {
+  if (!cell.ok()) {
+    return verification_text(cell);
+  }
+  std::string text = figure(cell.measured->median_of("ms_per_iteration"));
+  if (const auto limit = percentage(cell.measured->median_of("percent_of_limit"));
+      !limit.empty()) {
+    text += fmt::format(" ({} %)", limit);
+  }
+  return text + (cell.rank == 0 ? " †" : "");
+}
+
+std::string machines_of(const TableReport& report, const VariantRow& row) {
+  std::string ids;
+  for (const ReportCell* cell : row.cells) {
+    if (cell != nullptr) {
+      const std::string& id = report.machines[cell->measured->machine].id;
+      if (ids.find(id) == std::string::npos) {
+        ids += (ids.empty() ? "" : ", ") + id;
+      }
+    }
+  }
+  return ids;
+}
+
+} // namespace
+
+TablePart variants_table(const TableReport& report, TextStyle style) {
+  const bool several = report.machines.size() > 1;
+  std::vector<TextColumn> columns = {{"ms/iteration (% of limit)", false}, {"precision", false}};
+  if (several) {
+    columns.push_back({"on", false});
+  }
+  for (const auto& [id, problem] : report.table.problems) {
+    columns.push_back({id, true});
+  }
+  std::vector<std::vector<std::string>> lines;
+  std::vector<std::string> notes;
+  for (const VariantRow& row : rows_of(report)) {
+    std::vector<std::string> line = {row.variant, std::string(to_string(row.precision))};
+    if (several) {
+      line.push_back(machines_of(report, row));
+    }
+    for (const ReportCell* cell : row.cells) {
+      line.push_back(cell == nullptr ? "" : time_of(*cell));
+      if (cell != nullptr && cell->ok() && cell->rank == 0) {
+        notes.push_back(fmt::format("† {} {}, {}: {}.", row.variant, to_string(row.precision),
+                                    cell->spec.problem_id, cell->unranked));
+      }
+    }
+    lines.push_back(std::move(line));
+  }
+  return {text_table(columns, lines, style), notes};
+}
+
+} // namespace clusterbench

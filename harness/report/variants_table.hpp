@@ -1,0 +1,14 @@
+// One line for each variant and precision: its time per iteration on every problem.
+#pragma once
+
+#include "harness/report/table_part.hpp"
+#include "harness/report/table_report.hpp"
+#include "harness/report/text_table.hpp"
+
+namespace clusterbench {
+
+/// In the table's order. Of several machines the first that has a right result is shown. Times of
+/// other work are marked, and the reasons are in the notes.
+TablePart variants_table(const TableReport& report, TextStyle style);
+
+} // namespace clusterbench

@@ -1,0 +1,69 @@
+"""Writes README.md's first table: what is fastest on each article's problem, from `table --json`.
+
+    clusterbench table NAME --from LEDGER... --json >> reports; scripts/headline.py README.md reports
+
+Times are of one iteration in float32, of right answers only. An article's problem is its largest.
+"""
+
+import json
+import sys
+
+BEGIN, END = "<!-- headline begin -->\n", "<!-- headline end -->"
+
+
+def reports(path):
+    """The JSON documents that stand one after another in a file."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text.rstrip()):
+        report, at = decoder.raw_decode(text, at)
+        at += 1
+        yield report
+
+
+def size(problem, cells):
+    """n d k of a problem, 0 where no cell was run."""
+    return max((cell["n"] * cell["d"] * problem["k"] for cell in cells
+                if cell["problem"] == problem["id"] and "n" in cell), default=0)
+
+
+def fastest(cells):
+    """The fastest cell as text: its time, its share of the limit, its name."""
+    if not cells:
+        return ""
+    best = min(cells, key=lambda cell: cell["ms_per_iteration"])
+    limit = f", {best['percent_of_limit']:.0f} %" if "percent_of_limit" in best else ""
+    return f"{best['ms_per_iteration']:.3g}{limit} `{best['variant']}`"
+
+
+def line(report):
+    """One article: the textbook's loop, the fastest variant of a CPU, the fastest of a GPU."""
+    cells = [cell for cell in report["cells"]
+             if cell["precision"] == "f32" and cell["status"] == "ok"]
+    problem = max(report["problems"], key=lambda problem: size(problem, cells))
+    # Some problems differ in the number of iterations only.
+    same = {other["id"] for other in report["problems"]
+            if all(other[key] == problem[key] for key in ("data", "k", "family"))}
+    cells = [cell for cell in cells if cell["problem"] in same]
+    serial = [cell for cell in cells if cell["variant"] == f"{problem['family']}_serial"]
+    gpu = [cell for cell in cells if cell["device"] == "gpu"]
+    cpu = [cell for cell in cells if cell["device"] != "gpu"]
+    texts = [fastest(serial).split(",")[0].split(" ")[0], fastest(cpu), fastest(gpu)]
+    return f"| {report['title']} | " + " | ".join(texts) + " |\n"
+
+
+def main():
+    page, source = sys.argv[1:]
+    with open(page, encoding="utf-8") as file:
+        head, rest = file.read().split(BEGIN)
+    _, tail = rest.split(END)
+    table = ("| ms per iteration, % of the machine's limit | serial | fastest on the CPU "
+             "| fastest on the GPU |\n| --- | --: | --- | --- |\n")
+    table += "".join(line(report) for report in reports(source))
+    with open(page, "w", encoding="utf-8") as file:
+        file.write(head + BEGIN + table + END + tail)
+
+
+if __name__ == "__main__":
+    main()
