@@ -81,7 +81,7 @@ PassView RunView<T>::look_at(std::size_t number) {
     view = view_pass(meta_, problem_, entering, produced);
   }
   if (!produced.empty() && !(meta_.reseeds_empty && view.means.may_have_empty())) {
-    compared_passes_ = true;
+    ++passes_compared_;
     const bool keeps_empty = meta_.family == Family::kmeans;
     const auto where = view.means.offence(produced, keeps_empty ? entering : std::span<const T>{});
     if (where && !wrong_pass_) {

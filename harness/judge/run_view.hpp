@@ -45,8 +45,10 @@ public:
 
   /// Whether a pass could be compared with the means that it should have produced, and the first
   /// one that is wrong.
-  bool compared_passes() const { return compared_passes_; }
+  bool compared_passes() const { return passes_compared_ > 0; }
   const std::optional<std::string>& wrong_pass() const { return wrong_pass_; }
+  /// Whether every pass was compared and none is wrong: then the run is right by induction.
+  bool every_pass_is_right() const { return passes_compared_ == passes() && !wrong_pass_; }
 
   /// Summed over all centroids, of set - set before; both must be known.
   double squared_shift(std::size_t number) const;
@@ -61,7 +63,7 @@ private:
   const Answer<T>& answer_;
   std::vector<SeenSet> seen_; ///< by number
   bool sampled_ = false;
-  bool compared_passes_ = false;
+  std::size_t passes_compared_ = 0;
   std::optional<std::string> wrong_pass_;
 };
 

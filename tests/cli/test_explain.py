@@ -6,7 +6,7 @@ import unittest
 
 from program import FAULTY, SOURCE, Program, ledger
 
-H200 = SOURCE / "results" / "reference" / "nvidia-h200-2026-11-20"
+H200 = SOURCE / "results" / "reference" / "nvidia-h200-2026-11-21"
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
 SOURCES = ["--source", SOURCE]
 

@@ -215,5 +215,31 @@ TEST(Objective, maySlightlyDrift) {
   EXPECT_TRUE(finds(judge_excess<double>(1e-7), "objective"));
 }
 
+// Rounding may lead a run to another minimum; one whose every pass is right cannot be wrong.
+TEST(Objective, mayBeElsewhereOnlyIfEveryPassIsRight) {
+  const auto owned = clouds<float>(20000, 12, 5, 6);
+  const Problem<float> problem = owned.view();
+  OracleRun oracle = run_oracle(Family::kmeans, problem);
+  auto answer = solve(meta_of(Family::kmeans), problem);
+  for (double& inertia : oracle.inertia) {
+    inertia *= 1.01;
+  }
+  oracle.final_objective *= 1.01;
+  const Verdict recorded = verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle);
+  EXPECT_TRUE(recorded.right()) << recorded.message();
+  EXPECT_NEAR(recorded.relative_difference, -0.01, 1e-3);
+
+  auto one_wrong_pass = answer;
+  one_wrong_pass.recorded[problem.k * problem.d] *= 1.01F;
+  const Verdict wrong =
+      verify_answer(meta_of(Family::kmeans), problem, one_wrong_pass.view(), oracle);
+  EXPECT_TRUE(finds(wrong, "passes"));
+  EXPECT_TRUE(finds(wrong, "objective"));
+
+  answer.recorded.clear();
+  EXPECT_TRUE(finds(verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle),
+                    "objective"));
+}
+
 } // namespace
 } // namespace clusterbench
