@@ -38,8 +38,8 @@ void distances_of_rows(const Chunk<typename V::Scalar>& chunk, const typename V:
   }
 }
 
-/// Registers sums of Centres centres in two registers of features, over the whole chunk: a sum is
-/// written once a chunk.
+/// Adds the samples of a chunk to the sums of `Centres` centres, features f up to two registers on.
+/// The sums stay in registers over the whole chunk and are written once.
 template <class V, std::size_t Centres>
 [[gnu::always_inline]] inline void weighted_sums(const Chunk<typename V::Scalar>& chunk,
                                                  const typename V::Scalar* weights,
