@@ -107,8 +107,8 @@ class OneCampaign:
     def test_wrong_rows_have_no_rank(self):
         table = self.done.stdout
         line = next(line for line in table.splitlines() if "_wrong_later" in line)
-        self.assertIn("wrong", line.split()[3:])
-        self.assertEqual(len(line.split()), 4, line)  # problem, variant, precision, wrong
+        # No rank and no figure: problem, precision, rank, variant, and what is wrong.
+        self.assertEqual([line.split()[2], *line.split()[4:6]], ["–", "wrong", "wrong:"], line)
 
 
 class KMeans(OneCampaign, Program):
