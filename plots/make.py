@@ -24,7 +24,7 @@ import roofline
 import scaling
 import threads
 from pictures import Inputs, NothingToDraw, Picture
-from results import BadInput, read_campaigns, read_definitions, read_published
+from results import BadInput, read_campaigns, read_definitions, read_published, read_quality
 from style import digest, have_matplotlib, save
 
 HERE = Path(__file__).resolve().parent.parent
@@ -65,6 +65,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
                         help="folder of table definitions")
     parser.add_argument("--published", type=Path, default=HERE / "results/published.json",
                         help="the articles' figures")
+    parser.add_argument("--quality", type=Path, metavar="FILE",
+                        help="JSON of `clusterbench quality`, for the performance profiles")
     parser.add_argument("--page", type=Path, metavar="FILE",
                         help="also write a Markdown page beside the folder that shows them")
     parser.add_argument("--digests", action="store_true",
@@ -82,6 +84,7 @@ def read_inputs(parsed: argparse.Namespace) -> Inputs:
         by_threads=read_campaigns(parsed.ledgers, by_threads=True),
         definitions=read_definitions(parsed.tables),
         published=read_published(parsed.published),
+        quality=None if parsed.quality is None else read_quality(parsed.quality),
     )
 
 

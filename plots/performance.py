@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pictures import Inputs, NothingToDraw, Picture
-from results import Cell, cell_order
+from results import Cell, Json, cell_order
 from style import GRID, legend_below, marks_of, new_figure, short_name
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ WITHIN = (0.01, 0.001)  # of the smallest inertia known
 
 def pictures(inputs: Inputs) -> list[Picture]:
     """The one picture of this kind: a row for each machine with at least two variants."""
+    if inputs.quality is not None:
+        return [Picture("performance", "Performance profiles of time to quality",
+                        {"machines": [from_report(inputs.quality)]}, draw)]
     cells = inputs.campaigns.of_table(TABLE)
     order = cell_order(inputs.definitions.get(TABLE, {"rows": []}))
     cells.sort(key=lambda cell: (order.get((cell.variant, cell.precision), 1000), cell.variant))
@@ -41,6 +44,25 @@ def pictures(inputs: Inputs) -> list[Picture]:
         raise NothingToDraw(f"no two variants with verified cells of the table {TABLE} and traces")
     return [Picture("performance", "Performance profiles of time to quality",
                     {"machines": machines}, draw)]
+
+
+def from_report(report: Json) -> dict[str, Any]:
+    """The profiles of single starts that `clusterbench quality` has computed: an instance is a
+    problem with one initial state, and times contain prepare()."""
+    solvers = report["solvers"]
+    profiles = []
+    for each in report["profiles"]:
+        if each["measure"] == "one_start":
+            lines = {solvers[line["solver"]]["variant"]:
+                     [[ratio, number / each["instances"]]
+                      for number, ratio in enumerate(line["ratios"], 1)]
+                     for line in each["lines"] if line["ratios"]}
+            profiles.append({"within": each["within"], "problems": each["instances"],
+                             "lines": lines})
+    if not any(profile["lines"] for profile in profiles):
+        raise NothingToDraw("no variant of the quality report reaches its goal")
+    return {"name": ", ".join(machine["name"] for machine in report["machines"]),
+            "profiles": profiles}
 
 
 def best_inertia(cells: list[Cell]) -> dict[str, float]:
@@ -99,7 +121,7 @@ def draw(data: dict[str, Any]) -> Figure:
 
 
 def _draw_panel(axes: Axes, each: dict[str, Any], marks: dict[str, dict[str, Any]]) -> None:
-    end = 1.6 * max(points[-1][0] for points in each["lines"].values())
+    end = 1.6 * max((points[-1][0] for points in each["lines"].values()), default=1.0)
     for name, points in each["lines"].items():
         factors = [1.0, *(point[0] for point in points), end]
         shares = [0.0, *(100 * point[1] for point in points), 100 * points[-1][1]]

@@ -20,6 +20,7 @@ class Inputs:
     by_threads: Campaigns  # the same, but equal cells with different threads kept apart
     definitions: dict[str, Json]  # table definitions by name
     published: dict[str, Json]  # the articles' figures by table name
+    quality: Json | None = None  # a report of `clusterbench quality`
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,16 @@ def read_published(path: Path) -> dict[str, Json]:
     return {f"article{name.split('_')[0]}": article for name, article in articles.items()}
 
 
+def read_quality(path: Path) -> Json:
+    """A report of `clusterbench quality --json`."""
+    report = read_json(path)
+    if report.get("type") != "quality" or "profiles" not in report:
+        raise BadInput(f"{path}: no report of `clusterbench quality`")
+    if not isinstance(report.get("schema"), int) or report["schema"] > SCHEMA:
+        raise BadInput(f"{path}: of schema {report.get('schema')}, this program reads {SCHEMA}")
+    return report
+
+
 def cell_order(definition: Json) -> dict[tuple[str, str], int]:
     """Place of every (variant, precision) in the printed table."""
     order: dict[tuple[str, str], int] = {}

@@ -88,6 +88,7 @@ int run_command_line(int argc, char** argv) {
   add_compare_command(app, action);
   add_explain_command(app, action);
   add_gate_command(app, action);
+  add_quality_command(app, action);
   add_probe_command(app, action);
   add_child_command(app, action);
   add_pace_command(app, action);

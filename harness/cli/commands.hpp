@@ -17,6 +17,7 @@ void add_table_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_gate_command(CLI::App& app, Action& action);
+void add_quality_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
 void add_child_command(CLI::App& app, Action& action); ///< not for users: see child.hpp
 void add_pace_command(CLI::App& app, Action& action);  ///< not for users: see pace_protocol.hpp

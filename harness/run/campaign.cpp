@@ -85,17 +85,8 @@ std::string outcome_line(const json& row) {
   return line;
 }
 
-ExitCode exit_code_of(const json& row) {
-  const std::string status = row.at("status");
-  if (status == "wrong") {
-    return ExitCode::wrong_result;
-  }
-  if (status == "interrupted") {
-    return ExitCode::interrupted;
-  }
-  // What a variant declares it cannot do, and what this machine lacks, is no failure.
-  const bool fine = status == "ok" || status == "refused" || status == "unavailable";
-  return fine ? ExitCode::ok : ExitCode::cells_missing;
+ExitCode end_of(const json& row) {
+  return exit_code_of(row.at("status").get_ref<const std::string&>());
 }
 
 // What Google Benchmark's own tools read: its context, and one row per raw sample.
@@ -123,7 +114,7 @@ void write_gbench(const std::filesystem::path& path, const std::vector<json>& ro
 std::map<std::string, json> earlier_rows(const std::filesystem::path& ledger) {
   std::map<std::string, json> rows;
   for (json& line : read_ledger(ledger)) {
-    if (line.value("type", "") == "cell" && exit_code_of(line) != ExitCode::interrupted) {
+    if (line.value("type", "") == "cell" && end_of(line) != ExitCode::interrupted) {
       const std::string key = line.at("key"); // read before the line is moved from
       rows[key] = std::move(line);
     }
@@ -171,7 +162,7 @@ public:
         progress.start(cell_name(cell));
         const json& row = run_cell(cell, round);
         progress.finish(cell_name(cell), outcome_line(row));
-        result_.exit_code = graver(result_.exit_code, exit_code_of(row));
+        result_.exit_code = graver(result_.exit_code, end_of(row));
         if (interrupt_signal() != 0) {
           break;
         }
@@ -286,6 +277,18 @@ private:
 };
 
 } // namespace
+
+ExitCode exit_code_of(std::string_view status) {
+  if (status == "wrong") {
+    return ExitCode::wrong_result;
+  }
+  if (status == "interrupted") {
+    return ExitCode::interrupted;
+  }
+  // What a variant declares it cannot do, and what this machine lacks, is no failure.
+  const bool fine = status == "ok" || status == "refused" || status == "unavailable";
+  return fine ? ExitCode::ok : ExitCode::cells_missing;
+}
 
 CampaignResult run_campaign(const CampaignOptions& options) {
   return Campaign(options).run();

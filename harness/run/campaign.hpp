@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace clusterbench {
@@ -21,6 +22,9 @@ struct CampaignOptions {
   bool probe = true;   ///< measure the machine's limits first
   std::vector<std::string> command_line;
 };
+
+/// What a cell's status means for the program's exit code.
+ExitCode exit_code_of(std::string_view status);
 
 /// What a campaign left behind.
 struct CampaignResult {

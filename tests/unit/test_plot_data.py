@@ -356,6 +356,15 @@ class Performance(WithLedgers):
                           "lines": {"a": [[1.0, 0.5], [1.0, 1.0]], "b": [[4.0, 0.5]]}})
         self.assertEqual(performance.profile(cells, best, 0.001)["lines"]["b"], [[8.0 / 3.0, 0.5]])
 
+    def test_profiles_of_a_quality_report(self):
+        report = {"machines": [{"name": "m"}], "solvers": [{"variant": "a"}, {"variant": "b"}],
+                  "profiles": [
+                      {"measure": "one_start", "within": 0.01, "instances": 4, "lines": [
+                          {"solver": 0, "ratios": [1.0, 2.0]}, {"solver": 1, "ratios": []}]},
+                      {"measure": "restarts", "within": 0.01, "instances": 1, "lines": []}]}
+        self.assertEqual(performance.from_report(report), {"name": "m", "profiles": [
+            {"within": 0.01, "problems": 4, "lines": {"a": [[1.0, 0.25], [2.0, 0.5]]}}]})
+
     def test_nothing_with_one_variant(self):
         with self.assertRaises(NothingToDraw):
             performance.pictures(self.inputs(header(), row(table="scaling", trace={

@@ -1,0 +1,183 @@
+#include "harness/quality/attempts.hpp"
+
+#include "datasets/errors.hpp"
+#include "harness/run/ledger.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fnmatch.h>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+double number_or_nan(const json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// The ledger's trace holds the inertia of the centroids that enter each pass, so that of those a
+// pass returns stands one further on; the last are the returned ones, judged by themselves.
+void put_inertia(Attempt& attempt, const json& row) {
+  const std::size_t passes = row.at("iterations");
+  attempt.inertia.assign(passes, std::numeric_limits<double>::quiet_NaN());
+  if (passes == 0) {
+    return;
+  }
+  const json verification = row.value("verification", json::array());
+  if (!verification.empty()) {
+    attempt.inertia.back() = number_or_nan(verification.back().at("objective"));
+  }
+  const json entering = row.value("trace", json::object()).value("inertia", json::array());
+  attempt.recorded = row.value("recorded_passes", std::size_t{0}) == passes &&
+                     entering.size() >= passes && !verification.empty();
+  for (std::size_t pass = 1; attempt.recorded && pass < passes; ++pass) {
+    attempt.inertia[pass - 1] = number_or_nan(entering.at(pass));
+  }
+}
+
+QualityProblem problem_of(const json& problem) {
+  return {.data = problem.at("data"),
+          .n = problem.at("n"),
+          .d = problem.at("d"),
+          .k = problem.at("k"),
+          .stop = problem.at("stop"),
+          .max_iterations = problem.at("max_iterations"),
+          .data_sha256 = problem.at("data_sha256")};
+}
+
+Attempt attempt_of(const Measured& cell) {
+  const json& row = cell.speaker();
+  Attempt attempt;
+  attempt.start = start_state(row.at("problem").at("init"));
+  attempt.status = row.at("status");
+  attempt.message = row.at("message");
+  if (const auto times = cell.times(); attempt.ok() && times) {
+    attempt.run_ms = times->median;
+    attempt.prepare_ms = cell.median_of("prepare_ms");
+    put_inertia(attempt, row);
+  }
+  return attempt;
+}
+
+bool matches(const std::string& name, const std::vector<std::string>& globs) {
+  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
+           return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+         });
+}
+
+template <typename T>
+std::size_t index_in(const std::vector<T>& sorted, const T& value) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
+}
+
+using AttemptKey = std::tuple<QualityProblem, StartState, Solver>;
+
+// Cells that never ran because this machine lacks something are no solver's failures.
+std::vector<std::string> drop_absent_solvers(std::map<AttemptKey, Attempt>& attempts) {
+  std::map<Solver, const Attempt*> absent;
+  for (const auto& [key, attempt] : attempts) {
+    absent.emplace(std::get<Solver>(key), &attempt);
+  }
+  for (const auto& [key, attempt] : attempts) {
+    if (attempt.status != "unavailable" && attempt.status != "refused") {
+      absent.erase(std::get<Solver>(key));
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [solver, attempt] : absent) {
+    notes.push_back(fmt::format("{} {} is left out: {}: {}", solver.variant, solver.precision,
+                                attempt->status, attempt->message));
+  }
+  std::erase_if(attempts,
+                [&](const auto& entry) { return absent.contains(std::get<Solver>(entry.first)); });
+  return notes;
+}
+
+} // namespace
+
+StartState start_state(const std::string& text) {
+  StartState start{text, 0, text};
+  for (const std::string init : {"random", "kmeans++"}) {
+    const std::string_view rest = std::string_view(text).substr(std::min(text.size(), init.size()));
+    if (text.starts_with(init) && rest.starts_with(':')) {
+      std::from_chars(rest.data() + 1, rest.data() + rest.size(), start.seed);
+      start.init = init;
+    }
+  }
+  return start;
+}
+
+Measurements read_all_measurements(const std::vector<std::string>& ledgers) {
+  std::set<std::string> tables;
+  for (const std::string& ledger : ledgers) {
+    for (const json& line : read_ledger(ledger)) {
+      if (line.value("type", "") == "cell") {
+        tables.insert(line.at("table"));
+      }
+    }
+  }
+  Measurements all;
+  for (const std::string& table : tables) {
+    Measurements part = read_measurements(ledgers, table);
+    if (part.machines.size() > all.machines.size()) {
+      all.machines = std::move(part.machines);
+    }
+    std::ranges::move(part.cells, std::back_inserter(all.cells));
+  }
+  return all;
+}
+
+Attempts make_attempts(const Measurements& measurements, const std::vector<std::string>& only) {
+  std::map<AttemptKey, Attempt> by_key;
+  Attempts result;
+  std::set<std::string> not_built;
+  std::size_t fuzzy = 0;
+  for (const Measured& cell : measurements.cells) {
+    const json& problem = cell.speaker().at("problem");
+    if (!matches(cell.variant, only)) {
+      continue;
+    }
+    if (problem.at("family") != "kmeans") {
+      ++fuzzy;
+    } else if (!problem.contains("data_sha256")) {
+      not_built.insert(cell.variant);
+    } else {
+      by_key[{problem_of(problem), start_state(problem.at("init")),
+              Solver{cell.variant, cell.precision, cell.threads}}] = attempt_of(cell);
+    }
+  }
+  result.notes = drop_absent_solvers(by_key);
+  if (fuzzy > 0) {
+    result.notes.push_back(fmt::format(
+        "{} cells of fuzzy c-means are left out: time to quality is measured for k-means only",
+        fuzzy));
+  }
+  for (const std::string& variant : not_built) {
+    result.notes.push_back(variant + " is left out: its backend was not built");
+  }
+  if (by_key.empty()) {
+    throw datasets::InputError("quality: no k-means cell that ran is left to look at");
+  }
+  std::set<QualityProblem> problems;
+  std::set<Solver> solvers;
+  for (const auto& [key, attempt] : by_key) {
+    problems.insert(std::get<QualityProblem>(key));
+    solvers.insert(std::get<Solver>(key));
+  }
+  result.problems.assign(problems.begin(), problems.end());
+  result.solvers.assign(solvers.begin(), solvers.end());
+  for (auto& [key, attempt] : by_key) {
+    attempt.problem = index_in(result.problems, std::get<QualityProblem>(key));
+    attempt.solver = index_in(result.solvers, std::get<Solver>(key));
+    result.attempts.push_back(std::move(attempt));
+  }
+  return result;
+}
+
+} // namespace clusterbench
