@@ -93,17 +93,20 @@ double ClockCheck::judge(double inside, double outside) {
     return inside;
   }
   ++off_;
-  claimed_ = inside;
-  passed_ = outside;
+  if (!(inside >= 0.5 * outside && inside <= outside)) { // written so that NaN is a lie
+    ++lies_;
+    claimed_ = inside;
+    passed_ = outside;
+  }
   return outside;
 }
 
 std::string ClockCheck::finding() const {
-  return outside_ms_.size() < kFewestRuns || 2 * off_ <= outside_ms_.size()
+  return outside_ms_.size() < kFewestRuns || 2 * lies_ <= outside_ms_.size()
              ? std::string{}
              : fmt::format("in {} of {} runs the program's clock was off; in the last of them it "
                            "claims {:.4g} ms, and {:.4g} ms passed",
-                           off_, outside_ms_.size(), claimed_ * 1e3, passed_ * 1e3);
+                           lies_, outside_ms_.size(), claimed_ * 1e3, passed_ * 1e3);
 }
 
 json ClockCheck::report() const {

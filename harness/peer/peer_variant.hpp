@@ -22,8 +22,9 @@ public:
   void round_trip(double seconds) { slowest_ = seconds > slowest_ ? seconds : slowest_; }
   /// The seconds to record of one run.
   double judge(double inside, double outside);
-  /// Empty, or what is wrong with the program's clock: it was off in more than half of at least
-  /// five runs. Single ones may have been interrupted between the two clocks.
+  /// Empty, or what is wrong with the program's clock: in more than half of at least five runs it
+  /// claimed less than half of the time that passed, or more than passed. Smaller gaps are counted
+  /// and not believed, but a busy machine may interrupt a program between the two clocks.
   std::string finding() const;
   nlohmann::json report() const;
 
@@ -34,8 +35,9 @@ private:
 
   double slowest_ = 0.0;
   std::vector<double> outside_ms_;
-  std::size_t off_ = 0;
-  double claimed_ = 0.0; ///< seconds of the last run that was off, inside and outside
+  std::size_t off_ = 0;  ///< runs whose time was not believed
+  std::size_t lies_ = 0; ///< those of them that no interruption explains
+  double claimed_ = 0.0; ///< seconds of the last such run, inside and outside
   double passed_ = 0.0;
 };
 

@@ -66,13 +66,13 @@ class QualityCommand(Program):
         self.assertEqual(len(self.report()["attempts"]), 2)
 
     def test_a_wrong_variant_never_counts(self):
-        done = self.run_program("quality", *SMALL, *SERIAL, "--variant", "kmeans_wrong*",
+        done = self.run_program("quality", *SMALL, *SERIAL, "--variant", "kmeans_faulty_racy_sums",
                                 "--init", "random", "--out", "out", "--json", "q.json",
                                 program=FAULTY, exit_code=2)
         self.assertIn("wrong, counts as never", done.stdout)
         report = self.report()
         wrong = [i for i, solver in enumerate(report["solvers"])
-                 if solver["variant"].startswith("kmeans_wrong")]
+                 if solver["variant"].startswith("kmeans_faulty")]
         self.assertTrue(wrong)
         for summary in report["summaries"]:
             if summary["solver"] in wrong:

@@ -129,7 +129,7 @@ TEST(ClockCheck, AnHonestClockIsRecorded) {
 TEST(ClockCheck, ALieGainsNothing) {
   ClockCheck clock;
   for (int run = 0; run < 3; ++run) {
-    EXPECT_EQ(clock.judge(0.05, 0.1), 0.1); // less than passed
+    EXPECT_EQ(clock.judge(0.04, 0.1), 0.1); // less than passed
     EXPECT_EQ(clock.judge(0.2, 0.1), 0.1);  // more than passed
     EXPECT_EQ(clock.judge(-1.0, 0.1), 0.1); // before it began
     EXPECT_EQ(clock.judge(std::nan(""), 0.1), 0.1);
@@ -140,23 +140,20 @@ TEST(ClockCheck, ALieGainsNothing) {
 TEST(ClockCheck, FewRunsProveNothing) {
   ClockCheck clock;
   for (int run = 0; run < 4; ++run) {
-    EXPECT_EQ(clock.judge(0.05, 0.1), 0.1);
+    EXPECT_EQ(clock.judge(0.04, 0.1), 0.1);
     EXPECT_EQ(clock.finding(), "");
   }
-  clock.judge(0.05, 0.1);
+  clock.judge(0.04, 0.1);
   EXPECT_NE(clock.finding(), "");
 }
 
 TEST(ClockCheck, InterruptionsAreNoLie) {
   ClockCheck clock;
-  for (int run = 0; run < 4; ++run) {
-    clock.judge(0.1, 0.1001);
-    clock.judge(0.1, 0.2);
+  for (int run = 0; run < 9; ++run) {
+    EXPECT_EQ(clock.judge(0.1, 0.15), 0.15); // not believed, and not held against the program
   }
   EXPECT_EQ(clock.finding(), "");
-  EXPECT_EQ(clock.report().at("clock_off"), 4);
-  clock.judge(0.1, 0.2);
-  EXPECT_NE(clock.finding(), "");
+  EXPECT_EQ(clock.report().at("clock_off"), 9);
 }
 
 } // namespace
