@@ -1,6 +1,7 @@
 #include "harness/compare/answer_check.hpp"
 
 #include "harness/judge/oracle_cache.hpp"
+#include "harness/peer/peers.hpp"
 
 #include <utility>
 
@@ -40,7 +41,8 @@ std::string AnswerCheck<T>::complaint(Side side, const PacedAnswer& answer,
   }
   const Answer<T> handed_over = {
       result.labels, result.centroids, result.memberships, answer.iterations, {}};
-  const Verdict verdict = verify_answer(meta_, problem, handed_over, oracles_.at(work_.hash));
+  const Verdict verdict =
+      verify_answer(declaration_of(meta_), problem, handed_over, oracles_.at(work_.hash));
   return known_[answer.digest] = verdict.right() ? "" : verdict.message();
 }
 

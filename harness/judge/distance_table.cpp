@@ -1,11 +1,13 @@
 #include "harness/judge/distance_table.hpp"
 
 #include "harness/judge/float64_math.hpp"
+#include "harness/judge/origin.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -21,16 +23,21 @@ std::optional<double> largest_coordinate_if_integers(const Problem<T>& problem,
 } // namespace
 
 template <typename T>
-DistanceTable<T>::DistanceTable(const Meta& meta, const Problem<T>& problem,
+DistanceTable<T>::DistanceTable(const Declaration& declared, const Problem<T>& problem,
                                 std::span<const T> centroids)
     : problem_(problem), centroids_(to_float64(centroids)),
-      rounding_(meta, unit_roundoff<T>, problem.d,
+      rounding_(declared, unit_roundoff<T>, problem.d,
                 largest_coordinate_if_integers(problem, centroids)) {
   if (rounding_.uses_norms()) {
-    origin_.resize(problem_.d);
+    Origin origin = origin_of(declared, problem);
+    const std::vector<double> zero(problem_.d);
+    origin_in_doubt_ = std::sqrt(squared_distance(origin.in_doubt.data(), zero.data(), problem_.d));
+    origin_ = std::move(origin.at);
     for (std::size_t j = 0; j < problem_.k; ++j) {
       const double* const c = centroids_.data() + j * problem_.d;
-      norms_.push_back(std::sqrt(squared_distance(c, origin_.data(), problem_.d)));
+      norms_.push_back(std::sqrt(squared_distance(c, origin_.data(), problem_.d)) +
+                       origin_in_doubt_);
+      lengths_.push_back(std::sqrt(squared_distance(c, zero.data(), problem_.d)));
     }
   }
 }
@@ -39,11 +46,13 @@ template <typename T>
 void DistanceTable<T>::measure(std::size_t row, std::span<double> squared,
                                std::span<double> error) const {
   const T* const x = problem_.points.data() + row * problem_.d;
+  const bool norms = rounding_.uses_norms();
   const double x_norm =
-      rounding_.uses_norms() ? std::sqrt(squared_distance(x, origin_.data(), problem_.d)) : 0.0;
+      norms ? std::sqrt(squared_distance(x, origin_.data(), problem_.d)) + origin_in_doubt_ : 0.0;
   for (std::size_t j = 0; j < problem_.k; ++j) {
     squared[j] = squared_distance(x, centroids_.data() + j * problem_.d, problem_.d);
-    error[j] = rounding_.of(squared[j], x_norm, rounding_.uses_norms() ? norms_[j] : 0.0);
+    error[j] = norms ? rounding_.of(squared[j], x_norm, norms_[j], lengths_[j])
+                     : rounding_.of(squared[j], 0.0, 0.0, 0.0);
   }
 }
 

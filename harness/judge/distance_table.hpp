@@ -2,6 +2,7 @@
 // variant's precision leaves to each.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "harness/judge/rounding.hpp"
 #include "impls/contract.hpp"
 
@@ -15,7 +16,8 @@ namespace clusterbench {
 template <typename T>
 class DistanceTable {
 public:
-  DistanceTable(const Meta& meta, const Problem<T>& problem, std::span<const T> centroids);
+  DistanceTable(const Declaration& declared, const Problem<T>& problem,
+                std::span<const T> centroids);
 
   /// squared, error: [k] of one point. Any number of threads at once.
   void measure(std::size_t row, std::span<double> squared, std::span<double> error) const;
@@ -23,8 +25,10 @@ public:
 private:
   Problem<T> problem_;
   std::vector<double> centroids_;
-  std::vector<double> origin_; ///< [d], only if the rounding depends on norms
-  std::vector<double> norms_;  ///< [k], only then
+  std::vector<double> origin_;   ///< [d], only if the rounding depends on norms
+  std::vector<double> norms_;    ///< [k] from the origin, only then
+  std::vector<double> lengths_;  ///< [k] from zero, only then
+  double origin_in_doubt_ = 0.0; ///< how far the variant's own may be away
   DistanceRounding rounding_;
 };
 

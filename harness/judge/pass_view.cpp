@@ -2,6 +2,7 @@
 
 #include "harness/judge/distance_table.hpp"
 #include "harness/judge/float64_math.hpp"
+#include "harness/judge/origin.hpp"
 #include "harness/judge/row_chunks.hpp"
 
 #include <fmt/format.h>
@@ -18,9 +19,10 @@ namespace {
 template <typename T>
 class MeanSums {
 public:
-  MeanSums(std::span<const T> produced, std::size_t k, std::size_t d)
-      : produced_(produced), d_(d), weight_(k), doubtful_(k), deviation_(k, d), magnitude_(k * d),
-        slack_(k * d), difference_(d) {}
+  /// Refers to its arguments.
+  MeanSums(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
+      : produced_(produced), origin_(&origin), d_(d), weight_(k), doubtful_(k), deviation_(k, d),
+        magnitude_(k * d), slack_(k * d), difference_(d) {}
 
   /// Adds the point x with a weight that rounding leaves uncertain by `doubt`.
   void add(std::size_t j, const T* x, double weight, double doubt) {
@@ -31,7 +33,7 @@ public:
     for (std::size_t f = 0; f < d_; ++f) {
       const double value = static_cast<double>(x[f]);
       difference_[f] = value - static_cast<double>(produced[f]);
-      magnitude[f] += weight * std::abs(value);
+      magnitude[f] += weight * std::abs(value - origin_->at[f]);
     }
     deviation_.add(j, difference_.data(), weight);
     if (doubt > 0.0) {
@@ -54,13 +56,15 @@ public:
     }
   }
 
-  /// rounding_of(weight): relative error that T allows for a mean of so much weight.
+  /// rounding_of(weight): relative error that T allows for a mean of so much weight. What is
+  /// rounded is measured from the variant's origin; adding that to the mean rounds once more.
   template <typename RoundingOf>
   MeansView view(const RoundingOf& rounding_of) const {
     MeansView result;
     result.deviation.resize(slack_.size());
     result.rounding.resize(slack_.size());
     result.slack.resize(slack_.size());
+    result.origin = origin_->at;
     for (std::size_t j = 0; j < weight_.size(); ++j) {
       const double weight = weight_[j].value();
       result.weight.push_back(weight);
@@ -69,7 +73,11 @@ public:
         const double relative = rounding_of(weight);
         for (std::size_t i = j * d_; i < (j + 1) * d_; ++i) {
           result.deviation[i] = deviation_.value(j, i - j * d_) / weight;
-          result.rounding[i] = relative * magnitude_[i] / weight;
+          result.rounding[i] = relative * (magnitude_[i] / weight + origin_->in_doubt[i - j * d_]);
+          if (origin_->is_mean) {
+            result.rounding[i] +=
+                2.0 * unit_roundoff<T> * std::abs(static_cast<double>(produced_[i]));
+          }
           result.slack[i] = slack_[i] / weight;
         }
       }
@@ -79,11 +87,12 @@ public:
 
 private:
   std::span<const T> produced_;
+  const Origin* origin_;
   std::size_t d_;
   std::vector<CompensatedSum> weight_;
   std::vector<CompensatedSum> doubtful_;
   CompensatedSums deviation_;
-  std::vector<double> magnitude_; ///< sum(w * |x|)
+  std::vector<double> magnitude_; ///< sum(w * |x - origin|)
   std::vector<double> slack_;
   std::vector<double> difference_; ///< scratch
 };
@@ -91,9 +100,9 @@ private:
 /// Everything one chunk of rows contributes to a PassView.
 template <typename T>
 struct Partial {
-  Partial(std::span<const T> produced, std::size_t k, std::size_t d)
-      : means(produced, produced.empty() ? 0 : k, produced.empty() ? 1 : d), squared(k), error(k),
-        ranges(k) {}
+  Partial(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
+      : means(produced, produced.empty() ? 0 : k, produced.empty() ? 1 : d, origin), squared(k),
+        error(k), ranges(k) {}
   MeanSums<T> means;
   CompensatedSum loss, loss_rounding, objective, choice, weight, doubt;
   std::vector<double> squared, error; ///< scratch
@@ -206,8 +215,8 @@ std::optional<std::string> MeansView::offence(std::span<const T> produced,
       const double got = static_cast<double>(produced[i]);
       const double kept = empty ? static_cast<double>(entering[i]) : 0.0;
       const double off = empty ? kept - got : deviation[i];
-      const double allowed =
-          empty ? 4.0 * unit_roundoff<T> * std::abs(kept) : rounding[i] + slack[i];
+      const double allowed = empty ? 4.0 * unit_roundoff<T> * (std::abs(kept) + std::abs(origin[f]))
+                                   : rounding[i] + slack[i];
       if (!(std::abs(off) <= allowed) && !(std::abs(off) <= worst * allowed)) {
         worst = allowed > 0.0 ? std::abs(off) / allowed : std::numeric_limits<double>::max();
         where = fmt::format("cluster {}, feature {}: got {:.9g}, expected {:.9g} ({}; allowed "
@@ -232,16 +241,17 @@ bool MeansView::may_have_empty() const {
 }
 
 template <typename T>
-PassView view_pass(const Meta& meta, const Problem<T>& problem, std::span<const T> entering,
+PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span<const T> entering,
                    std::span<const T> produced) {
   const DistanceTable<T> table(meta, problem, entering);
+  const Origin origin = origin_of(meta, problem);
   const bool sums = !produced.empty();
   PassView view;
   view.labels.resize(problem.n);
   view.doubtful.resize(problem.n);
   const Partial<T> total = combine_rows(
       problem.n, sums ? 4 * problem.k * (problem.d + 1) : problem.k,
-      Partial<T>(produced, problem.k, problem.d), [&](std::size_t row, Partial<T>& part) {
+      Partial<T>(produced, problem.k, problem.d, origin), [&](std::size_t row, Partial<T>& part) {
         table.measure(row, part.squared, part.error);
         const std::size_t best = nearest(part.squared);
         view.labels[row] = static_cast<std::int32_t>(best);
@@ -267,11 +277,12 @@ PassView view_pass(const Meta& meta, const Problem<T>& problem, std::span<const 
 }
 
 template <typename T>
-MeansView view_means_of_labels(const Problem<T>& problem, std::span<const std::int32_t> labels,
-                               std::span<const T> produced) {
+MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& problem,
+                               std::span<const std::int32_t> labels, std::span<const T> produced) {
+  const Origin origin = origin_of(declared, problem);
   const MeanSums<T> total = combine_rows(
-      problem.n, 4 * problem.k * (problem.d + 1), MeanSums<T>(produced, problem.k, problem.d),
-      [&](std::size_t row, MeanSums<T>& part) {
+      problem.n, 4 * problem.k * (problem.d + 1),
+      MeanSums<T>(produced, problem.k, problem.d, origin), [&](std::size_t row, MeanSums<T>& part) {
         part.add(static_cast<std::size_t>(labels[row]), problem.points.data() + row * problem.d,
                  1.0, 0.0);
       });
@@ -279,13 +290,14 @@ MeansView view_means_of_labels(const Problem<T>& problem, std::span<const std::i
 }
 
 template <typename T>
-MeansView view_means_of_memberships(const Problem<T>& problem, std::span<const T> memberships,
-                                    std::span<const T> produced) {
+MeansView view_means_of_memberships(const Declaration& declared, const Problem<T>& problem,
+                                    std::span<const T> memberships, std::span<const T> produced) {
   constexpr double u = unit_roundoff<T>;
   const double powers = power_rounding(problem.fuzzifier, u);
+  const Origin origin = origin_of(declared, problem);
   const MeanSums<T> total = combine_rows(
-      problem.n, 4 * problem.k * (problem.d + 1), MeanSums<T>(produced, problem.k, problem.d),
-      [&](std::size_t row, MeanSums<T>& part) {
+      problem.n, 4 * problem.k * (problem.d + 1),
+      MeanSums<T>(produced, problem.k, problem.d, origin), [&](std::size_t row, MeanSums<T>& part) {
         for (std::size_t j = 0; j < problem.k; ++j) {
           const double weight =
               power(static_cast<double>(memberships[row * problem.k + j]), problem.fuzzifier);
@@ -300,17 +312,17 @@ template std::optional<std::string> MeansView::offence(std::span<const float>,
                                                        std::span<const float>) const;
 template std::optional<std::string> MeansView::offence(std::span<const double>,
                                                        std::span<const double>) const;
-template PassView view_pass(const Meta&, const Problem<float>&, std::span<const float>,
+template PassView view_pass(const Declaration&, const Problem<float>&, std::span<const float>,
                             std::span<const float>);
-template PassView view_pass(const Meta&, const Problem<double>&, std::span<const double>,
+template PassView view_pass(const Declaration&, const Problem<double>&, std::span<const double>,
                             std::span<const double>);
-template MeansView view_means_of_labels(const Problem<float>&, std::span<const std::int32_t>,
-                                        std::span<const float>);
-template MeansView view_means_of_labels(const Problem<double>&, std::span<const std::int32_t>,
-                                        std::span<const double>);
-template MeansView view_means_of_memberships(const Problem<float>&, std::span<const float>,
-                                             std::span<const float>);
-template MeansView view_means_of_memberships(const Problem<double>&, std::span<const double>,
-                                             std::span<const double>);
+template MeansView view_means_of_labels(const Declaration&, const Problem<float>&,
+                                        std::span<const std::int32_t>, std::span<const float>);
+template MeansView view_means_of_labels(const Declaration&, const Problem<double>&,
+                                        std::span<const std::int32_t>, std::span<const double>);
+template MeansView view_means_of_memberships(const Declaration&, const Problem<float>&,
+                                             std::span<const float>, std::span<const float>);
+template MeansView view_means_of_memberships(const Declaration&, const Problem<double>&,
+                                             std::span<const double>, std::span<const double>);
 
 } // namespace clusterbench

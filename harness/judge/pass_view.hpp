@@ -2,6 +2,7 @@
 // change about it: which labels are in doubt, how far each mean and each membership may be off.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "impls/contract.hpp"
 
 #include <cstddef>
@@ -20,6 +21,7 @@ struct MeansView {
   std::vector<double> deviation; ///< [k, d] float64 mean - produced
   std::vector<double> rounding;  ///< [k, d] allowed for adding and dividing in T
   std::vector<double> slack;     ///< [k, d] allowed for doubtful weight
+  std::vector<double> origin;    ///< [d] from which the variant measures
 
   /// Where `produced` breaks the bound worst, or nothing. A cluster without weight must have kept
   /// its centroid of `entering`, if that is given.
@@ -44,17 +46,17 @@ struct PassView {
 
 /// Compares all points with `entering`, and their means with `produced` unless that is empty.
 template <typename T>
-PassView view_pass(const Meta& meta, const Problem<T>& problem, std::span<const T> entering,
+PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span<const T> entering,
                    std::span<const T> produced);
 
 /// The means of the given labels, compared with `produced`.
 template <typename T>
-MeansView view_means_of_labels(const Problem<T>& problem, std::span<const std::int32_t> labels,
-                               std::span<const T> produced);
+MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& problem,
+                               std::span<const std::int32_t> labels, std::span<const T> produced);
 
 /// The means weighted by u^m of the given memberships, compared with `produced`.
 template <typename T>
-MeansView view_means_of_memberships(const Problem<T>& problem, std::span<const T> memberships,
-                                    std::span<const T> produced);
+MeansView view_means_of_memberships(const Declaration& declared, const Problem<T>& problem,
+                                    std::span<const T> memberships, std::span<const T> produced);
 
 } // namespace clusterbench

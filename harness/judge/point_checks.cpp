@@ -92,7 +92,7 @@ PointSelection PointSelection::sample(std::size_t n, std::size_t count, std::uin
 }
 
 template <typename T>
-PointFindings check_labels(const Meta& meta, const Problem<T>& problem,
+PointFindings check_labels(const Declaration& meta, const Problem<T>& problem,
                            std::span<const T> centroids, std::span<const std::int32_t> labels,
                            const PointSelection& points) {
   const DistanceTable<T> table(meta, problem, centroids);
@@ -118,7 +118,7 @@ PointFindings check_labels(const Meta& meta, const Problem<T>& problem,
 }
 
 template <typename T>
-PointFindings check_memberships(const Meta& meta, const Problem<T>& problem,
+PointFindings check_memberships(const Declaration& meta, const Problem<T>& problem,
                                 std::span<const T> centroids, std::span<const T> memberships,
                                 const PointSelection& points) {
   constexpr double u = unit_roundoff<T>;
@@ -146,7 +146,7 @@ PointFindings check_memberships(const Meta& meta, const Problem<T>& problem,
 }
 
 template <typename T>
-PointFindings check_fuzzy_labels(const Meta& meta, const Problem<T>& problem,
+PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& problem,
                                  std::span<const T> centroids, std::span<const T> memberships,
                                  std::span<const std::int32_t> labels,
                                  const PointSelection& points) {
@@ -213,19 +213,22 @@ PointFindings check_row_sums(const Problem<T>& problem, std::span<const T> membe
                       });
 }
 
-template PointFindings check_labels(const Meta&, const Problem<float>&, std::span<const float>,
-                                    std::span<const std::int32_t>, const PointSelection&);
-template PointFindings check_labels(const Meta&, const Problem<double>&, std::span<const double>,
-                                    std::span<const std::int32_t>, const PointSelection&);
-template PointFindings check_memberships(const Meta&, const Problem<float>&, std::span<const float>,
-                                         std::span<const float>, const PointSelection&);
-template PointFindings check_memberships(const Meta&, const Problem<double>&,
+template PointFindings check_labels(const Declaration&, const Problem<float>&,
+                                    std::span<const float>, std::span<const std::int32_t>,
+                                    const PointSelection&);
+template PointFindings check_labels(const Declaration&, const Problem<double>&,
+                                    std::span<const double>, std::span<const std::int32_t>,
+                                    const PointSelection&);
+template PointFindings check_memberships(const Declaration&, const Problem<float>&,
+                                         std::span<const float>, std::span<const float>,
+                                         const PointSelection&);
+template PointFindings check_memberships(const Declaration&, const Problem<double>&,
                                          std::span<const double>, std::span<const double>,
                                          const PointSelection&);
-template PointFindings check_fuzzy_labels(const Meta&, const Problem<float>&,
+template PointFindings check_fuzzy_labels(const Declaration&, const Problem<float>&,
                                           std::span<const float>, std::span<const float>,
                                           std::span<const std::int32_t>, const PointSelection&);
-template PointFindings check_fuzzy_labels(const Meta&, const Problem<double>&,
+template PointFindings check_fuzzy_labels(const Declaration&, const Problem<double>&,
                                           std::span<const double>, std::span<const double>,
                                           std::span<const std::int32_t>, const PointSelection&);
 template PointFindings check_row_sums(const Problem<float>&, std::span<const float>);

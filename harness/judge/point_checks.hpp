@@ -2,6 +2,7 @@
 // belong to. Each says how many points are wrong and shows the first one.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "impls/contract.hpp"
 
 #include <cstddef>
@@ -38,20 +39,20 @@ struct PointFindings {
 /// k-means: each label is the nearest of `centroids`, ties to the lowest index; another one only
 /// where the difference of the two distances is within rounding.
 template <typename T>
-PointFindings check_labels(const Meta& meta, const Problem<T>& problem,
+PointFindings check_labels(const Declaration& meta, const Problem<T>& problem,
                            std::span<const T> centroids, std::span<const std::int32_t> labels,
                            const PointSelection& points);
 
 /// FCM: each membership follows from `centroids` by the formula, element by element.
 template <typename T>
-PointFindings check_memberships(const Meta& meta, const Problem<T>& problem,
+PointFindings check_memberships(const Declaration& meta, const Problem<T>& problem,
                                 std::span<const T> centroids, std::span<const T> memberships,
                                 const PointSelection& points);
 
 /// FCM: each label is the largest returned membership of its row, ties to the lowest index; another
 /// one only if rounding may make it the largest. Without `centroids` (empty) a few ulp are allowed.
 template <typename T>
-PointFindings check_fuzzy_labels(const Meta& meta, const Problem<T>& problem,
+PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& problem,
                                  std::span<const T> centroids, std::span<const T> memberships,
                                  std::span<const std::int32_t> labels,
                                  const PointSelection& points);

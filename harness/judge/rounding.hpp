@@ -2,6 +2,7 @@
 // verifier, and why it is what it is. u is the unit roundoff, 2^-24 for float, 2^-53 for double.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "impls/contract.hpp"
 
 #include <algorithm>
@@ -87,37 +88,47 @@ std::optional<double> largest_if_integers(std::span<const T> values) {
 /// (d + c) * u * (|x| + |c|)^2. Narrow inputs: x and c are rounded to the narrow format first,
 /// which moves each product by 2 u_narrow: 4 * u_narrow * (|x| + |c|)^2 on top, in either form.
 /// Small integers: every term is exact in every form, and so is the order of the distances.
+/// Points that are centred first: x - m and c - m are rounded, and c once more when m is added to
+/// it, so that x - c is off by e = u * (|x - m| + |c - m| + |c|) and its square by 2 e sqrt(D) + e^2
+/// besides, while |x| and |c| in the expanded form are those from m. Integers do not stay such.
 class DistanceRounding {
 public:
   /// largest: of all coordinates if they are integers.
-  DistanceRounding(const Meta& meta, double u, std::size_t d, std::optional<double> largest)
-      : uses_norms_(meta.distance == DistanceForm::expanded ||
-                    meta.arithmetic != Arithmetic::as_data) {
+  DistanceRounding(const Declaration& declared, double u, std::size_t d,
+                   std::optional<double> largest)
+      : expands_(declared.distance == DistanceForm::expanded ||
+                 declared.arithmetic != Arithmetic::as_data),
+        centres_(declared.centres_points), u_(u) {
     const double operations = static_cast<double>(d) + kExtraOperations;
-    const double narrow = input_roundoff(meta.arithmetic);
+    const double narrow = input_roundoff(declared.arithmetic);
     own_ = operations * unit_roundoff<double>;
     relative_ = operations * u;
     of_norms_ = 4.0 * narrow + operations * u;
     // Terms up to 4 d M^2 fit with four bits to spare, so that square roots stay apart, too.
-    exact_ = largest.has_value() &&
+    exact_ = !centres_ && largest.has_value() &&
              4.0 * static_cast<double>(d) * *largest * *largest <= 1.0 / (16.0 * u) &&
              *largest * narrow <= 1.0;
   }
 
-  bool uses_norms() const { return uses_norms_; }
+  bool uses_norms() const { return expands_ || centres_; }
 
-  /// Includes the error of the float64 distance D itself.
-  double of(double squared_distance, double x_norm, double c_norm) const {
+  /// Includes the error of the float64 distance D itself. x_norm, c_norm: from the variant's
+  /// origin; c_length: of the centroid from zero.
+  double of(double squared_distance, double x_norm, double c_norm, double c_length) const {
     if (exact_) {
       return 0.0;
     }
-    const double reference = uses_norms_ ? of_norms_ * (x_norm + c_norm) * (x_norm + c_norm)
-                                         : relative_ * squared_distance;
-    return reference + own_ * squared_distance;
+    const double reference =
+        expands_ ? of_norms_ * (x_norm + c_norm) * (x_norm + c_norm) : relative_ * squared_distance;
+    const double moved = centres_ ? u_ * (x_norm + c_norm + c_length) : 0.0;
+    const double of_centring = centres_ ? moved * (2.0 * std::sqrt(squared_distance) + moved) : 0.0;
+    return reference + own_ * squared_distance + of_centring;
   }
 
 private:
-  bool uses_norms_;
+  bool expands_;
+  bool centres_;
+  double u_;
   bool exact_ = false;
   double own_ = 0.0;
   double relative_ = 0.0;

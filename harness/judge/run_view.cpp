@@ -8,7 +8,7 @@
 namespace clusterbench {
 
 template <typename T>
-RunView<T>::RunView(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
                     double budget)
     : meta_(meta), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
   const std::vector<bool> chosen = sets_to_look_at(budget);
@@ -76,7 +76,7 @@ PassView RunView<T>::look_at(std::size_t number) {
   const std::span<const T> entering = set(number);
   PassView view;
   if (number == 0 && from_memberships()) {
-    view.means = view_means_of_memberships(problem_, problem_.memberships, produced);
+    view.means = view_means_of_memberships(meta_, problem_, problem_.memberships, produced);
   } else {
     view = view_pass(meta_, problem_, entering, produced);
   }

@@ -33,7 +33,8 @@ template <typename T>
 class RunView {
 public:
   /// The answer must have the right shapes and be finite.
-  RunView(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer, double budget);
+  RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
+          double budget);
 
   std::size_t passes() const { return answer_.iterations; }
   bool from_memberships() const { return !problem_.memberships.empty(); }
@@ -58,7 +59,7 @@ private:
   PassView look_at(std::size_t number);
   SeenSet summary(const PassView& view, bool has_objective, const PassView* before) const;
 
-  const Meta& meta_;
+  const Declaration& meta_;
   const Problem<T>& problem_;
   const Answer<T>& answer_;
   std::vector<SeenSet> seen_; ///< by number

@@ -71,7 +71,7 @@ Judgement judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size
 
 /// Why one more pass would change something beyond rounding; nothing at a fixed point.
 template <typename T>
-std::optional<std::string> still_moves(const Meta& meta, const Problem<T>& problem,
+std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>& problem,
                                        const RunView<T>& run) {
   const std::size_t last = run.passes();
   if (meta.family == Family::kmeans && run.seen(last).follows) {
@@ -97,7 +97,7 @@ std::optional<std::string> still_moves(const Meta& meta, const Problem<T>& probl
 } // namespace
 
 template <typename T>
-StopFindings check_stop(const Meta& meta, const Problem<T>& problem, const RunView<T>& run) {
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const RunView<T>& run) {
   StopFindings findings;
   const bool early = run.passes() < problem.stop.max_iterations;
   if (problem.stop.kind == StopRule::Kind::iterations) {
@@ -129,7 +129,8 @@ StopFindings check_stop(const Meta& meta, const Problem<T>& problem, const RunVi
   return findings;
 }
 
-template StopFindings check_stop(const Meta&, const Problem<float>&, const RunView<float>&);
-template StopFindings check_stop(const Meta&, const Problem<double>&, const RunView<double>&);
+template StopFindings check_stop(const Declaration&, const Problem<float>&, const RunView<float>&);
+template StopFindings check_stop(const Declaration&, const Problem<double>&,
+                                 const RunView<double>&);
 
 } // namespace clusterbench

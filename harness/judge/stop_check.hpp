@@ -17,6 +17,6 @@ struct StopFindings {
 /// Judges in float64 from the centroids of each pass. A rule must be met by the last pass and by
 /// none before it, unless rounding in T may hide it.
 template <typename T>
-StopFindings check_stop(const Meta& meta, const Problem<T>& problem, const RunView<T>& run);
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const RunView<T>& run);
 
 } // namespace clusterbench

@@ -113,7 +113,7 @@ template <typename T>
 class Judge {
 public:
   /// oracle: nullptr for a single pass from a given state.
-  Judge(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+  Judge(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
         const OracleRun* oracle, const VerifyOptions& options, Report& report)
       : meta_(meta), problem_(problem), answer_(answer), oracle_(oracle), options_(options),
         report_(report), run_(meta, problem, answer, options.budget) {}
@@ -188,10 +188,11 @@ private:
   void check_means() {
     if (fcm() && !run_.from_memberships()) {
       const MeansView means =
-          view_means_of_memberships(problem_, answer_.memberships, answer_.centroids);
+          view_means_of_memberships(meta_, problem_, answer_.memberships, answer_.centroids);
       report_("centres", means.offence(answer_.centroids, {}));
     } else if (!fcm() && meta_.labels == LabelsFrom::entering_centroids) {
-      const MeansView means = view_means_of_labels(problem_, answer_.labels, answer_.centroids);
+      const MeansView means =
+          view_means_of_labels(meta_, problem_, answer_.labels, answer_.centroids);
       if (!(meta_.reseeds_empty && means.may_have_empty())) {
         report_("means", means.offence(answer_.centroids, run_.set(run_.passes() - 1)));
       }
@@ -207,7 +208,8 @@ private:
         if (seen.follows && !took_another_path()) {
           report_("never rises", rises(s));
         }
-        if (oracle_ != nullptr && must_agree_with_oracle() && s < last && s <= oracle_->iterations) {
+        if (oracle_ != nullptr && must_agree_with_oracle() && s < last &&
+            s <= oracle_->iterations) {
           report_("trace", differs_from_oracle(s, s, doubt));
         }
         doubt.share = std::max(doubt.share, seen.doubt);
@@ -319,7 +321,7 @@ private:
                        number, got, expected, allowed);
   }
 
-  const Meta& meta_;
+  const Declaration& meta_;
   const Problem<T>& problem_;
   const Answer<T>& answer_;
   const OracleRun* oracle_;
@@ -329,7 +331,7 @@ private:
 };
 
 template <typename T>
-Verdict judge(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+Verdict judge(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
               const OracleRun* oracle, const VerifyOptions& options) {
   Report report;
   if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
@@ -349,7 +351,7 @@ std::string Verdict::message() const {
 }
 
 template <typename T>
-Verdict verify_answer(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
                       const OracleRun& oracle, const VerifyOptions& options) {
   if (oracle.iterations == 0 || oracle.iterations > problem.stop.max_iterations ||
       oracle.loss.size() != oracle.iterations || oracle.centroids.size() != oracle.iterations + 1 ||
@@ -361,21 +363,21 @@ Verdict verify_answer(const Meta& meta, const Problem<T>& problem, const Answer<
 }
 
 template <typename T>
-Verdict verify_one_step(const Meta& meta, const Problem<T>& one_pass, const Answer<T>& answer,
-                        const VerifyOptions& options) {
+Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
+                        const Answer<T>& answer, const VerifyOptions& options) {
   if (one_pass.stop.kind != StopRule::Kind::iterations || one_pass.stop.max_iterations != 1) {
     throw std::invalid_argument("verify_one_step: the problem is not of one iteration");
   }
   return judge<T>(meta, one_pass, answer, nullptr, options);
 }
 
-template Verdict verify_answer(const Meta&, const Problem<float>&, const Answer<float>&,
+template Verdict verify_answer(const Declaration&, const Problem<float>&, const Answer<float>&,
                                const OracleRun&, const VerifyOptions&);
-template Verdict verify_answer(const Meta&, const Problem<double>&, const Answer<double>&,
+template Verdict verify_answer(const Declaration&, const Problem<double>&, const Answer<double>&,
                                const OracleRun&, const VerifyOptions&);
-template Verdict verify_one_step(const Meta&, const Problem<float>&, const Answer<float>&,
+template Verdict verify_one_step(const Declaration&, const Problem<float>&, const Answer<float>&,
                                  const VerifyOptions&);
-template Verdict verify_one_step(const Meta&, const Problem<double>&, const Answer<double>&,
+template Verdict verify_one_step(const Declaration&, const Problem<double>&, const Answer<double>&,
                                  const VerifyOptions&);
 
 } // namespace clusterbench

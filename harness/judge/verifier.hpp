@@ -2,6 +2,7 @@
 // where. A variant's own word about its result is never used.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "harness/judge/oracle.hpp"
 #include "impls/contract.hpp"
 
@@ -62,13 +63,13 @@ struct VerifyOptions {
 /// Throws std::invalid_argument if the problem and the oracle do not fit together; whatever is
 /// wrong with the answer is a finding.
 template <typename T>
-Verdict verify_answer(const Meta& meta, const Problem<T>& problem, const Answer<T>& answer,
+Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
                       const OracleRun& oracle, const VerifyOptions& options = {});
 
 /// Judges one pass from a given state; `one_pass.stop` is one iteration. Labels may differ from
 /// the float64 ones only where the rounding of the declared arithmetic allows it.
 template <typename T>
-Verdict verify_one_step(const Meta& meta, const Problem<T>& one_pass, const Answer<T>& answer,
-                        const VerifyOptions& options = {});
+Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
+                        const Answer<T>& answer, const VerifyOptions& options = {});
 
 } // namespace clusterbench

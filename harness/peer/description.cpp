@@ -80,6 +80,7 @@ Peer peer_from(const json& variant, const std::filesystem::path& program) {
   peer.starts_from_centroids = contains(starts, "centroids");
   peer.starts_from_memberships = contains(starts, "memberships");
   peer.records = variant.value("records", false);
+  peer.centres_points = variant.value("centres_points", false);
   for (const json& module : variant.value("modules", json::array())) {
     const std::string name = module.at("module");
     peer.modules.push_back(

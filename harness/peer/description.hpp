@@ -29,7 +29,8 @@ struct Peer {
   std::vector<StopRule::Kind> stops; ///< the rules that it can apply
   bool starts_from_centroids = true;
   bool starts_from_memberships = false;
-  bool records = false; ///< can hand over the centroids of every pass
+  bool records = false;        ///< can hand over the centroids of every pass
+  bool centres_points = false; ///< takes their mean off first, which decides what is rounded
   std::vector<PeerModule> modules;
   nlohmann::json description; ///< what all of this was read from
 

@@ -166,6 +166,11 @@ const Peer* find_peer(std::string_view name) {
   return found == known_peers().end() ? nullptr : &*found;
 }
 
+Declaration declaration_of(const Meta& meta) {
+  const Peer* const peer = find_peer(meta.name);
+  return {meta, peer != nullptr && peer->centres_points};
+}
+
 PeerStart start_of(const Peer& peer) {
   if (!fs::exists(peer.program)) {
     return {{}, "", {}, fmt::format("{} is not there", peer.program.string())};

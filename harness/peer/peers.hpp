@@ -1,6 +1,7 @@
 // Which programs hold variants, and how each is started here.
 #pragma once
 
+#include "harness/judge/declaration.hpp"
 #include "harness/peer/description.hpp"
 
 #include <map>
@@ -22,6 +23,9 @@ void register_peers();
 
 /// The program's variant of that name, or nullptr.
 const Peer* find_peer(std::string_view name);
+
+/// What the verifier has to know of a variant of any kind.
+Declaration declaration_of(const Meta& meta);
 
 /// How a variant's program is started here.
 struct PeerStart {

@@ -3,6 +3,7 @@
 #include "datasets/npy.hpp"
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/judge/qualification.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
@@ -225,8 +226,8 @@ Ending CellRunner::qualify(const RegisteredVariant& variant) {
     Answer<T> answer = answer_of<T>(slots, results[i], report.at("answers").front());
     traces[i].remap();
     answer.recorded = std::as_const(traces[i]).template as<T>();
-    const Verdict verdict =
-        verify_answer(variant.meta, problem, answer, run_oracle(variant.meta.family, problem));
+    const Verdict verdict = verify_answer(declaration_of(variant.meta), problem, answer,
+                                          run_oracle(variant.meta.family, problem));
     if (!verdict.right()) {
       end_with("wrong", verdict.message());
     }
@@ -310,7 +311,8 @@ void CellRunner::verify_answers(const RegisteredVariant& variant, const Workload
     if (recorded) {
       answer.recorded = trace.as<T>();
     }
-    const Verdict verdict = verify_answer(variant.meta, problem, answer, oracle<T>(work));
+    const Verdict verdict =
+        verify_answer(declaration_of(variant.meta), problem, answer, oracle<T>(work));
     row["verification"].push_back(to_json(verdict));
     if (!verdict.right()) {
       mark_wrong(row, verdict.message());
@@ -372,7 +374,7 @@ void CellRunner::check_single_steps(const RegisteredVariant& variant, const Work
     }
     const Answer<T> answer = answer_of<T>(slots, results[i], report.at("answers").front());
     const Verdict verdict =
-        verify_one_step(variant.meta, one_pass_problem(problem, states[i]), answer);
+        verify_one_step(declaration_of(variant.meta), one_pass_problem(problem, states[i]), answer);
     json entry = to_json(verdict);
     entry["state"] = states[i].name;
     row["single_steps"].push_back(entry);

@@ -47,6 +47,7 @@ class Elkan(Lloyd):
 
 
 SHARED = dict(distance="expanded", labels="after update", reseeds_empty=True,
+              centres_points=True,
               stops=("iterations", "labels", "shift"),
               modules=(Module("sklearn", "scikit-learn", "1.1"),
                        Module("threadpoolctl", "threadpoolctl")))

@@ -47,6 +47,7 @@ TEST(PeerDescription, WhatIsLeftOutIsUsual) {
   EXPECT_TRUE(peer.starts_from_centroids);
   EXPECT_FALSE(peer.starts_from_memberships);
   EXPECT_FALSE(peer.records);
+  EXPECT_FALSE(peer.centres_points);
   EXPECT_FALSE(peer.is_python());
 }
 
@@ -62,6 +63,7 @@ TEST(PeerDescription, EveryFieldCounts) {
                               {"stops", {"labels", "shift", "loss"}},
                               {"starts", {"memberships"}},
                               {"records", true},
+                              {"centres_points", true},
                               {"modules", {{{"module", "sklearn"}, {"at_least", "1.1"}}}}});
   const Peer peer = peers_from(reply, "kmeans_x.py").front();
   EXPECT_EQ(peer.meta.family, Family::fcm);
@@ -76,6 +78,7 @@ TEST(PeerDescription, EveryFieldCounts) {
   EXPECT_FALSE(peer.starts_from_centroids);
   EXPECT_TRUE(peer.starts_from_memberships);
   EXPECT_TRUE(peer.records);
+  EXPECT_TRUE(peer.centres_points);
   EXPECT_TRUE(peer.is_python());
   ASSERT_EQ(peer.modules.size(), 1U);
   EXPECT_EQ(peer.modules[0].distribution, "sklearn");

@@ -42,7 +42,7 @@ std::vector<std::int32_t> nearest_labels(const Problem<T>& problem, std::span<co
 
 /// One point between two centroids at -1 and 1, labelled 1.
 template <typename T>
-Verdict judge_point_between(T x) {
+Verdict judge_point_between(T x, bool centres_points = false) {
   OwnedProblem<T> owned;
   owned.n = 3;
   owned.d = 1;
@@ -54,7 +54,7 @@ Verdict judge_point_between(T x) {
   answer.labels = {0, 1, 1};
   answer.centroids = {T(-1), (T(1) + x) / 2};
   answer.iterations = 1;
-  return verify_one_step(meta_of(Family::kmeans), owned.view(), answer.view());
+  return verify_one_step({meta_of(Family::kmeans), centres_points}, owned.view(), answer.view());
 }
 
 TEST(Labels, mayDifferWithinRoundingOnly) {
@@ -84,6 +84,19 @@ TEST(Labels, mayDifferMoreInExpandedFormFarFromTheOrigin) {
   EXPECT_TRUE(declared.right()) << declared.message();
   EXPECT_GT(declared.labels_off, 10U);
   EXPECT_TRUE(finds(verify_one_step(meta_of(Family::kmeans), problem, answer.view()), "labels"));
+}
+
+TEST(Labels, ofCentredPointsAreJudgedFromTheirMean) {
+  const auto owned = clouds<float>(2000, 4, 3, 1, 3000.0);
+  const Problem<float> problem = owned.view();
+  const Meta meta = meta_of(Family::kmeans, DistanceForm::expanded);
+  const auto answer = solve(meta, problem); // not centred, which is far worse here
+  EXPECT_TRUE(finds(verify_one_step({meta, true}, problem, answer.view()), "labels"));
+  // Integers are none any more: a tie may go either way.
+  const Verdict tie = judge_point_between<float>(0.0F, true);
+  EXPECT_TRUE(tie.right()) << tie.message();
+  EXPECT_EQ(tie.labels_off, 1U);
+  EXPECT_FALSE(judge_point_between<float>(-1e-4F, true).right());
 }
 
 /// Keeps the 10 bits of significand that tf32 has.
@@ -167,6 +180,55 @@ TEST(Means, ofAMillionValuesMayBeSummedNaivelyInFloat) {
   EXPECT_TRUE(finds(verify_one_step(meta_of(Family::kmeans), problem, answer.view()), "means"));
 }
 
+/// A pass in float on points without their mean, which is added to the centroids at the end.
+OwnedAnswer<float> centred_pass(const Problem<float>& problem) {
+  const std::size_t d = problem.d;
+  std::vector<float> mean(d);
+  for (std::size_t i = 0; i < problem.n * d; ++i) {
+    mean[i % d] += problem.points[i] / static_cast<float>(problem.n);
+  }
+  OwnedAnswer<float> answer;
+  answer.labels = nearest_labels<float>(problem, problem.centroids);
+  answer.centroids.assign(problem.k * d, 0.0F);
+  answer.iterations = 1;
+  std::vector<float> counts(problem.k);
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    const auto j = static_cast<std::size_t>(answer.labels[i]);
+    counts[j] += 1.0F;
+    for (std::size_t f = 0; f < d; ++f) {
+      answer.centroids[j * d + f] += problem.points[i * d + f] - mean[f];
+    }
+  }
+  for (std::size_t i = 0; i < answer.centroids.size(); ++i) {
+    answer.centroids[i] = answer.centroids[i] / counts[i / d] + mean[i % d];
+  }
+  return answer;
+}
+
+TEST(Means, ofCentredPointsRoundWhatIsLeft) {
+  // Three points near zero, the others far away: their mean is taken off and takes digits along.
+  OwnedProblem<float> owned = clouds<float>(1000, 2, 2, 1, 1000.0);
+  for (std::size_t i = 0; i < 6; ++i) {
+    owned.points[i] = 1e-3F * static_cast<float>(i + 1);
+  }
+  owned.centroids = {0.0F, 0.0F, 1000.0F, 1000.0F};
+  const Meta meta = meta_of(Family::kmeans);
+  auto answer = centred_pass(owned.view());
+  EXPECT_TRUE(finds(verify_one_step(meta, owned.view(), answer.view()), "means"));
+  const Verdict declared = verify_one_step({meta, true}, owned.view(), answer.view());
+  EXPECT_TRUE(declared.right()) << declared.message();
+  answer.centroids[0] += 2e-3F;
+  EXPECT_TRUE(finds(verify_one_step({meta, true}, owned.view(), answer.view()), "means"));
+
+  // Far from the origin less is left, and less may be lost.
+  owned = clouds<float>(2000, 4, 3, 1, 3000.0);
+  answer = centred_pass(owned.view());
+  EXPECT_TRUE(verify_one_step({meta, true}, owned.view(), answer.view()).right());
+  answer.centroids[0] += 0.02F;
+  EXPECT_TRUE(verify_one_step(meta, owned.view(), answer.view()).right());
+  EXPECT_TRUE(finds(verify_one_step({meta, true}, owned.view(), answer.view()), "means"));
+}
+
 TEST(Means, ofEmptyClustersAreKeptUnlessDeclared) {
   auto owned = clouds<float>(300, 3, 4, 1);
   owned.centroids[9] = 500.0F; // cluster 3 gets no points
@@ -237,8 +299,8 @@ TEST(Objective, mayBeElsewhereOnlyIfEveryPassIsRight) {
   EXPECT_TRUE(finds(wrong, "objective"));
 
   answer.recorded.clear();
-  EXPECT_TRUE(finds(verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle),
-                    "objective"));
+  EXPECT_TRUE(
+      finds(verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle), "objective"));
 }
 
 } // namespace

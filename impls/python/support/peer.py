@@ -46,6 +46,7 @@ class Variant:
     labels: str = "before update"  # or "after update"
     deterministic: bool = True
     reseeds_empty: bool = False
+    centres_points: bool = False
     stops: tuple = ("iterations",)
     starts: tuple = ("centroids",)
     records: bool = False
