@@ -122,18 +122,24 @@ Times times_within(double within, const Grid& grid, QualityReport& report) {
   return times;
 }
 
-// One sentence for each kind of thing that befell a solver, with the number of starts.
+// One sentence for each kind of thing that befell a solver, with the number of starts and the first
+// start's details.
 class Findings {
 public:
-  void add(const std::string& what) { ++count_[what]; }
+  void add(const std::string& what, const std::string& details = "") {
+    auto& [count, first] = found_[what];
+    first = count++ == 0 ? details : first;
+  }
   void put_into(std::vector<std::string>& notes) const {
-    for (const auto& [what, count] : count_) {
-      notes.push_back(fmt::format("{} ({} start{})", what, count, count == 1 ? "" : "s"));
+    for (const auto& [what, entry] : found_) {
+      const auto& [count, details] = entry;
+      notes.push_back(fmt::format("{} ({} start{}){}{}", what, count, count == 1 ? "" : "s",
+                                  details.empty() ? "" : ": ", details));
     }
   }
 
 private:
-  std::map<std::string, std::size_t> count_;
+  std::map<std::string, std::pair<std::size_t, std::string>> found_;
 };
 
 void add_notes(const Grid& grid, QualityReport& report) {
@@ -154,8 +160,8 @@ void add_notes(const Grid& grid, QualityReport& report) {
         if (attempt == nullptr) {
           findings.add(name + ": not run, counts as never");
         } else if (!attempt->ok()) {
-          findings.add(
-              fmt::format("{}: {}, counts as never: {}", name, attempt->status, attempt->message));
+          findings.add(fmt::format("{}: {}, counts as never", name, attempt->status),
+                       attempt->message);
         } else if (!attempt->recorded &&
                    !std::isfinite(attempt->inertia.empty() ? std::nan("")
                                                            : attempt->inertia.back())) {

@@ -169,8 +169,8 @@ TEST(QualityReport, WrongAndCrashedRunsNeverCountAndAreListed) {
   EXPECT_EQ(report.profiles[0].profile.rho(1, kNever), 1.0); // crashed, good, wrong
   EXPECT_EQ(report.exit_code, ExitCode::wrong_result);
   const std::string text = quality_text(report, TextStyle::markdown);
-  for (const char* note : {"wrong f32: wrong, counts as never: labels (1 start)",
-                           "crashed f32: crashed, counts as never: why (1 start)",
+  for (const char* note : {"wrong f32: wrong, counts as never (1 start): labels",
+                           "crashed f32: crashed, counts as never (1 start): why",
                            "crashed f32: not run, counts as never (1 start)"}) {
     EXPECT_NE(text.find(note), std::string::npos) << note << "\n" << text;
   }
