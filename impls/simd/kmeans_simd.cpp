@@ -12,6 +12,7 @@
 #include "impls/contract.hpp"
 #include "impls/simd/support/columns.hpp"
 #include "impls/simd/support/dispatch.hpp"
+#include "impls/simd/support/sieve.hpp"
 #include "impls/simd/support/team.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using simd::Chunk;
 using simd::Kernels;
 
 /// How points are labelled; the first two sum them at the same time.
-enum class Assign { and_sum_in_registers, and_sum_rows, small_d, columns };
+enum class Assign { and_sum_in_registers, and_sum_rows, small_d, columns, sieve };
 enum class Sum { at_once, by_mask, by_label, in_double };
 
 /// How a shape is worked on.
@@ -44,8 +45,9 @@ constexpr Path kPaths[] = {
     {"few features, sums by label", simd::kSmallD, kAny, 2048, Assign::small_d, Sum::by_label},
     {"few features, sums in double", simd::kSmallD, kAny, kAny, Assign::small_d, Sum::in_double},
     {"rows", kAny, 8, kAny, Assign::and_sum_rows, Sum::at_once},
-    {"tiles, sums by label", kAny, kAny, 2048, Assign::columns, Sum::by_label},
-    {"tiles, sums in double", kAny, kAny, kAny, Assign::columns, Sum::in_double},
+    {"tiles, sums by label", 24, 64, 2048, Assign::columns, Sum::by_label},
+    {"sieve, sums by label", kAny, kAny, 2048, Assign::sieve, Sum::by_label},
+    {"sieve, sums in double", kAny, kAny, kAny, Assign::sieve, Sum::in_double},
 };
 
 const Path& path_for(std::size_t d, std::size_t k) {
@@ -71,6 +73,9 @@ struct PathKernels {
     case Assign::columns:
       assign = kernels.assign_columns;
       break;
+    case Assign::sieve:
+      sieve = kernels.sieve_columns;
+      break;
     }
     switch (path.sum) {
     case Sum::at_once:
@@ -85,13 +90,14 @@ struct PathKernels {
       sum = kernels.sum_in_double;
       break;
     }
-    reads_columns = path.assign != Assign::and_sum_rows;
+    reads_columns = path.assign != Assign::and_sum_rows && path.assign != Assign::sieve;
     uses_scratch = path.assign == Assign::and_sum_rows || path.sum == Sum::by_label;
     needs_labels = path.assign != Assign::and_sum_in_registers;
   }
 
   simd::PassKernel<T> pass = nullptr;
   simd::AssignKernel<T> assign = nullptr;
+  simd::SieveKernel<T> sieve = nullptr;
   simd::SumKernel<T> sum = nullptr;
   bool reads_columns, uses_scratch, needs_labels;
 };
@@ -109,6 +115,7 @@ struct alignas(64) Part {
   std::vector<std::int32_t> labels; // of a chunk
   std::vector<T> distances;         // of a chunk
   std::vector<T> scratch;           // of the summing kernel, zeros
+  std::vector<T> minima;            // of the sieve
   std::vector<double> sums, counts; // [k, d], [k]
   /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
   PassFacts facts[2];
@@ -134,6 +141,10 @@ public:
     const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
     team_ = std::make_unique<simd::Team>(std::min(threads, worth));
     parts_ = std::vector<Part<T>>(team_->size());
+    const std::size_t group = kernels_.sieve_group;
+    if (work_.sieve != nullptr) {
+      sieve_ = simd::SieveMaker<T>(problem.points, n, d, k, group, kernels_.lanes, team_->size());
+    }
     for (std::size_t t = 0; t < parts_.size(); ++t) {
       Part<T>& part = parts_[t];
       const std::size_t rounds = simd::rounded_up(n) / simd::kRoundUp;
@@ -142,6 +153,7 @@ public:
       part.labels.resize(chunk_);
       part.distances.resize(chunk_);
       part.scratch.resize(work_.uses_scratch ? simd::scratch_size<T>(k, d) : 0);
+      part.minima.resize(work_.sieve != nullptr ? (k / group + 1) * simd::kRoundUp : 0);
       part.sums.resize(k * d);
       part.counts.resize(k);
     }
@@ -176,6 +188,10 @@ private:
       const std::size_t parity = stop.passes() % 2;
       {
         const Phase phase(observer, "assign and sum");
+        if (work_.sieve != nullptr) {
+          sieve_.pack(centroids_, t);
+          team_->barrier();
+        }
         assign_and_sum(parts_[t], parity, stop);
         team_->barrier();
       }
@@ -207,6 +223,7 @@ private:
                              stop.passes() + 1 == problem_.stop.max_iterations;
     constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
     std::size_t uncollected = 0;
+    const simd::Sieve<T> sieve = work_.sieve != nullptr ? sieve_.sieve() : simd::Sieve<T>{};
     for (std::size_t i = part.begin; i < part.end; i += chunk_) {
       const std::size_t count = std::min(chunk_, part.end - i);
       const Chunk<T> chunk{&problem_.points[i * d], columns_.empty() ? nullptr : &columns_[i * d],
@@ -218,7 +235,12 @@ private:
         work_.pass(chunk, centroids_.data(), k, labels, distances, scratch, part.sums.data(),
                    part.counts.data());
       } else {
-        work_.assign(chunk, centroids_.data(), k, labels, distances);
+        if (work_.sieve != nullptr) {
+          work_.sieve({chunk.points, sieve_.columns(i), count, d}, sieve_.norms(i), sieve,
+                      centroids_.data(), k, part.minima.data(), labels, distances);
+        } else {
+          work_.assign(chunk, centroids_.data(), k, labels, distances);
+        }
         std::fill(labels + count, labels + simd::rounded_up(count), -1);
         work_.sum(chunk, labels, k, scratch, part.sums.data(), part.counts.data());
       }
@@ -272,6 +294,7 @@ private:
   PathKernels<T> work_{kernels_, kPaths[0], 1, 1};
   std::size_t chunk_ = 0;
   std::vector<T> columns_;           // [n, d] in blocks of lanes, if the path reads them
+  simd::SieveMaker<T> sieve_;        // if the path has one
   std::vector<T> centroids_;         // [k, d]
   std::vector<std::int32_t> labels_; // [n]
   std::vector<Part<T>> parts_;       // [threads]

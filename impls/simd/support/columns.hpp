@@ -14,16 +14,16 @@ inline std::size_t rounded_up(std::size_t n) {
   return (n + kRoundUp - 1) / kRoundUp * kRoundUp;
 }
 
-/// points [n, d] row-major, as blocks of [d, lanes].
+/// points [n, d] row-major, less the origin [d] if there is one, as blocks of [d, lanes].
 template <typename T>
 std::vector<T> as_columns(std::span<const T> points, std::size_t n, std::size_t d,
-                          std::size_t lanes) {
+                          std::size_t lanes, const T* origin = nullptr) {
   std::vector<T> columns(rounded_up(n) * d);
   for (std::size_t i = 0; i < rounded_up(n); ++i) {
     const T* x = &points[std::min(i, n - 1) * d];
     T* block = &columns[i / lanes * lanes * d + i % lanes];
     for (std::size_t f = 0; f < d; ++f) {
-      block[f * lanes] = x[f];
+      block[f * lanes] = origin == nullptr ? x[f] : x[f] - origin[f];
     }
   }
   return columns;

@@ -6,6 +6,7 @@
 #include "impls/simd/support/fcm_rows.hpp"
 #include "impls/simd/support/pass_by_rows.hpp"
 #include "impls/simd/support/pass_in_registers.hpp"
+#include "impls/simd/support/sieve_columns.hpp"
 #include "impls/simd/support/sum_by_label.hpp"
 #include "impls/simd/support/sum_by_mask.hpp"
 
@@ -36,6 +37,8 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .lanes = V::lanes,
           .assign_small_d = {nullptr, assign_small_d_kernel<V, D + 1>()...},
           .assign_columns = assign_columns<V>,
+          .sieve_columns = sieve_columns<V>,
+          .sieve_group = kSieveGroup<V>,
           .pass_by_rows = pass_by_rows<V>,
           .sum_by_mask = sum_by_mask<V>,
           .sum_by_label = sum_by_label<V>,

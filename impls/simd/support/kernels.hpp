@@ -36,6 +36,22 @@ using PassKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size
                             std::int32_t* labels, T* distances, T* scratch, double* sums,
                             double* counts);
 
+/// What sieve_columns compares points with; sieve.hpp makes it once a pass, for all threads.
+template <typename T>
+struct Sieve {
+  const T* panels = nullptr; ///< [groups, d, sieve_group] of -(c - origin)
+  const T* halves = nullptr; ///< [groups, sieve_group] of |c - origin|^2 / 2; beyond k more than any score
+  std::size_t groups = 0;
+  T per_norm = 0, always = 0; ///< a score within per_norm |x - origin| + always of the least may win
+};
+
+/// Labels and distances as AssignKernel has them; columns and norms [count, rounded up] are those of
+/// x - origin, points and centroids as they came. minima: room for [groups, kRoundUp].
+template <typename T>
+using SieveKernel = void (*)(const Chunk<T>& chunk, const T* norms, const Sieve<T>& sieve,
+                             const T* centroids, std::size_t k, T* minima, std::int32_t* labels,
+                             T* distances);
+
 inline constexpr std::size_t kRoundUp = 64; ///< points; a multiple of every kernel's step
 inline constexpr std::size_t kSmallD = 16;  ///< features that assign_small_d keeps in registers
 
@@ -47,6 +63,8 @@ struct Kernels {
   std::size_t lanes;
   AssignKernel<T> assign_small_d[kSmallD + 1]; ///< by d; [0] is unused
   AssignKernel<T> assign_columns;              ///< any d
+  SieveKernel<T> sieve_columns;                ///< any d; many centroids
+  std::size_t sieve_group;                     ///< centroids
   PassKernel<T> pass_by_rows;                  ///< reads rows only; scratch
   SumKernel<T> sum_by_mask;                    ///< reads columns only
   SumKernel<T> sum_by_label;                   ///< reads rows only; scratch

@@ -61,6 +61,13 @@ struct Vec {
 
   static Reg fma(Reg a, Reg b, Reg c) { return a * b + c; } // contracted where there is an FMA
   static Reg min(Reg a, Reg b) { return a < b ? a : b; }
+  static Reg max(Reg a, Reg b) { return a > b ? a : b; }
+  /// The last bits of each value, as many as Bits has, replaced by those of `value`.
+  template <std::size_t Bits>
+  static Reg with_last_bits(Reg a, std::size_t value) {
+    return reinterpret_cast<Reg>((reinterpret_cast<Ints>(a) & ~static_cast<Lane>(Bits)) |
+                                 static_cast<Lane>(value));
+  }
   static Mask less(Reg a, Reg b) { return a < b; }
   static Mask equal(Ints a, Ints b) { return a == b; }
   /// a <= b, in the lanes of m only.

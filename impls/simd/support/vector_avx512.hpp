@@ -37,6 +37,13 @@ struct Vec<float, 64> {
 
   static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_ps(a, b, c); }
   static Reg min(Reg a, Reg b) { return _mm512_min_ps(a, b); }
+  static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
+  template <std::size_t Bits>
+  static Reg with_last_bits(Reg a, std::size_t value) { // a where Bits is 0, else value
+    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
+        _mm512_set1_epi32(static_cast<int>(Bits)), _mm512_castps_si512(a),
+        _mm512_set1_epi32(static_cast<int>(value)), 0xAC));
+  }
   static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
@@ -95,6 +102,13 @@ struct Vec<double, 64> {
 
   static Reg fma(Reg a, Reg b, Reg c) { return _mm512_fmadd_pd(a, b, c); }
   static Reg min(Reg a, Reg b) { return _mm512_min_pd(a, b); }
+  static Reg max(Reg a, Reg b) { return _mm512_max_pd(a, b); }
+  template <std::size_t Bits>
+  static Reg with_last_bits(Reg a, std::size_t value) { // a where Bits is 0, else value
+    return _mm512_castsi512_pd(_mm512_ternarylogic_epi64(
+        _mm512_set1_epi64(static_cast<Lane>(Bits)), _mm512_castpd_si512(a),
+        _mm512_set1_epi64(static_cast<Lane>(value)), 0xAC));
+  }
   static Mask less(Reg a, Reg b) { return _mm512_cmp_pd_mask(a, b, _CMP_LT_OQ); }
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));

@@ -1,0 +1,195 @@
+// Labels of points among many centroids: scores |c|^2 / 2 - x.c by multiply-adds alone, and what they
+// cannot rule out compared by differences.
+//
+// A score is half the squared distance less |x|^2 / 2, the same for all centroids of a point, and one
+// multiply-add per feature where a difference needs a subtraction as well; but it rounds worse. Of
+// each group of centroids only the least score is kept. Then every group whose least score is within
+// the bound of rounding (sieve.hpp) of the point's least is compared by differences, which decides.
+// Nearly always that is one group; if nothing can be ruled out it is all of them.
+#pragma once
+
+#include "impls/simd/support/kernels.hpp"
+#include "impls/simd/support/vector.hpp"
+
+namespace clusterbench::simd {
+
+/// Centroids whose scores make a tile with two registers of points.
+template <class V>
+inline constexpr std::size_t kSieveGroup = V::registers == 32 ? 8 : 4;
+
+/// What the scores of 2 * lanes points tell.
+template <class V>
+struct Scores {
+  typename V::Reg least[2], second[2]; ///< of all centroids
+  typename V::Ints label[2];           ///< which one has the least
+};
+
+/// Scores of 2 * lanes points, and the least of each group into minima, [groups, 2 * lanes]. The
+/// last bits of a score are replaced by its number in the group, so that a minimum knows where it is
+/// from.
+template <class V>
+[[gnu::always_inline]] inline Scores<V> scores_of(const typename V::Scalar* x, std::size_t d,
+                                                  const Sieve<typename V::Scalar>& sieve,
+                                                  typename V::Scalar* minima) {
+  using T = typename V::Scalar;
+  constexpr std::size_t kGroup = kSieveGroup<V>;
+  const typename V::Reg infinite = V::broadcast(static_cast<T>(__builtin_huge_val()));
+  Scores<V> found = {{infinite, infinite}, {infinite, infinite}, {}};
+  typename V::Ints group[2] = {};
+  for (std::size_t g = 0; g < sieve.groups; ++g) {
+    typename V::Reg score[kGroup][2];
+#pragma GCC unroll 16
+    for (std::size_t t = 0; t < kGroup; ++t) {
+      score[t][0] = score[t][1] = V::broadcast(sieve.halves[g * kGroup + t]);
+    }
+    const T* c = sieve.panels + g * kGroup * d;
+    const T* p = x;
+    for (std::size_t f = 0; f < d; ++f, c += kGroup, p += V::lanes) {
+      const typename V::Reg x0 = V::load(p);
+      const typename V::Reg x1 = V::load(p + d * V::lanes);
+#pragma GCC unroll 16
+      for (std::size_t t = 0; t < kGroup; ++t) {
+        const typename V::Reg value = V::broadcast(c[t]);
+        score[t][0] = V::fma(x0, value, score[t][0]);
+        score[t][1] = V::fma(x1, value, score[t][1]);
+      }
+    }
+    const typename V::Ints this_one = V::broadcast_label(g);
+#pragma GCC unroll 2
+    for (std::size_t b = 0; b < 2; ++b) {
+#pragma GCC unroll 16
+      for (std::size_t t = 0; t < kGroup; ++t) {
+        score[t][b] = V::template with_last_bits<kGroup - 1>(score[t][b], t);
+      }
+#pragma GCC unroll 4
+      for (std::size_t half = kGroup / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+        for (std::size_t t = 0; t < half; ++t) {
+          found.second[b] = V::min(V::max(score[t][b], score[t + half][b]), found.second[b]);
+          score[t][b] = V::min(score[t][b], score[t + half][b]);
+        }
+      }
+      V::store(minima + (2 * g + b) * V::lanes, score[0][b]);
+      found.second[b] = V::min(V::max(score[0][b], found.least[b]), found.second[b]);
+      group[b] = V::select(V::less(score[0][b], found.least[b]), this_one, group[b]);
+      found.least[b] = V::min(score[0][b], found.least[b]);
+    }
+  }
+#pragma GCC unroll 2
+  for (std::size_t b = 0; b < 2; ++b) {
+    found.label[b] =
+        group[b] * static_cast<typename V::Lane>(kGroup) +
+        (reinterpret_cast<typename V::Ints>(found.least[b]) & static_cast<typename V::Lane>(kGroup - 1));
+  }
+  return found;
+}
+
+/// Squared distances, by differences, of row x to N centroids; N is a power of two up to `lanes`.
+template <class V, std::size_t N>
+[[gnu::always_inline]] inline void distances_to(const typename V::Scalar* x,
+                                                const typename V::Scalar* const (&c)[N],
+                                                std::size_t d, typename V::Scalar* distances) {
+  typename V::Reg sum[N] = {};
+  const auto add = [&](auto load) __attribute__((always_inline)) {
+    const typename V::Reg value = load(x);
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < N; ++t) {
+      const typename V::Reg away = value - load(c[t]);
+      sum[t] = V::fma(away, away, sum[t]);
+    }
+  };
+  std::size_t f = 0;
+  for (; f + V::lanes <= d; f += V::lanes) {
+    add([f](const typename V::Scalar* p) __attribute__((always_inline)) { return V::load(p + f); });
+  }
+  if (f < d) {
+    add([ f, d ](const typename V::Scalar* p)
+            __attribute__((always_inline)) { return V::load_first(p + f, d - f); });
+  }
+#pragma GCC unroll 4
+  for (std::size_t count = N; count > 1; count /= 2) {
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < count / 2; ++t) {
+      sum[t] = pair_sums<V>(sum[2 * t], sum[2 * t + 1]);
+    }
+  }
+#pragma GCC unroll 4
+  for (std::size_t parts = V::lanes / N; parts > 1; parts /= 2) {
+    sum[0] = pair_sums<V>(sum[0], sum[0]);
+  }
+  typename V::Scalar totals[V::lanes];
+  V::store(totals, sum[0]);
+  __builtin_memcpy(distances, totals, N * sizeof(typename V::Scalar));
+}
+
+/// The nearest centroid of row x, by differences, among the groups whose least score is not above
+/// the limit. minima are those of the point: one in every 2 * lanes.
+template <class V>
+void compare_candidates(const typename V::Scalar* x, const typename V::Scalar* minima,
+                        typename V::Scalar limit, const typename V::Scalar* centroids,
+                        std::size_t k, std::size_t d, std::int32_t& label,
+                        typename V::Scalar& distance) {
+  using T = typename V::Scalar;
+  constexpr std::size_t kGroup = kSieveGroup<V>;
+  constexpr std::size_t kAtOnce = kGroup < V::lanes ? kGroup : V::lanes;
+  label = 0;
+  distance = static_cast<T>(__builtin_huge_val());
+  for (std::size_t first = 0; first < k; first += kGroup, minima += 2 * V::lanes) {
+    if (*minima > limit) { // never true for what is not a number
+      continue;
+    }
+    for (std::size_t j = first; j < first + kGroup && j < k; j += kAtOnce) {
+      const T* c[kAtOnce];
+#pragma GCC unroll 8
+      for (std::size_t t = 0; t < kAtOnce; ++t) { // beyond the last: it cannot win a second time
+        c[t] = centroids + (j + t < k ? j + t : k - 1) * d;
+      }
+      T distances[kAtOnce];
+      distances_to<V, kAtOnce>(x, c, d, distances);
+#pragma GCC unroll 8
+      for (std::size_t t = 0; t < kAtOnce; ++t) {
+        if (distances[t] < distance) {
+          distance = distances[t];
+          label = static_cast<std::int32_t>(j + t);
+        }
+      }
+    }
+  }
+}
+
+template <class V>
+void sieve_columns(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* norms,
+                   const Sieve<typename V::Scalar>& sieve, const typename V::Scalar* centroids,
+                   std::size_t k, typename V::Scalar* minima, std::int32_t* labels,
+                   typename V::Scalar* distances) {
+  using T = typename V::Scalar;
+  constexpr std::size_t kPoints = 2 * V::lanes;
+  const std::size_t d = chunk.d;
+  for (std::size_t i = 0; i < chunk.count; i += kPoints) {
+    const Scores<V> found = scores_of<V>(chunk.columns + i * d, d, sieve, minima);
+    T limit[kPoints], second[kPoints];
+#pragma GCC unroll 2
+    for (std::size_t b = 0; b < 2; ++b) {
+      const typename V::Reg norm = V::load(norms + i + b * V::lanes);
+      V::store(limit + b * V::lanes,
+               found.least[b] + V::fma(norm, V::broadcast(sieve.per_norm), V::broadcast(sieve.always)));
+      V::store(second + b * V::lanes, found.second[b]);
+      V::store_labels(labels + i + b * V::lanes, found.label[b]);
+    }
+    for (std::size_t r = 0; r < kPoints && i + r < chunk.count; ++r) {
+      const T* x = chunk.points + (i + r) * d;
+      if (!(second[r] > limit[r])) {
+        T distance;
+        compare_candidates<V>(x, minima + r, limit[r], centroids, k, d, labels[i + r], distance);
+        if (distances != nullptr) {
+          distances[i + r] = distance;
+        }
+      } else if (distances != nullptr) {
+        const T* const own[1] = {centroids + static_cast<std::size_t>(labels[i + r]) * d};
+        distances_to<V, 1>(x, own, d, distances + i + r);
+      }
+    }
+  }
+}
+
+} // namespace clusterbench::simd
