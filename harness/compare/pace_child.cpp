@@ -181,7 +181,7 @@ int run_pace(int request_fd, int control_fd) {
   }
   try {
     for (const json& job : request.at("jobs")) {
-      if (!serve_any(pace_job_from_json(job), channel)) {
+      if (!serve_any(task_from_json(job), channel)) {
         break;
       }
     }

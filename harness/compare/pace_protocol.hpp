@@ -11,30 +11,13 @@
 // Builds of different age speak it with one another: whatever changes gets another number.
 #pragma once
 
-#include "harness/problem/registry.hpp"
-
-#include <nlohmann/json_fwd.hpp>
-#include <string>
+#include "harness/run/job.hpp"
 
 namespace clusterbench {
 
 inline constexpr int kPaceProtocol = 1;
 
-/// One variant on one problem. Descriptors are inherited by number.
-struct PaceJob {
-  std::string variant;
-  Precision precision = Precision::f32;
-  std::size_t n = 0, d = 0, k = 0;
-  StopRule stop;
-  double fuzzifier = 2.0;
-  int threads = 1;
-  bool starts_from_memberships = false;
-  int points_fd = -1;  ///< [n, d]
-  int initial_fd = -1; ///< [k, d] or [n, k]
-  int result_fd = -1;  ///< ResultSlots::bytes()
-};
-
-nlohmann::json to_json(const PaceJob& job);
-PaceJob pace_job_from_json(const nlohmann::json& json);
+/// A task in the form of harness/run/job.hpp; its result_fd holds slot 0 and the others.
+using PaceJob = Task;
 
 } // namespace clusterbench

@@ -11,9 +11,9 @@
 
 namespace clusterbench {
 
-/// One variant on one problem. Descriptors are inherited by number.
-struct Job {
-  std::string name; ///< shown in Google Benchmark's output
+/// One variant on one problem. Descriptors are inherited by number. The pace protocol has the same
+/// form: a change of it changes that protocol's number (harness/compare/pace_protocol.hpp).
+struct Task {
   std::string variant;
   Precision precision = Precision::f32;
   std::size_t n = 0, d = 0, k = 0;
@@ -21,13 +21,21 @@ struct Job {
   double fuzzifier = 2.0;
   int threads = 1;
   bool starts_from_memberships = false;
-  bool timed = true;  ///< false: one run, unmeasured, for a check
-  bool record = true; ///< add a recording run: centroids of every pass, phases, counters
-  SamplingPlan sampling;
   int points_fd = -1;  ///< [n, d]
   int initial_fd = -1; ///< [k, d] or [n, k]
   int result_fd = -1;  ///< ResultSlots::bytes()
-  int trace_fd = -1;   ///< grows by [k, d] with every pass of the recording run
+};
+
+nlohmann::json to_json(const Task& task);
+Task task_from_json(const nlohmann::json& json);
+
+/// A task, and how a campaign's child is to go about it.
+struct Job : Task {
+  std::string name;   ///< shown in Google Benchmark's output
+  bool timed = true;  ///< false: one run, unmeasured, for a check
+  bool record = true; ///< add a recording run: centroids of every pass, phases, counters
+  SamplingPlan sampling;
+  int trace_fd = -1; ///< grows by [k, d] with every pass of the recording run
 };
 
 nlohmann::json to_json(const Job& job);
