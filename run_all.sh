@@ -17,7 +17,7 @@ options=()
 for option in "$@"; do
   if [ "$option" = --quick ]; then
     size=quick
-    sizes=(--quick --budget 0.5)
+    sizes=(--quick --budget 0.2)
   else
     options+=("$option")
   fi

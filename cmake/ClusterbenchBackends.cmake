@@ -43,7 +43,7 @@ function(clusterbench_peers name)
       OUTPUT_VARIABLE description ERROR_VARIABLE errors RESULT_VARIABLE result TIMEOUT 60)
     string(JSON reply ERROR_VARIABLE no_json GET "${description}" reply)
     if(NOT result EQUAL 0 OR no_json OR NOT reply STREQUAL describe)
-      message(FATAL_ERROR "${program} does not describe itself:\n${description}${errors}")
+      message(FATAL_ERROR "${program} does not describe itself (${result}):\n${description}${errors}")
     endif()
     set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_PEER_ROWS
       "      {R\"peer(${program})peer\", R\"peer(${description})peer\"},\n")

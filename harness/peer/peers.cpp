@@ -32,6 +32,12 @@ std::deque<Peer>& known_peers() {
   return peers;
 }
 
+// What a parent has told, by variant.
+std::map<std::string, PeerStart>& known_starts() {
+  static std::map<std::string, PeerStart> starts;
+  return starts;
+}
+
 // A program of this build, which may have moved together with its source tree.
 fs::path locate(const fs::path& program) {
   if (fs::exists(program)) {
@@ -172,11 +178,18 @@ Declaration declaration_of(const Meta& meta) {
 }
 
 PeerStart start_of(const Peer& peer) {
+  if (const auto known = known_starts().find(peer.meta.name); known != known_starts().end()) {
+    return known->second;
+  }
   if (!fs::exists(peer.program)) {
     return {{}, "", {}, fmt::format("{} is not there", peer.program.string())};
   }
   return peer.is_python() ? start_with_python(peer)
                           : PeerStart{{peer.program.string()}, "", {}, ""};
+}
+
+void know_start(const std::string& variant, const PeerStart& start) {
+  known_starts()[variant] = start;
 }
 
 std::string fingerprint(const Peer& peer) {

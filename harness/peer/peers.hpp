@@ -34,7 +34,11 @@ struct PeerStart {
   std::map<std::string, std::string> modules; ///< that the variant needs, with their versions
   std::string reason_if_not;                  ///< why it cannot be started, naming what was tried
 };
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PeerStart, command, interpreter, modules, reason_if_not)
 PeerStart start_of(const Peer& peer);
+
+/// Tells a child what its parent has found, so that it need not look at interpreters again.
+void know_start(const std::string& variant, const PeerStart& start);
 
 /// Changes when the variant's program, what it shares with others, or its libraries do.
 std::string fingerprint(const Peer& peer);

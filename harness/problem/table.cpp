@@ -25,10 +25,16 @@ fs::path search_upwards(fs::path folder) {
   return {};
 }
 
-ProblemSpec problem_from(json definition, bool quick) {
+// A problem or a row, with the keys that its `quick` replaces.
+json in_size(json definition, bool quick) {
   if (quick && definition.contains("quick")) {
-    definition.update(definition.at("quick"));
+    const json replacements = definition.at("quick");
+    definition.update(replacements);
   }
+  return definition;
+}
+
+ProblemSpec problem_from(const json& definition) {
   ProblemSpec spec;
   spec.family = parse_family(definition.value("family", "kmeans"));
   spec.data = definition.at("data");
@@ -47,9 +53,10 @@ Table table_from(const json& definition, bool quick) {
   table.source = definition.at("source");
   table.notes = definition.value("notes", std::vector<std::string>{});
   for (const json& problem : definition.at("problems")) {
-    table.problems.emplace_back(problem.at("id"), problem_from(problem, quick));
+    table.problems.emplace_back(problem.at("id"), problem_from(in_size(problem, quick)));
   }
-  for (const json& row : definition.at("rows")) {
+  for (const json& every_size : definition.at("rows")) {
+    const json row = in_size(every_size, quick);
     for (const std::string id : row.at("problems")) {
       const auto problem =
           std::ranges::find(table.problems, id, &std::pair<std::string, ProblemSpec>::first);

@@ -35,7 +35,8 @@ std::filesystem::path tables_folder();
 /// Names of all tables, sorted.
 std::vector<std::string> table_names();
 
-/// Reads a table; `quick` takes the smaller sizes that the file states for a fast pass.
+/// Reads a table; `quick` takes the smaller sizes and fewer cells that the file states for a
+/// fast pass.
 /// Throws datasets::InputError naming file and field, and for unknown names the nearest one.
 Table load_table(const std::string& name, bool quick);
 

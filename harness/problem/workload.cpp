@@ -10,6 +10,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <limits>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -141,13 +142,24 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   points->load_ms = elapsed.count();
-  // Two sets are enough for a table that alternates precisions, and bound the memory.
-  constexpr std::size_t kKept = 2;
-  if (cache_.size() == kKept) {
+  keep(key, points);
+  return points;
+}
+
+// Campaigns shuffle their cells: small sets are all kept. Two of any size are, for a table that
+// alternates precisions; beyond these the oldest go, which bounds the memory.
+void WorkloadBuilder::keep(const std::string& key, std::shared_ptr<const PointSet> points) {
+  constexpr std::size_t kAlways = 2;
+  constexpr std::size_t kMostBytes = std::size_t{512} << 20;
+  cache_.push_back({key, std::move(points)});
+  std::size_t bytes = 0;
+  for (const Cached& cached : cache_) {
+    bytes += cached.points->memory.bytes();
+  }
+  while (cache_.size() > kAlways && bytes > kMostBytes) {
+    bytes -= cache_.front().points->memory.bytes();
     cache_.erase(cache_.begin());
   }
-  cache_.push_back({key, points});
-  return points;
 }
 
 Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {

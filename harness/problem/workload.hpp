@@ -48,6 +48,7 @@ private:
     std::shared_ptr<const PointSet> points;
   };
   std::shared_ptr<const PointSet> points(const ProblemSpec& spec, Precision precision);
+  void keep(const std::string& key, std::shared_ptr<const PointSet> points);
   std::vector<Cached> cache_;
 };
 

@@ -3,6 +3,7 @@
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/peer/peer_variant.hpp"
+#include "harness/peer/peers.hpp"
 #include "harness/run/digest.hpp"
 #include "harness/run/hidden_folder.hpp"
 #include "harness/run/huge_pages.hpp"
@@ -302,6 +303,9 @@ int run_child(int job_fd, int report_fd) {
   limit_memory(request.at("memory_limit"));
   limit_files(request.at("file_limit"));
   const bool hidden = hide_folder(request.at("hidden_folder").get<std::string>());
+  if (request.contains("peer_start")) {
+    know_start(request.at("jobs").at(0).at("variant"), request.at("peer_start"));
+  }
   for (const json& job : request.at("jobs")) {
     json report = run_guarded(job_from_json(job));
     report["oracle_hidden"] = hidden;

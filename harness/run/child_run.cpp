@@ -56,6 +56,9 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
       descriptors.insert(job.trace_fd);
     }
   }
+  if (const Peer* peer = find_peer(jobs.front().variant); peer != nullptr) {
+    request["peer_start"] = start_of(*peer); // found already
+  }
   const SharedMemory job_file("jobs");
   const SharedMemory report_file("reports");
   const SharedMemory output_file("output");
@@ -69,10 +72,6 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
   options.inherited_descriptors.assign(descriptors.begin(), descriptors.end());
   const std::string threads = std::to_string(jobs.front().threads);
   options.environment = {"OMP_NUM_THREADS=" + threads, "OPENBLAS_NUM_THREADS=" + threads};
-  if (const Peer* peer = find_peer(jobs.front().variant); peer != nullptr && peer->is_python()) {
-    // Found already: the child need not look through all of them again.
-    options.environment.push_back("CLUSTERBENCH_PYTHON=" + start_of(*peer).command.front());
-  }
   options.output_descriptor = output_file.fd();
   options.timeout = timeout;
 
