@@ -36,8 +36,8 @@ Case<T> drawn(std::string what, std::size_t n, std::size_t d, std::size_t k, dou
     const double share = i % 2 == 0 ? 0.5 + gap * normal(random) : 0.0;
     for (std::size_t f = 0; f < d; ++f) {
       const double from{test.centroids[a * d + f]}, to{test.centroids[b * d + f]};
-      test.points[i * d + f] =
-          static_cast<T>(from + share * (to - from) + (i % 4 == 1 ? 0.3 * scale * normal(random) : 0));
+      test.points[i * d + f] = static_cast<T>(from + share * (to - from) +
+                                              (i % 4 == 1 ? 0.3 * scale * normal(random) : 0));
     }
   }
   return test;
@@ -172,7 +172,8 @@ TYPED_TEST(SimdSieve, WithoutTheBoundLabelsAreWrong) {
 // The bound is narrow: where clusters stand apart, hardly a group is compared.
 TYPED_TEST(SimdSieve, RulesOutWhatIsFar) {
   using T = TypeParam;
-  const Case<T> test = drawn<T>("apart", 64, 128, 64, sizeof(T) == sizeof(float) ? 1e3 : 1e9, 1.0, 0.2);
+  const Case<T> test =
+      drawn<T>("apart", 64, 128, 64, sizeof(T) == sizeof(float) ? 1e3 : 1e9, 1.0, 0.2);
   SieveMaker<T> maker(test.points, test.n, test.d, test.k, 8, 8, 1);
   maker.pack(test.centroids, 0);
   const Sieve<T> sieve = maker.sieve();

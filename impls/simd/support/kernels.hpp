@@ -40,9 +40,11 @@ using PassKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size
 template <typename T>
 struct Sieve {
   const T* panels = nullptr; ///< [groups, d, sieve_group] of -(c - origin)
-  const T* halves = nullptr; ///< [groups, sieve_group] of |c - origin|^2 / 2; beyond k more than any score
+  const T* halves =
+      nullptr; ///< [groups, sieve_group] of |c - origin|^2 / 2; beyond k more than any score
   std::size_t groups = 0;
-  T per_norm = 0, always = 0; ///< a score within per_norm |x - origin| + always of the least may win
+  T per_norm = 0,
+    always = 0; ///< a score within per_norm |x - origin| + always of the least may win
 };
 
 /// Labels and distances as AssignKernel has them; columns and norms [count, rounded up] are those of

@@ -49,7 +49,8 @@ public:
         squares += value * value;
       }
       norms_[i] = rounded_up_to_norm(squares);
-      longest_point_ = norms_[i] > longest_point_ || std::isnan(norms_[i]) ? norms_[i] : longest_point_;
+      longest_point_ =
+          norms_[i] > longest_point_ || std::isnan(norms_[i]) ? norms_[i] : longest_point_;
     }
   }
 
@@ -86,8 +87,8 @@ public:
     const double per_norm = twice_rounding<T>(d + 20) * longest;
     const double always = twice_rounding<T>(2 * d + 22) * half +
                           2 * (d + 12) * double{std::numeric_limits<T>::denorm_min()};
-    const bool fits = double{longest_point_} * longest + half <
-                      double{std::numeric_limits<T>::max()} / 4;
+    const bool fits =
+        double{longest_point_} * longest + half < double{std::numeric_limits<T>::max()} / 4;
     constexpr T kInfinite = std::numeric_limits<T>::infinity();
     constexpr double kUp = 1.0 + 4.0 * std::numeric_limits<T>::epsilon();
     return {panels_.data(), halves_.data(), groups_, fits ? static_cast<T>(per_norm * kUp) : T{0},
@@ -107,8 +108,9 @@ private:
       }
     }
     std::vector<T> mean(d);
-    std::ranges::transform(sums, mean.begin(),
-                           [n](double sum) { return static_cast<T>(sum / static_cast<double>(n)); });
+    std::ranges::transform(sums, mean.begin(), [n](double sum) {
+      return static_cast<T>(sum / static_cast<double>(n));
+    });
     return mean;
   }
 

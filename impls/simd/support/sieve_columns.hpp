@@ -77,9 +77,9 @@ template <class V>
   }
 #pragma GCC unroll 2
   for (std::size_t b = 0; b < 2; ++b) {
-    found.label[b] =
-        group[b] * static_cast<typename V::Lane>(kGroup) +
-        (reinterpret_cast<typename V::Ints>(found.least[b]) & static_cast<typename V::Lane>(kGroup - 1));
+    found.label[b] = group[b] * static_cast<typename V::Lane>(kGroup) +
+                     (reinterpret_cast<typename V::Ints>(found.least[b]) &
+                      static_cast<typename V::Lane>(kGroup - 1));
   }
   return found;
 }
@@ -171,8 +171,8 @@ void sieve_columns(const Chunk<typename V::Scalar>& chunk, const typename V::Sca
 #pragma GCC unroll 2
     for (std::size_t b = 0; b < 2; ++b) {
       const typename V::Reg norm = V::load(norms + i + b * V::lanes);
-      V::store(limit + b * V::lanes,
-               found.least[b] + V::fma(norm, V::broadcast(sieve.per_norm), V::broadcast(sieve.always)));
+      V::store(limit + b * V::lanes, found.least[b] + V::fma(norm, V::broadcast(sieve.per_norm),
+                                                             V::broadcast(sieve.always)));
       V::store(second + b * V::lanes, found.second[b]);
       V::store_labels(labels + i + b * V::lanes, found.label[b]);
     }

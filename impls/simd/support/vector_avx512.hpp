@@ -40,9 +40,9 @@ struct Vec<float, 64> {
   static Reg max(Reg a, Reg b) { return _mm512_max_ps(a, b); }
   template <std::size_t Bits>
   static Reg with_last_bits(Reg a, std::size_t value) { // a where Bits is 0, else value
-    return _mm512_castsi512_ps(_mm512_ternarylogic_epi32(
-        _mm512_set1_epi32(static_cast<int>(Bits)), _mm512_castps_si512(a),
-        _mm512_set1_epi32(static_cast<int>(value)), 0xAC));
+    return _mm512_castsi512_ps(
+        _mm512_ternarylogic_epi32(_mm512_set1_epi32(static_cast<int>(Bits)), _mm512_castps_si512(a),
+                                  _mm512_set1_epi32(static_cast<int>(value)), 0xAC));
   }
   static Mask less(Reg a, Reg b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
   static Mask equal(Ints a, Ints b) {
