@@ -12,8 +12,8 @@
 #include "impls/contract.hpp"
 #include "impls/simd/support/columns.hpp"
 #include "impls/simd/support/dispatch.hpp"
+#include "impls/simd/support/lloyd.hpp"
 #include "impls/simd/support/sieve.hpp"
-#include "impls/simd/support/team.hpp"
 
 #include <algorithm>
 
@@ -102,76 +102,26 @@ struct PathKernels {
   bool reads_columns, uses_scratch, needs_labels;
 };
 
-/// Points of a chunk: about 32 KiB of them, so that summing finds in the cache what labelling read.
-std::size_t chunk_size(std::size_t d, std::size_t bytes_per_value) {
-  constexpr std::size_t kBytes = 32 << 10;
-  return simd::rounded_up(std::clamp<std::size_t>(kBytes / (d * bytes_per_value), 1, 4096));
-}
-
-/// What one thread works on and finds. Aligned: neighbours must not share a cache line.
 template <typename T>
-struct alignas(64) Part {
-  std::size_t begin = 0, end = 0;   // points
-  std::vector<std::int32_t> labels; // of a chunk
-  std::vector<T> distances;         // of a chunk
-  std::vector<T> scratch;           // of the summing kernel, zeros
-  std::vector<T> minima;            // of the sieve
-  std::vector<double> sums, counts; // [k, d], [k]
-  /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
-  PassFacts facts[2];
-};
+class KmeansSimd final : public simd::Lloyd<T> {
+  using Base = simd::Lloyd<T>;
+  using Part = simd::Part<T>;
 
-template <typename T>
-class KmeansSimd final : public Variant<T> {
 public:
   void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
     path_ = &path_for(d, k);
     work_ = PathKernels<T>(kernels_, *path_, d, k);
-    chunk_ = chunk_size(d, sizeof(T));
+    Base::start_team(problem, work_.uses_scratch);
     columns_.clear();
     if (work_.reads_columns) {
       columns_ = simd::as_columns(problem.points, n, d, kernels_.lanes);
     }
-    labels_.resize(n);
-    // A barrier costs about as much as this many operations; less work is done by one thread.
-    constexpr std::size_t kWorthAThread = 20'000;
-    const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
-    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
-    team_ = std::make_unique<simd::Team>(std::min(threads, worth));
-    parts_ = std::vector<Part<T>>(team_->size());
-    const std::size_t group = kernels_.sieve_group;
     if (work_.sieve != nullptr) {
-      sieve_ = simd::SieveMaker<T>(problem.points, n, d, k, group, kernels_.lanes, team_->size());
+      const std::size_t group = kernels_.sieve_group;
+      sieve_ = simd::SieveMaker<T>(problem.points, n, d, k, group, kernels_.lanes, Base::threads());
+      minima_.assign(Base::threads(), std::vector<T>((k / group + 1) * simd::kRoundUp));
     }
-    for (std::size_t t = 0; t < parts_.size(); ++t) {
-      Part<T>& part = parts_[t];
-      const std::size_t rounds = simd::rounded_up(n) / simd::kRoundUp;
-      part.begin = std::min(rounds * t / parts_.size() * simd::kRoundUp, n);
-      part.end = std::min(rounds * (t + 1) / parts_.size() * simd::kRoundUp, n);
-      part.labels.resize(chunk_);
-      part.distances.resize(chunk_);
-      part.scratch.resize(work_.uses_scratch ? simd::scratch_size<T>(k, d) : 0);
-      part.minima.resize(work_.sieve != nullptr ? (k / group + 1) * simd::kRoundUp : 0);
-      part.sums.resize(k * d);
-      part.counts.resize(k);
-    }
-  }
-
-  void run(Observer<T>& observer) override {
-    centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    std::ranges::fill(labels_, -1);
-    team_->run([&](std::size_t t) {
-      Observer<T> nobody;
-      run(t, t == 0 ? observer : nobody);
-    });
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_, result.centroids.begin());
-    result.iterations = iterations_;
   }
 
   std::string chosen_path() const override {
@@ -179,127 +129,43 @@ public:
   }
 
 private:
-  /// The whole run as thread t sees it. Every thread decides by itself, from the same facts, when
-  /// it is over: that saves a barrier.
-  void run(std::size_t t, Observer<T>& observer) {
-    StopTest stop(problem_.stop);
-    PassFacts facts;
-    do {
-      const std::size_t parity = stop.passes() % 2;
-      {
-        const Phase phase(observer, "assign and sum");
-        if (work_.sieve != nullptr) {
-          sieve_.pack(centroids_, t);
-          team_->barrier();
-        }
-        assign_and_sum(parts_[t], parity, stop);
-        team_->barrier();
-      }
-      {
-        const Phase phase(observer, "update");
-        parts_[t].facts[parity].squared_shift = update(t);
-        team_->barrier();
-      }
-      facts = {.labels_changed = false};
-      for (const Part<T>& part : parts_) {
-        facts.loss += part.facts[parity].loss;
-        facts.labels_changed |= part.facts[parity].labels_changed;
-        facts.squared_shift += part.facts[parity].squared_shift;
-      }
-      observer.pass(centroids_); // nobody writes centroids before this thread's next barrier
-    } while (!stop.after_pass(facts));
-    if (t == 0) {
-      iterations_ = stop.passes();
+  bool needs_labels() const override { return work_.needs_labels; }
+
+  void start_pass(std::size_t t) override {
+    if (work_.sieve != nullptr) {
+      sieve_.pack(Base::centroids(), t);
+      Base::barrier();
     }
   }
 
-  void assign_and_sum(Part<T>& part, std::size_t parity, const StopTest& stop) {
-    const auto [d, k] = std::pair(problem_.d, problem_.k);
-    std::ranges::fill(part.sums, 0.0);
-    std::ranges::fill(part.counts, 0.0);
-    PassFacts facts{.labels_changed = false};
-    // Labels are part of the answer, so only the last pass must keep them, where it is known.
-    const bool keep_labels = problem_.stop.kind != StopRule::Kind::iterations ||
-                             stop.passes() + 1 == problem_.stop.max_iterations;
-    constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
-    std::size_t uncollected = 0;
-    const simd::Sieve<T> sieve = work_.sieve != nullptr ? sieve_.sieve() : simd::Sieve<T>{};
-    for (std::size_t i = part.begin; i < part.end; i += chunk_) {
-      const std::size_t count = std::min(chunk_, part.end - i);
-      const Chunk<T> chunk{&problem_.points[i * d], columns_.empty() ? nullptr : &columns_[i * d],
-                           count, d};
-      T* distances = stop.wants_loss() ? part.distances.data() : nullptr;
-      std::int32_t* labels = keep_labels || work_.needs_labels ? part.labels.data() : nullptr;
-      T* scratch = part.scratch.data();
-      if (work_.pass != nullptr) {
-        work_.pass(chunk, centroids_.data(), k, labels, distances, scratch, part.sums.data(),
-                   part.counts.data());
-      } else {
-        if (work_.sieve != nullptr) {
-          work_.sieve({chunk.points, sieve_.columns(i), count, d}, sieve_.norms(i), sieve,
-                      centroids_.data(), k, part.minima.data(), labels, distances);
-        } else {
-          work_.assign(chunk, centroids_.data(), k, labels, distances);
-        }
-        std::fill(labels + count, labels + simd::rounded_up(count), -1);
-        work_.sum(chunk, labels, k, scratch, part.sums.data(), part.counts.data());
-      }
-      uncollected += count;
-      if (work_.uses_scratch && (uncollected >= kCollect || i + count == part.end)) {
-        kernels_.collect_sums(k, d, scratch, part.sums.data(), part.counts.data());
-        uncollected = 0;
-      }
-      if (stop.wants_loss()) {
-        facts.loss += kernels_.sum_of_roots(part.distances.data(), count);
-      }
-      if (keep_labels) {
-        facts.labels_changed |=
-            stop.wants_labels_changed() && !std::equal(labels, labels + count, &labels_[i]);
-        std::copy_n(labels, count, &labels_[i]);
-      }
+  void assign_and_sum(std::size_t t, Part& part, std::size_t i, std::size_t count,
+                      std::int32_t* labels, T* distances) override {
+    const auto [d, k] = std::pair(Base::problem().d, Base::problem().k);
+    const T* points = &Base::problem().points[i * d];
+    const T* centroids = Base::centroids().data();
+    const Chunk<T> chunk{points, columns_.empty() ? nullptr : &columns_[i * d], count, d};
+    T* scratch = part.scratch.data();
+    if (work_.pass != nullptr) {
+      work_.pass(chunk, centroids, k, labels, distances, scratch, part.sums.data(),
+                 part.counts.data());
+      return;
     }
-    part.facts[parity] = facts;
+    if (work_.sieve != nullptr) {
+      work_.sieve({points, sieve_.columns(i), count, d}, sieve_.norms(i), sieve_.sieve(), centroids,
+                  k, minima_[t].data(), labels, distances);
+    } else {
+      work_.assign(chunk, centroids, k, labels, distances);
+    }
+    std::fill(labels + count, labels + simd::rounded_up(count), -1);
+    work_.sum(chunk, labels, k, scratch, part.sums.data(), part.counts.data());
   }
 
-  /// Moves this thread's share of the centroids to the means of their points, the parts added up in
-  /// the order of their numbers. Returns their summed squared shift.
-  double update(std::size_t t) {
-    const auto [d, k] = std::pair(problem_.d, problem_.k);
-    double squared_shift = 0.0;
-    for (std::size_t j = k * t / parts_.size(); j < k * (t + 1) / parts_.size(); ++j) {
-      double count = 0.0;
-      for (const Part<T>& part : parts_) {
-        count += part.counts[j];
-      }
-      if (count == 0.0) { // an empty cluster stays
-        continue;
-      }
-      for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
-        double sum = 0.0;
-        for (const Part<T>& part : parts_) {
-          sum += part.sums[c];
-        }
-        const auto mean = static_cast<T>(sum / count);
-        const double shift = double{mean} - double{centroids_[c]};
-        squared_shift += shift * shift;
-        centroids_[c] = mean;
-      }
-    }
-    return squared_shift;
-  }
-
-  Problem<T> problem_;
   const Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
   const Path* path_ = nullptr;
   PathKernels<T> work_{kernels_, kPaths[0], 1, 1};
-  std::size_t chunk_ = 0;
-  std::vector<T> columns_;           // [n, d] in blocks of lanes, if the path reads them
-  simd::SieveMaker<T> sieve_;        // if the path has one
-  std::vector<T> centroids_;         // [k, d]
-  std::vector<std::int32_t> labels_; // [n]
-  std::vector<Part<T>> parts_;       // [threads]
-  std::size_t iterations_ = 0;
-  std::unique_ptr<simd::Team> team_; // last: its threads end before what they use
+  std::vector<T> columns_;             // [n, d] in blocks of lanes, if the path reads them
+  simd::SieveMaker<T> sieve_;          // if the path has one
+  std::vector<std::vector<T>> minima_; // [threads] of the sieve
 };
 
 const Registration registration({.name = "kmeans_simd",

@@ -163,7 +163,11 @@ TYPED_TEST(CpuVariants, WhatIsRefused) {
   for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
     const auto variant = make<T>(registered);
     const bool takes = test.d >= registered.meta.min_d && test.d <= registered.meta.max_d;
-    EXPECT_TRUE(!variant || variant->refuse(test.problem()).empty() == takes)
+    const std::string why = variant ? variant->refuse(test.problem()) : "";
+    if (why.find("this processor") != std::string::npos) { // another machine's
+      continue;
+    }
+    EXPECT_TRUE(!variant || why.empty() == takes)
         << registered.meta.name;
   }
   test.fuzzifier = 1.0;

@@ -1,7 +1,7 @@
 // The sieve: labels from scores in the product form, on data made to mislead them. Whatever the data,
 // a label may differ from the exact one only by the rounding of the difference form.
 #include "impls/simd/support/dispatch.hpp"
-#include "impls/simd/support/sieve.hpp"
+#include "impls/simd/support/pair_sieve.hpp"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -181,6 +181,68 @@ TYPED_TEST(SimdSieve, RulesOutWhatIsFar) {
   EXPECT_GT(bound, 0.0);
   EXPECT_LT(bound, 1e-2); // two centroids are about 2 * 128 apart, squared
 }
+
+TEST(SimdPairSieve, RoundsToTheNearest) {
+  EXPECT_EQ(rounded_to_bf16(1.0f + 0x1p-8f), 1.0f);             // half-way: to even
+  EXPECT_EQ(rounded_to_bf16(1.0f + 0x1.8p-7f), 1.0f + 0x1p-6f); // half-way: to even
+  EXPECT_EQ(rounded_to_bf16(-1.0f - 0x1.2p-8f), -1.0f - 0x1p-7f);
+  EXPECT_EQ(rounded_to_bf16(0x1p-127f), 0.0f); // denormal
+  EXPECT_EQ(rounded_to_bf16(std::numeric_limits<float>::max()),
+            std::numeric_limits<float>::infinity());
+}
+
+class SimdPairKernels : public testing::TestWithParam<int> {
+protected:
+  void SetUp() override {
+    kernel_ = GetParam() == 0 ? bf16_kernel() : tile_kernel();
+    if (!kernel_.unavailable.empty()) {
+      GTEST_SKIP() << kernel_.unavailable;
+    }
+  }
+
+  Answer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
+    PairSieveMaker maker(test.points, test.n, test.d, test.k, kernel_.tiles, 3);
+    for (const std::size_t part : {2, 0, 1}) {
+      maker.pack(test.centroids, part);
+    }
+    PairSieve sieve = maker.sieve();
+    if (!with_bound) {
+      sieve.per_norm = sieve.per_residual = 0.0f;
+      sieve.always = -std::numeric_limits<float>::denorm_min();
+    }
+    const std::size_t room = rounded_up(test.n);
+    Answer<float> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
+                         std::vector<float>(room)};
+    std::vector<float> minima(sieve.groups * 2 * kTile);
+    const Chunk<float> chunk{test.points.data(), nullptr, test.n, test.d};
+    kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
+                   answer.labels.data(), answer.distances.data());
+    kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
+                   answer.labels_alone.data(), nullptr);
+    return answer;
+  }
+
+  PairKernel kernel_;
+};
+
+TEST_P(SimdPairKernels, LabelsAreOfTheNearest) {
+  for (const Case<float>& test : cases<float>()) {
+    SCOPED_TRACE(test.what + ", d " + std::to_string(test.d) + ", k " + std::to_string(test.k));
+    EXPECT_EQ(wrong_labels(test, answer_of(test)), 0u);
+  }
+}
+
+TEST_P(SimdPairKernels, WithoutTheBoundLabelsAreWrong) {
+  std::size_t wrong = 0;
+  for (const Case<float>& test : cases<float>()) {
+    if (test.what == "near ties" || test.what == "far from the origin") {
+      wrong += wrong_labels(test, answer_of(test, false));
+    }
+  }
+  EXPECT_GT(wrong, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bf16, SimdPairKernels, testing::Values(0, 1));
 
 } // namespace
 } // namespace clusterbench::simd

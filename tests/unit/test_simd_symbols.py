@@ -39,6 +39,12 @@ class EveryInstructionSet(unittest.TestCase):
                     self.assertGreater(len(symbols), 20, "nm found too little to judge by")
                     self.assertEqual(foreign(symbols, isa), [])
 
+    def test_pairs_define_one_function_each(self):
+        for isa, name in (("bf16", "sieve_pairs_avx512"), ("amx", "sieve_pairs_amx")):
+            for path in [path for path in OBJECTS if f"kernels_{isa}.cpp" in path]:
+                own = re.compile(rf"clusterbench::simd::({name}\(|Vec<float, 64ul?>)")
+                self.assertEqual([symbol for symbol in defined(path) if not own.match(symbol)], [])
+
     def test_a_leak_is_seen(self):
         leaks = ["float const& std::min<float>(float const&, float const&)",
                  "unsigned long clusterbench::simd::padded<float>(unsigned long)",

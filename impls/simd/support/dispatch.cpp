@@ -1,5 +1,11 @@
 #include "impls/simd/support/dispatch.hpp"
 
+#if CLUSTERBENCH_SIMD_X86
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace clusterbench::simd {
 
 template <typename T>
@@ -18,6 +24,47 @@ std::vector<const Kernels<T>*> executable_kernels() {
 #endif
   return found;
 }
+
+#if CLUSTERBENCH_SIMD_X86
+namespace {
+
+bool executes_avx512() {
+  return executable_kernels<float>().back() == avx512_kernels<float>();
+}
+
+} // namespace
+
+PairKernel bf16_kernel() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kBf16 = 1u << 5; // of CPUID 7, 1
+  if (!executes_avx512() || __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) == 0 ||
+      (eax & kBf16) == 0) {
+    return {.unavailable = "this processor has no AVX512_BF16"};
+  }
+  return {.kernel = sieve_pairs_avx512};
+}
+
+PairKernel tile_kernel() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned kBf16 = 1u << 22, kTiles = 1u << 24; // of CPUID 7, 0
+  if (!executes_avx512() || __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 ||
+      (edx & kBf16) == 0 || (edx & kTiles) == 0) {
+    return {.unavailable = "this processor has no AMX with bfloat16"};
+  }
+  constexpr int kRequestPermission = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) {
+    return {.unavailable = "the operating system does not permit this processor's AMX tiles"};
+  }
+  return {.kernel = sieve_pairs_amx, .tiles = true};
+}
+#else
+PairKernel bf16_kernel() {
+  return {.unavailable = "this processor is no x86-64"};
+}
+PairKernel tile_kernel() {
+  return {.unavailable = "this processor is no x86-64"};
+}
+#endif
 
 template std::vector<const Kernels<float>*> executable_kernels();
 template std::vector<const Kernels<double>*> executable_kernels();

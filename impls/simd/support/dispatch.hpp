@@ -3,6 +3,7 @@
 
 #include "impls/simd/support/kernels.hpp"
 
+#include <string>
 #include <vector>
 
 namespace clusterbench::simd {
@@ -10,5 +11,18 @@ namespace clusterbench::simd {
 /// The narrowest first. Decided when the program runs, not when it is compiled.
 template <typename T>
 std::vector<const Kernels<T>*> executable_kernels();
+
+/// A kernel for bfloat16, or null and why there is none for this machine.
+struct PairKernel {
+  PairSieveKernel kernel = nullptr;
+  bool tiles = false; ///< the order of its panels
+  std::string unavailable = {};
+};
+
+/// By AVX512_BF16.
+PairKernel bf16_kernel();
+
+/// By the tiles of AMX; asks the operating system for permission.
+PairKernel tile_kernel();
 
 } // namespace clusterbench::simd

@@ -100,6 +100,37 @@ template <typename T>
   return sum_copies(d) * k * padded<T>(d + 1);
 }
 
+/// The same sieve with values of bfloat16, two of them in a word; pair_sieve.hpp makes it.
+struct PairSieve {
+  const std::uint32_t* panels = nullptr; ///< of -(c - origin), in the order of the kernel
+  const float* halves = nullptr;         ///< as in Sieve
+  std::size_t groups = 0;                ///< of 8; even for tiles, which take four at once
+  std::size_t words = 0;                 ///< pairs of features; padded with zeros
+  float per_norm = 0, per_residual = 0, always = 0;
+};
+
+/// The points of a chunk in bfloat16 less the origin, in blocks of 16 points, each [words, 16].
+struct PairColumns {
+  const std::uint32_t* words;
+  const float* norms;     ///< at least |x^|, x^ as rounded
+  const float* residuals; ///< at least |x - origin - x^|
+};
+
+using PairSieveKernel = void (*)(const Chunk<float>& chunk, const PairColumns& columns,
+                                 const PairSieve& sieve, const float* centroids, std::size_t k,
+                                 float* minima, std::int32_t* labels, float* distances);
+
+inline constexpr std::size_t kPairGroup = 8; ///< centroids
+inline constexpr std::size_t kTile = 16;     ///< rows of a tile, and words of each
+
+/// The kernels for bfloat16, by AVX-512 and by AMX; dispatch.hpp says whether they may be called.
+void sieve_pairs_avx512(const Chunk<float>& chunk, const PairColumns& columns,
+                        const PairSieve& sieve, const float* centroids, std::size_t k,
+                        float* minima, std::int32_t* labels, float* distances);
+void sieve_pairs_amx(const Chunk<float>& chunk, const PairColumns& columns, const PairSieve& sieve,
+                     const float* centroids, std::size_t k, float* minima, std::int32_t* labels,
+                     float* distances);
+
 /// The kernels for one instruction set; dispatch.hpp says which of them may be called.
 template <typename T>
 const Kernels<T>* portable_kernels();

@@ -29,6 +29,21 @@ double twice_rounding(double steps) {
                      : std::numeric_limits<double>::infinity();
 }
 
+/// The mean of points [n, d], rounded.
+template <typename T>
+std::vector<T> mean_of(std::span<const T> points, std::size_t n, std::size_t d) {
+  std::vector<double> sums(d);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t f = 0; f < d; ++f) {
+      sums[f] += double{points[i * d + f]};
+    }
+  }
+  std::vector<T> mean(d);
+  std::ranges::transform(sums, mean.begin(),
+                         [n](double sum) { return static_cast<T>(sum / static_cast<double>(n)); });
+  return mean;
+}
+
 template <typename T>
 class SieveMaker {
 public:
@@ -99,20 +114,6 @@ private:
   struct alignas(64) Padded {
     double value = 0.0;
   };
-
-  static std::vector<T> mean_of(std::span<const T> points, std::size_t n, std::size_t d) {
-    std::vector<double> sums(d);
-    for (std::size_t i = 0; i < n; ++i) {
-      for (std::size_t f = 0; f < d; ++f) {
-        sums[f] += double{points[i * d + f]};
-      }
-    }
-    std::vector<T> mean(d);
-    std::ranges::transform(sums, mean.begin(), [n](double sum) {
-      return static_cast<T>(sum / static_cast<double>(n));
-    });
-    return mean;
-  }
 
   /// At least the length whose square was added up in d steps of double, some of which may have
   /// underflowed.

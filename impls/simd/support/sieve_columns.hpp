@@ -21,21 +21,54 @@ inline constexpr std::size_t kSieveGroup = V::registers == 32 ? 8 : 4;
 template <class V>
 struct Scores {
   typename V::Reg least[2], second[2]; ///< of all centroids
-  typename V::Ints label[2];           ///< which one has the least
+  typename V::Ints group[2];           ///< the one that has the least
 };
 
-/// Scores of 2 * lanes points, and the least of each group into minima, [groups, 2 * lanes]. The
-/// last bits of a score are replaced by its number in the group, so that a minimum knows where it is
-/// from.
+template <class V>
+[[gnu::always_inline]] inline Scores<V> no_scores() {
+  const typename V::Reg infinite =
+      V::broadcast(static_cast<typename V::Scalar>(__builtin_huge_val()));
+  return {{infinite, infinite}, {infinite, infinite}, {}};
+}
+
+/// Takes the scores of group g for two registers of points; the least of them goes into minima,
+/// [groups, 2 * lanes]. The last bits of a score are replaced by its number in the group, so that a
+/// minimum knows where it is from.
+template <class V>
+[[gnu::always_inline]] inline void take_group(typename V::Reg (&score)[kSieveGroup<V>][2],
+                                              std::size_t g, typename V::Scalar* minima,
+                                              Scores<V>& found) {
+  constexpr std::size_t kGroup = kSieveGroup<V>;
+  const typename V::Ints this_one = V::broadcast_label(g);
+#pragma GCC unroll 2
+  for (std::size_t b = 0; b < 2; ++b) {
+#pragma GCC unroll 16
+    for (std::size_t t = 0; t < kGroup; ++t) {
+      score[t][b] = V::template with_last_bits<kGroup - 1>(score[t][b], t);
+    }
+#pragma GCC unroll 4
+    for (std::size_t half = kGroup / 2; half > 0; half /= 2) {
+#pragma GCC unroll 8
+      for (std::size_t t = 0; t < half; ++t) {
+        found.second[b] = V::min(V::max(score[t][b], score[t + half][b]), found.second[b]);
+        score[t][b] = V::min(score[t][b], score[t + half][b]);
+      }
+    }
+    V::store(minima + (2 * g + b) * V::lanes, score[0][b]);
+    found.second[b] = V::min(V::max(score[0][b], found.least[b]), found.second[b]);
+    found.group[b] = V::select(V::less(score[0][b], found.least[b]), this_one, found.group[b]);
+    found.least[b] = V::min(score[0][b], found.least[b]);
+  }
+}
+
+/// Scores of 2 * lanes points of which `x` has the columns.
 template <class V>
 [[gnu::always_inline]] inline Scores<V> scores_of(const typename V::Scalar* x, std::size_t d,
                                                   const Sieve<typename V::Scalar>& sieve,
                                                   typename V::Scalar* minima) {
   using T = typename V::Scalar;
   constexpr std::size_t kGroup = kSieveGroup<V>;
-  const typename V::Reg infinite = V::broadcast(static_cast<T>(__builtin_huge_val()));
-  Scores<V> found = {{infinite, infinite}, {infinite, infinite}, {}};
-  typename V::Ints group[2] = {};
+  Scores<V> found = no_scores<V>();
   for (std::size_t g = 0; g < sieve.groups; ++g) {
     typename V::Reg score[kGroup][2];
 #pragma GCC unroll 16
@@ -54,32 +87,7 @@ template <class V>
         score[t][1] = V::fma(x1, value, score[t][1]);
       }
     }
-    const typename V::Ints this_one = V::broadcast_label(g);
-#pragma GCC unroll 2
-    for (std::size_t b = 0; b < 2; ++b) {
-#pragma GCC unroll 16
-      for (std::size_t t = 0; t < kGroup; ++t) {
-        score[t][b] = V::template with_last_bits<kGroup - 1>(score[t][b], t);
-      }
-#pragma GCC unroll 4
-      for (std::size_t half = kGroup / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-        for (std::size_t t = 0; t < half; ++t) {
-          found.second[b] = V::min(V::max(score[t][b], score[t + half][b]), found.second[b]);
-          score[t][b] = V::min(score[t][b], score[t + half][b]);
-        }
-      }
-      V::store(minima + (2 * g + b) * V::lanes, score[0][b]);
-      found.second[b] = V::min(V::max(score[0][b], found.least[b]), found.second[b]);
-      group[b] = V::select(V::less(score[0][b], found.least[b]), this_one, group[b]);
-      found.least[b] = V::min(score[0][b], found.least[b]);
-    }
-  }
-#pragma GCC unroll 2
-  for (std::size_t b = 0; b < 2; ++b) {
-    found.label[b] = group[b] * static_cast<typename V::Lane>(kGroup) +
-                     (reinterpret_cast<typename V::Ints>(found.least[b]) &
-                      static_cast<typename V::Lane>(kGroup - 1));
+    take_group<V>(score, g, minima, found);
   }
   return found;
 }
@@ -157,24 +165,27 @@ void compare_candidates(const typename V::Scalar* x, const typename V::Scalar* m
   }
 }
 
-template <class V>
-void sieve_columns(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* norms,
-                   const Sieve<typename V::Scalar>& sieve, const typename V::Scalar* centroids,
-                   std::size_t k, typename V::Scalar* minima, std::int32_t* labels,
-                   typename V::Scalar* distances) {
+/// Labels of a chunk: scores(i) are those of 2 * lanes points from i on, whose least scores in each
+/// group go to minima, and margin(i) bounds for `lanes` points how far rounding may mislead them.
+template <class V, class ScoresOf, class MarginOf>
+[[gnu::always_inline]] inline void
+label_by_scores(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
+                std::size_t k, const typename V::Scalar* minima, std::int32_t* labels,
+                typename V::Scalar* distances, ScoresOf scores, MarginOf margin) {
   using T = typename V::Scalar;
   constexpr std::size_t kPoints = 2 * V::lanes;
+  constexpr auto kGroup = static_cast<typename V::Lane>(kSieveGroup<V>);
   const std::size_t d = chunk.d;
   for (std::size_t i = 0; i < chunk.count; i += kPoints) {
-    const Scores<V> found = scores_of<V>(chunk.columns + i * d, d, sieve, minima);
+    const Scores<V> found = scores(i);
     T limit[kPoints], second[kPoints];
 #pragma GCC unroll 2
     for (std::size_t b = 0; b < 2; ++b) {
-      const typename V::Reg norm = V::load(norms + i + b * V::lanes);
-      V::store(limit + b * V::lanes, found.least[b] + V::fma(norm, V::broadcast(sieve.per_norm),
-                                                             V::broadcast(sieve.always)));
+      V::store(limit + b * V::lanes, found.least[b] + margin(i + b * V::lanes));
       V::store(second + b * V::lanes, found.second[b]);
-      V::store_labels(labels + i + b * V::lanes, found.label[b]);
+      V::store_labels(labels + i + b * V::lanes,
+                      found.group[b] * kGroup +
+                          (reinterpret_cast<typename V::Ints>(found.least[b]) & (kGroup - 1)));
     }
     for (std::size_t r = 0; r < kPoints && i + r < chunk.count; ++r) {
       const T* x = chunk.points + (i + r) * d;
@@ -190,6 +201,21 @@ void sieve_columns(const Chunk<typename V::Scalar>& chunk, const typename V::Sca
       }
     }
   }
+}
+
+template <class V>
+void sieve_columns(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* norms,
+                   const Sieve<typename V::Scalar>& sieve, const typename V::Scalar* centroids,
+                   std::size_t k, typename V::Scalar* minima, std::int32_t* labels,
+                   typename V::Scalar* distances) {
+  label_by_scores<V>(
+      chunk, centroids, k, minima, labels, distances,
+      [&](std::size_t i) __attribute__((always_inline)) {
+        return scores_of<V>(chunk.columns + i * chunk.d, chunk.d, sieve, minima);
+      },
+      [&](std::size_t i) __attribute__((always_inline)) {
+        return V::fma(V::load(norms + i), V::broadcast(sieve.per_norm), V::broadcast(sieve.always));
+      });
 }
 
 } // namespace clusterbench::simd
