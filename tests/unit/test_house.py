@@ -42,7 +42,9 @@ def may_include(path, name):
         return name.startswith("datasets/")
     if folder == "tests":  # tests may look at plumbing, and reach variants through the registry
         return (name == "impls/contract.hpp" or name.startswith(("harness/", "datasets/", "tests/"))
-                or re.match(r"impls/\w+/support/", name))
+                or re.match(r"impls/\w+/support/", name)
+                # to plant a bug into it, a variant is compiled once more, around something wrong
+                or ("_planted_" in path and re.match(r"impls/\w+/\w+\.cpp", name)))
     return False
 
 
