@@ -41,60 +41,31 @@ struct Task {
   Stamped<double>* words;
 };
 
-/// Points that a thread compares at a time, so that it reads a centroid once for all of them.
-template <unsigned D, unsigned kThreads>
-constexpr unsigned kChunk = D <= 4            ? 4
-                            : kThreads == 512 ? 2
-                                              : 3;
-/// Blocks of a cluster. Of 16 there are 112 on an H200, of 8 there are 120: few points gain by fewer
-/// clusters, many by more blocks.
-template <unsigned D, unsigned kThreads>
-constexpr unsigned kCluster = D <= 4 && kThreads == 256 ? 16 : 8;
-
-/// Adds `count` points to the lane's sums, [k, D + 1, 32]. Returns what the stop rule wants of them:
-/// the distances, or how many labels change. kAhead: fetches points a step before they are needed.
-template <unsigned D, unsigned kThreads, bool kAhead, bool kWanted, typename Label>
-__device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned count,
-                        const float* s_centroids, float* s_own, Label* labels) {
-  constexpr unsigned C = kChunk<D, kThreads>;
+/// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
+/// Returns what the stop rule wants of them: the distances, or how many labels change.
+template <unsigned D, unsigned C, unsigned kThreads, bool kWanted, typename Label>
+__device__ double add_points(const Task& task, const float (&x)[C][D], unsigned left,
+                             const float* s_centroids, float* s_own, Label* labels) {
+  float nearest[C];
+  unsigned label[C];
+  compare<D, C>(x, s_centroids, task.k, nearest, label);
   double wanted = 0.0;
-  if (threadIdx.x >= count) {
-    return wanted;
-  }
-  float next[C][D];
-  fetch<D, C, kThreads>(points, stride, threadIdx.x, count, next);
-#pragma unroll 1
-  for (unsigned i = threadIdx.x; i < count; i += C * kThreads) {
-    float x[C][D];
-    if constexpr (kAhead) {
 #pragma unroll
-      for (unsigned e = 0; e < C * D; ++e) {
-        x[e / D][e % D] = next[e / D][e % D];
+  for (unsigned p = 0; p < C; ++p) {
+    if (p < left) {
+      float* sums = s_own + label[p] * ((D + 1) * 32);
+#pragma unroll
+      for (unsigned f = 0; f < D; ++f) {
+        sums[f * 32] += x[p][f];
       }
-      fetch<D, C, kThreads>(points, stride, i + C * kThreads, count, next);
-    } else {
-      fetch<D, C, kThreads>(points, stride, i, count, x);
-    }
-    float nearest[C];
-    unsigned label[C];
-    compare<D, C>(x, s_centroids, task.k, nearest, label);
-#pragma unroll
-    for (unsigned p = 0; p < C; ++p) {
-      const unsigned at = i + p * kThreads;
-      if (at < count) {
-        float* sums = s_own + label[p] * ((D + 1) * 32);
-#pragma unroll
-        for (unsigned f = 0; f < D; ++f) {
-          sums[f * 32] += x[p][f];
-        }
-        sums[D * 32] += 1.0f;
-        if constexpr (kWanted) {
-          if (task.run.rule == StopRule::Kind::loss) {
-            wanted += static_cast<double>(sqrtf(nearest[p]));
-          } else {
-            wanted += labels[at] != static_cast<Label>(label[p]) ? 1.0 : 0.0;
-            labels[at] = static_cast<Label>(label[p]);
-          }
+      sums[D * 32] += 1.0f;
+      if constexpr (kWanted) {
+        const Label now = static_cast<Label>(label[p]);
+        if (task.run.rule == StopRule::Kind::loss) {
+          wanted += static_cast<double>(sqrtf(nearest[p]));
+        } else {
+          wanted += labels[p * kThreads] != now ? 1.0 : 0.0;
+          labels[p * kThreads] = now;
         }
       }
     }
@@ -102,9 +73,47 @@ __device__ double sweep(const Task& task, const float* points, std::size_t strid
   return wanted;
 }
 
+/// Adds `count` points of this block, C a thread at a time, and those behind the last whole step one a
+/// thread if that is enough. kAhead: fetches points a step before they are needed.
+template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, bool kWanted, typename Label>
+__device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned count,
+                        const float* s_centroids, float* s_own, Label* labels) {
+  constexpr unsigned kStep = C * kThreads;
+  const unsigned rest = count % kStep, whole = count - rest;
+  double wanted = 0.0;
+  unsigned i = threadIdx.x;
+  float x[C][D], next[C][D];
+  if (kAhead && whole > 0) {
+    fetch<D, C, kThreads>(points, stride, i, count, next);
+  }
+#pragma unroll 1
+  for (; i < whole; i += kStep) {
+    if constexpr (kAhead) {
+#pragma unroll
+      for (unsigned e = 0; e < C * D; ++e) {
+        x[e / D][e % D] = next[e / D][e % D];
+      }
+      fetch<D, C, kThreads>(points, stride, i + kStep, count, next);
+    } else {
+      fetch<D, C, kThreads>(points, stride, i, count, x);
+    }
+    wanted += add_points<D, C, kThreads, kWanted>(task, x, C, s_centroids, s_own, labels + i);
+  }
+  if (i < count && rest > kThreads) {
+    const unsigned left = (count - i + kThreads - 1) / kThreads;
+    fetch<D, C, kThreads>(points, stride, i, count, x);
+    wanted += add_points<D, C, kThreads, kWanted>(task, x, left, s_centroids, s_own, labels + i);
+  } else if (i < count) {
+    float one[1][D];
+    fetch<D, 1, kThreads>(points, stride, i, count, one);
+    wanted += add_points<D, 1, kThreads, kWanted>(task, one, 1, s_centroids, s_own, labels + i);
+  }
+  return wanted;
+}
+
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory:
 /// sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident] bytes.
-template <unsigned D, unsigned kThreads>
+template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float s_sums[];
   __shared__ __align__(16) float s_centroids[2 * kMaxValues], s_entering[2 * kMaxValues];
@@ -116,7 +125,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   float* s_points = s_sums + kThreads * values;
   std::uint8_t* s_labels = reinterpret_cast<std::uint8_t*>(s_points + D * task.resident);
-  FewSums<kCluster<D, kThreads>> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned first = min(blockIdx.x * share, task.n);
@@ -148,11 +157,11 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     const auto sweep_all = [&](auto wanted) {
       constexpr bool kWanted = decltype(wanted)::value;
       float* own = s_sums + warp * values * 32 + lane;
-      return sweep<D, kThreads, false, kWanted>(task, s_points, task.resident, resident,
-                                                s_centroids, own, s_labels) +
-             sweep<D, kThreads, true, kWanted>(task, task.points + first + resident, task.n,
-                                               count - resident, s_centroids, own,
-                                               task.run.labels + first + resident);
+      return sweep<D, C, kThreads, false, kWanted>(task, s_points, task.resident, resident,
+                                                   s_centroids, own, s_labels) +
+             sweep<D, C, kThreads, true, kWanted>(task, task.points + first + resident, task.n,
+                                                  count - resident, s_centroids, own,
+                                                  task.run.labels + first + resident);
     };
     double wanted = 0.0;
     if (wants_fact) {
@@ -228,26 +237,31 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-/// A compiled size of the kernel.
+/// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
+/// once for all of them. Of clusters of 16 blocks 112 are resident on an H200, of 8 there are 120: few
+/// points gain by fewer clusters, many by more blocks.
 struct Size {
-  unsigned d, threads, cluster;
+  unsigned d, threads, chunk, cluster;
   void (*kernel)(const Task);
 };
-template <unsigned D, unsigned kThreads>
-constexpr Size kSize{D, kThreads, kCluster<D, kThreads>, cluster_points<D, kThreads>};
-constexpr std::array kSizes{
-    // of two sizes for d, the one with more threads last
-    kSize<1, 256>, kSize<1, 512>, kSize<2, 256>,  kSize<2, 512>,  kSize<3, 256>,  kSize<3, 512>,
-    kSize<4, 256>, kSize<4, 512>, kSize<6, 256>,  kSize<6, 512>,  kSize<8, 256>,  kSize<8, 512>,
-    kSize<9, 256>, kSize<9, 512>, kSize<12, 256>, kSize<12, 512>, kSize<16, 256>, kSize<16, 512>};
-constexpr std::size_t kManyPoints = 400000;  // fewer are quicker with fewer threads and clusters
-constexpr std::size_t kManyThreadsUpTo = 84; // values, whose sums leave room for some points
+template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
+constexpr Size kSize{D, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
+constexpr std::array kSizes{// of two sizes for d, the one for many points last
+                            kSize<1, 256, 4, 16>, kSize<1, 256, 8, 8>,  kSize<2, 256, 4, 16>,
+                            kSize<2, 256, 8, 8>,  kSize<3, 256, 4, 16>, kSize<3, 512, 4, 8>,
+                            kSize<4, 256, 4, 16>, kSize<4, 512, 4, 8>,  kSize<6, 256, 4, 8>,
+                            kSize<6, 512, 2, 8>,  kSize<8, 256, 4, 8>,  kSize<8, 512, 2, 8>,
+                            kSize<9, 256, 4, 8>,  kSize<9, 512, 2, 8>,  kSize<12, 256, 3, 8>,
+                            kSize<12, 512, 2, 8>, kSize<16, 256, 3, 8>, kSize<16, 512, 2, 8>};
+constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads and clusters
+constexpr std::size_t kManySums = 96 * 512; // of all threads, which leave room for some points
 
 /// The size for a problem; null if d is too large.
 const Size* size_for(std::size_t n, std::size_t d, std::size_t k) {
   for (std::size_t s = 0; s < kSizes.size(); s += 2) {
     if (kSizes[s].d >= d) {
-      const bool many = n >= kManyPoints && k * (kSizes[s].d + 1) <= kManyThreadsUpTo;
+      const std::size_t sums = kSizes[s + 1].threads * k * (kSizes[s].d + 1);
+      const bool many = n >= kManyPoints && sums <= kManySums;
       return &kSizes[many ? s + 1 : s];
     }
   }
@@ -296,8 +310,11 @@ public:
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(size_->kernel, shape_),
         ceil_div(ceil_div(problem.n, size_->threads), size_->cluster) * size_->cluster));
-    const std::size_t resident = std::min(ceil_div(problem.n, shape_.blocks),
-                                          (room - sums) / (size_->d * sizeof(float) + 1));
+    // What is fetched again begins after whole steps, so that points are left over only once.
+    const std::size_t share = ceil_div(problem.n, shape_.blocks);
+    const std::size_t step = std::size_t{size_->chunk} * size_->threads;
+    const std::size_t fits = (room - sums) / (size_->d * sizeof(float) + 1);
+    const std::size_t resident = fits >= share ? share : fits / step * step;
     d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
                                              (values + 1 + size_->cluster));
     d_words_.zero(stream_); // stamps begin with 1

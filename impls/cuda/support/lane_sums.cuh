@@ -8,33 +8,36 @@
 
 namespace clusterbench::cuda {
 
-/// Sends the block's sums and clears them: a warp adds up a value over the lanes of all warps, and
-/// four values before it sends them.
+/// Sends the block's sums and clears them: a warp adds up four values at a time over the lanes of all
+/// warps.
 template <unsigned kThreads, typename Sums>
 __device__ void send_sums(float* s_sums, unsigned values, const Sums& sums) {
   constexpr unsigned kWarps = kThreads / 32, kSteps = kWarps / 4, kAtOnce = 4;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (unsigned first = warp; first < values; first += kAtOnce * kWarps) {
-    float own = 0.0f; // of value first + lane * kWarps
+    // Eight lanes read the 32 sums of one warp, 16 bytes each; all loads before the first store.
+    float4* from = reinterpret_cast<float4*>(s_sums) + lane / 8 * values * 8 + lane % 8;
+    float4 part[kAtOnce][kSteps];
 #pragma unroll
-    for (unsigned e = 0; e < kAtOnce; ++e) {
-      const unsigned v = first + e * kWarps;
-      if (v < values) {
-        // Eight lanes read the 32 sums of one warp, 16 bytes each.
-        float4* from = reinterpret_cast<float4*>(s_sums) + (lane / 8 * values + v) * 8 + lane % 8;
-        float4 part[kSteps];
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      const unsigned own = first + e / kSteps * kWarps, v = own < values ? own : first;
+      part[e / kSteps][e % kSteps] = from[(e % kSteps * 4 * values + v) * 8];
+    }
+    float total[kAtOnce] = {};
 #pragma unroll
-        for (unsigned s = 0; s < kSteps; ++s) {
-          part[s] = from[s * 4 * values * 8];
-        }
-        float total = 0.0f;
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      const float4& four = part[e / kSteps][e % kSteps];
+      total[e / kSteps] += four.x + four.y + (four.z + four.w);
+    }
+    float own = transposing_sum(total, lane); // of value first + lane % kAtOnce * kWarps
 #pragma unroll
-        for (unsigned s = 0; s < kSteps; ++s) {
-          from[s * 4 * values * 8] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-          total += part[s].x + part[s].y + (part[s].z + part[s].w);
-        }
-        total = over_lanes<32>(total);
-        own = lane == e ? total : own;
+    for (unsigned offset = kAtOnce; offset < 32; offset *= 2) {
+      own += __shfl_xor_sync(kAllLanes, own, static_cast<int>(offset));
+    }
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      if (const unsigned v = first + e / kSteps * kWarps; v < values) {
+        from[(e % kSteps * 4 * values + v) * 8] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       }
     }
     if (lane < kAtOnce && first + lane * kWarps < values) {
