@@ -125,6 +125,18 @@ class Gate(Program):
             self.assertGreater(base, 2000 * 3 * 20)  # points, clusters, passes
             self.assertAlmostEqual(new / base, 1.0, delta=0.001)
 
+    @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
+    def test_instructions_see_a_slowdown(self):
+        base, new = self.build("base", "kmeans_serial=0"), self.build("new", "kmeans_serial=4")
+        done = subprocess.run([FAULTY, "gate", "--base", base, "--new", new, CELL, "--instructions",
+                               "--json"], cwd=self.folder, timeout=300, env=self.environment,
+                              capture_output=True)
+        cell, = json.loads(done.stdout)["cells"]
+        if cell["verdict"] == "failed":
+            self.skipTest("built for a processor that valgrind does not know")
+        self.assertEqual((done.returncode, cell["verdict"]), (1, "slower"))
+        self.assertGreater(cell["instructions"][1], 1.1 * cell["instructions"][0])
+
     def test_instructions_need_valgrind(self):
         self.environment["PATH"] = "/nowhere"
         done = self.run_program("gate", "--base", BINARY, "--new", BINARY, CELL, "--instructions",
