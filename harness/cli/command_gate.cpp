@@ -129,6 +129,7 @@ ExitCode gate(const GateArguments& arguments) {
   options.test.min_effect = arguments.min_effect_percent / 100.0;
   options.floor = load_noise_floor(environment);
   options.cell_seconds = arguments.cell_seconds;
+  options.whole_runs = arguments.full;
   const std::vector<CellSpec> cells = choose_cells(arguments.cells, !arguments.full);
   install_interrupt_handler();
   if (arguments.calibrate) {
@@ -189,7 +190,7 @@ void add_gate_command(CLI::App& app, Action& action) {
       ->add_option("--cell-seconds", arguments->cell_seconds,
                    "Seconds after which a batch of pairs of one cell comes to an end")
       ->capture_default_str();
-  command->add_flag("--full", arguments->full, "The tables' full sizes, not the quick ones");
+  command->add_flag("--full", arguments->full, "The tables' full sizes and whole runs, not the quick ones cut to a few milliseconds");
   command->add_flag("--calibrate", arguments->calibrate,
                     "Run the base against itself and store this machine's noise floor");
   command->add_flag("--instructions", arguments->instructions,

@@ -3,6 +3,7 @@
 #include "datasets/errors.hpp"
 #include "harness/compare/answer_check.hpp"
 #include "harness/problem/cell_choice.hpp"
+#include "harness/run/statistics.hpp"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -15,16 +16,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-// The shortest run that counts; infinite if none does.
-double shortest(const std::vector<PacedSample>& samples,
-                const std::function<bool(const PacedSample&)>& counts) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const PacedSample& sample : samples) {
-    least = counts(sample) ? std::min(least, sample.wall_ms) : least;
-  }
-  return least;
 }
 
 // A verdict that ends a cell before its pairs do.
@@ -57,29 +48,24 @@ ExitCode exit_code_of(const GatedCell& cell) {
   return kCodes.at(cell.verdict);
 }
 
-// The ratio of each pair's shortest undisturbed runs. Where the machine was hardly ever quiet all
-// runs count: the two sides are still disturbed alike, and the noise shows in the pairs.
+// A pair's figure is the median of its turns' ratios. Where the machine was hardly ever quiet all turns
+// count: the two sides are still disturbed alike, and the noise shows in the pairs.
 void Gate::reckon(Batch& batch) const {
-  const auto ratios_of = [&](bool all) {
-    std::vector<double> ratios;
-    for (const PairSamples& pair : batch.pairs) {
-      std::array<double, 2> least{};
-      for (const Side side : kSides) {
-        least[index(side)] = shortest(pair.samples[index(side)], [&](const PacedSample& sample) {
-          return all || quiet_.undisturbed(side, sample);
-        });
-      }
-      if (std::isfinite(least[0]) && std::isfinite(least[1])) {
-        ratios.push_back(std::log(least[1] / least[0]));
-      }
+  batch.log_ratios.clear();
+  for (const PairSamples& pair : batch.pairs) {
+    if (!pair.log_ratios.empty()) {
+      batch.log_ratios.push_back(median(pair.log_ratios));
     }
-    return ratios;
-  };
-  batch.log_ratios = ratios_of(false);
+  }
   batch.disturbed = batch.pairs.size() - batch.log_ratios.size();
   constexpr std::size_t kToleratedPairs = 5;
   if (batch.disturbed > std::max(kToleratedPairs, batch.pairs.size() / 2)) {
-    batch.log_ratios = ratios_of(true);
+    batch.log_ratios.clear();
+    for (const PairSamples& pair : batch.pairs) {
+      std::vector<double> all = pair.log_ratios;
+      all.insert(all.end(), pair.disturbed.begin(), pair.disturbed.end());
+      batch.log_ratios.push_back(median(all));
+    }
   }
 }
 
@@ -89,8 +75,7 @@ Gate::Batch Gate::run_batch(PairOfBuilds& builds, const SequentialOptions& test,
   const auto start = Clock::now();
   Batch batch;
   while (batch.decision == GateDecision::more) {
-    PairSamples pair = builds.measure(batch.pairs.size() % 2 == 1, quiet_);
-    quiet_.learn(pair);
+    PairSamples pair = builds.measure(batch.pairs.size());
     check(pair);
     batch.pairs.push_back(std::move(pair));
     reckon(batch);
@@ -110,7 +95,6 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
   GatedCell gated;
   gated.name = cell_name(cell);
   const auto start = Clock::now();
-  quiet_ = {}; // one thread or several: the yardstick shows something else
   SequentialOptions test = options_.test;
   test.noise_floor = options_.floor.of(gated.name);
   PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
@@ -147,9 +131,8 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
     }
     gated.base_ms = gated.new_ms = std::numeric_limits<double>::infinity();
     for (const PairSamples& pair : batch.pairs) {
-      const auto every = [](const PacedSample&) { return true; };
-      gated.base_ms = std::min(gated.base_ms, shortest(pair.samples[0], every));
-      gated.new_ms = std::min(gated.new_ms, shortest(pair.samples[1], every));
+      gated.base_ms = std::min(gated.base_ms, pair.shortest_ms[0]);
+      gated.new_ms = std::min(gated.new_ms, pair.shortest_ms[1]);
     }
   } catch (const CellEnd& end) {
     gated.verdict = end.verdict;
@@ -161,6 +144,23 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
   }
   gated.seconds = seconds_since(start);
   return gated;
+}
+
+// The cell with as many iterations as fill a turn. The shorter the turns, the closer together are the
+// two sides' runs, and the more of the machine's noise do they have in common.
+Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant) {
+  Workload work = builder_.build(cell.problem, cell.precision);
+  const double run_ms = PairOfBuilds(options_.executables, cell.variant, variant.meta.family, work,
+                                     options_.threads, options_.pair)
+                            .run_ms();
+  if (run_ms <= options_.pair.turn_ms || options_.whole_runs) {
+    return work;
+  }
+  const auto iterations = static_cast<double>(cell.problem.stop.max_iterations);
+  ProblemSpec shorter = cell.problem;
+  shorter.stop.max_iterations = static_cast<std::size_t>(
+      std::max(1.0, std::floor(iterations * options_.pair.turn_ms / run_ms)));
+  return builder_.build(shorter, cell.precision);
 }
 
 GatedCell Gate::run(const CellSpec& cell) {
@@ -179,9 +179,18 @@ GatedCell Gate::run(const CellSpec& cell) {
     gated.message = "a program of its own; the gate compares variants that a build holds";
     return gated;
   }
-  const Workload work = builder_.build(cell.problem, cell.precision);
-  return work.precision == Precision::f32 ? run_typed<float>(cell, *variant, work)
-                                          : run_typed<double>(cell, *variant, work);
+  try {
+    const Workload work = short_work(cell, *variant);
+    return work.precision == Precision::f32 ? run_typed<float>(cell, *variant, work)
+                                            : run_typed<double>(cell, *variant, work);
+  } catch (const PaceFailure& failure) {
+    GatedCell gated;
+    gated.name = cell_name(cell);
+    const CellEnd end = end_of(failure);
+    gated.verdict = end.verdict;
+    gated.message = end.message;
+    return gated;
+  }
 }
 
 double Gate::calibrate(const CellSpec& cell, std::size_t pairs) {
@@ -189,15 +198,13 @@ double Gate::calibrate(const CellSpec& cell, std::size_t pairs) {
   if (variant == nullptr) {
     throw InputError(fmt::format("{}: unknown variant", cell_name(cell)));
   }
-  const Workload work = builder_.build(cell.problem, cell.precision);
+  const Workload work = short_work(cell, *variant);
   PairOfBuilds builds(options_.executables, cell.variant, variant->meta.family, work,
                       options_.threads, options_.pair);
   Batch batch;
-  quiet_ = {};
   try {
     for (std::size_t i = 0; i < pairs; ++i) {
-      batch.pairs.push_back(builds.measure(i % 2 == 1, quiet_));
-      quiet_.learn(batch.pairs.back());
+      batch.pairs.push_back(builds.measure(i));
     }
   } catch (const PaceFailure& failure) {
     throw InputError(fmt::format("{}: {}", cell_name(cell), failure.what()));

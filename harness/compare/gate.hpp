@@ -18,6 +18,7 @@ struct GateOptions {
   SequentialOptions test; ///< its noise floor is replaced by the cell's
   NoiseFloor floor;
   double cell_seconds = 20.0; ///< after which a cell's batch must come to an end
+  bool whole_runs = false;    ///< do not cut runs short
   PairOptions pair;
 };
 
@@ -32,7 +33,7 @@ struct GatedCell {
   std::vector<double> first_alarm;    ///< of the first batch, if it said slower
   double ratio = 1.0;                 ///< new / base
   Bounds bounds;                      ///< of log(ratio), one-sided 99 %
-  double base_ms = 0.0, new_ms = 0.0; ///< shortest undisturbed runs
+  double base_ms = 0.0, new_ms = 0.0; ///< shortest runs
   std::size_t disturbed_pairs = 0;
   double seconds = 0.0;
 };
@@ -57,6 +58,7 @@ private:
     std::vector<double> log_ratios;
     std::size_t disturbed = 0;
   };
+  Workload short_work(const CellSpec& cell, const RegisteredVariant& variant);
   template <typename T>
   GatedCell run_typed(const CellSpec& cell, const RegisteredVariant& variant, const Workload& work);
   template <typename T>
@@ -66,7 +68,6 @@ private:
 
   GateOptions options_;
   WorkloadBuilder builder_;
-  QuietLevel quiet_;
   std::map<std::string, OracleRun> oracles_; ///< by problem hash
 };
 

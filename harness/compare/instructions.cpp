@@ -35,11 +35,11 @@ std::string explained(const std::string& failure) {
 
 double count(const std::filesystem::path& valgrind, const std::filesystem::path& executable,
              const PaceJob& job, std::size_t runs) {
-  PacedProcess process(executable, {job}, kTimeout,
+  PacedProcess process(executable, {job}, kTimeout, 0,
                        {valgrind.string(), "--tool=callgrind", "--callgrind-out-file=/dev/null",
                         "--trace-children=yes"});
   process.wait_until_ready();
-  process.run(runs, 0.0, {}); // in one turn: what a turn itself costs is then equal
+  process.run(runs, {}); // in one turn: what a turn itself costs is then equal
   return collected(process.finish());
 }
 

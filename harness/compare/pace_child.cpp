@@ -2,10 +2,9 @@
 
 #include "harness/compare/line_channel.hpp"
 #include "harness/compare/pace_protocol.hpp"
-#include "harness/compare/yardstick.hpp"
+#include "harness/compare/processors.hpp"
 #include "harness/run/digest.hpp"
 #include "harness/run/hidden_folder.hpp"
-#include "harness/run/huge_pages.hpp"
 #include "harness/run/job.hpp"
 #include "harness/run/shared_memory.hpp"
 
@@ -14,11 +13,13 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
 #include <sys/prctl.h>
 #include <thread>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -55,63 +56,78 @@ RunQueue run_queue() {
   return queue;
 }
 
-// What "run" asks for: how many runs, and what the yardstick may show before one begins.
+// What "run" asks for.
 struct RunOrder {
   std::size_t count = 0;
-  std::int64_t yardstick = 0; ///< nanoseconds; 0: begin at once
-  std::int64_t patience = 0;  ///< nanoseconds to wait for it in all
+  std::int64_t patience = 0; ///< nanoseconds to wait for free processors
 };
 
 RunOrder parse_run(const std::string& words) {
   RunOrder order;
-  if (!(std::istringstream(words) >> order.count >> order.yardstick >> order.patience)) {
+  if (!(std::istringstream(words) >> order.count >> order.patience)) {
     throw std::runtime_error(fmt::format("the pace protocol has no \"run {}\"", words));
   }
   return order;
 }
 
-// Waits until the core is our own. Returns what the yardstick then shows.
-std::int64_t await_quiet(const RunOrder& order, int threads, std::int64_t& patience) {
+// Waits until the processors are our own; returns how many competitors are left.
+int await_quiet(int threads, std::int64_t patience) {
   constexpr std::int64_t kPause = 1'000'000;
-  std::int64_t shown = yardstick_ns(threads);
-  while (shown > order.yardstick && patience > 0) {
+  int left = competitors(threads);
+  for (; left > 0 && patience > 0; patience -= kPause) {
     std::this_thread::sleep_for(std::chrono::nanoseconds(kPause));
-    patience -= kPause;
-    shown = yardstick_ns(threads);
+    left = competitors(threads);
   }
-  return shown;
+  return left;
 }
 
 template <typename T>
-json take_samples(Variant<T>& variant, const RunOrder& order, int most_threads) {
+json take_turn(Variant<T>& variant, const RunOrder& order) {
   Observer<T> nobody;
-  std::vector<std::int64_t> times;
-  times.reserve(4 * order.count);
-  std::int64_t patience = order.patience;
-  // A variant that has started threads in its first run wants all its processors to be free.
-  const int threads = run_queue().threads > 1 ? most_threads : 1;
+  // A variant that has started threads in its first run wants all their processors to be free.
+  const auto threads = static_cast<int>(run_queue().threads);
+  const int competitors_before = await_quiet(threads, order.patience);
+  const RunQueue before = run_queue();
+  const std::int64_t begin = nanoseconds(CLOCK_MONOTONIC);
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < order.count; ++i) {
-    const std::int64_t shown_before = await_quiet(order, threads, patience);
-    const RunQueue before = run_queue();
-    const std::int64_t cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID); // all threads
-    const std::int64_t wall = nanoseconds(CLOCK_MONOTONIC);
+    const std::int64_t start = nanoseconds(CLOCK_MONOTONIC);
     variant.run(nobody);
-    const std::int64_t wall_after = nanoseconds(CLOCK_MONOTONIC);
-    const std::int64_t cpu_after = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
-    const RunQueue after = run_queue();
-    times.insert(times.end(), {wall_after - wall, cpu_after - cpu, after.waited - before.waited,
-                               std::max(shown_before, yardstick_ns(threads))});
+    shortest = std::min(shortest, nanoseconds(CLOCK_MONOTONIC) - start);
   }
-  return {{"samples", times}};
+  const std::int64_t elapsed = nanoseconds(CLOCK_MONOTONIC) - begin;
+  const std::int64_t waited = run_queue().waited - before.waited;
+  return {{"shortest", shortest},
+          {"elapsed", elapsed},
+          {"waited", waited},
+          {"competitors", std::max(competitors_before, competitors(threads))}};
+}
+
+// The first turn, after which the variant's threads get processors of their own. One whose threads
+// have come and gone is left alone: those of its next run would inherit the processor of the first.
+template <typename T>
+json take_first_turn(Variant<T>& variant, const RunOrder& order, std::size_t processor) {
+  const std::int64_t cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID); // of all threads
+  json turn = take_turn(variant, order);
+  const auto cpu_spent = static_cast<double>(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
+  constexpr double kMoreThanOneThread = 1.1;
+  if (run_queue().threads > 1 || cpu_spent < kMoreThanOneThread * turn.at("elapsed").get<double>()) {
+    spread_threads(processor);
+  }
+  return turn;
 }
 
 // Obeys until the job is over; false if the parent has hung up.
 template <typename T>
-bool serve(Variant<T>& variant, Result<T> result, int threads, LineChannel& channel) {
+bool serve(Variant<T>& variant, Result<T> result, std::size_t processor, LineChannel& channel) {
   constexpr std::string_view kRun = "run ";
+  bool has_run = false;
   for (std::string line; channel.read_line(line);) {
     if (line.starts_with(kRun)) {
-      say(channel, take_samples(variant, parse_run(line.substr(kRun.size())), threads));
+      const RunOrder order = parse_run(line.substr(kRun.size()));
+      say(channel, std::exchange(has_run, true)
+                       ? take_turn(variant, order)
+                       : take_first_turn(variant, order, processor));
     } else if (line == "fetch") {
       variant.fetch(result);
       say(channel, {{"digest", digest(result)}, {"iterations", result.iterations}});
@@ -125,16 +141,16 @@ bool serve(Variant<T>& variant, Result<T> result, int threads, LineChannel& chan
 }
 
 template <typename T>
-bool serve_job(const RegisteredVariant& registered, const PaceJob& job, LineChannel& channel) {
+bool serve_job(const RegisteredVariant& registered, const PaceJob& job, std::size_t processor,
+               LineChannel& channel) {
   const InheritedMemory points(job.points_fd, InheritedMemory::Access::read);
   const InheritedMemory initial(job.initial_fd, InheritedMemory::Access::read);
   const InheritedMemory memory(job.result_fd, InheritedMemory::Access::write);
-  const HugePageArray<T> own_points(points.as<const T>()); // as in a campaign
   Problem<T> problem;
   problem.n = job.n;
   problem.d = job.d;
   problem.k = job.k;
-  problem.points = own_points.span();
+  problem.points = points.as<const T>();
   (job.starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<const T>();
   problem.stop = job.stop;
   problem.fuzzifier = job.fuzzifier;
@@ -148,11 +164,11 @@ bool serve_job(const RegisteredVariant& registered, const PaceJob& job, LineChan
   variant->prepare(problem);
   say(channel, {{"status", "ready"}});
   const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
-  return serve(*variant, slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst), job.threads,
-               channel);
+  return serve(*variant, slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst),
+               processor, channel);
 }
 
-bool serve_any(const PaceJob& job, LineChannel& channel) {
+bool serve_any(const PaceJob& job, std::size_t processor, LineChannel& channel) {
   const RegisteredVariant* registered = find_variant(job.variant);
   if (registered == nullptr || !supports(*registered, job.precision)) {
     say(channel, {{"status", "unknown"},
@@ -161,8 +177,8 @@ bool serve_any(const PaceJob& job, LineChannel& channel) {
     std::string line;
     return channel.read_line(line);
   }
-  return job.precision == Precision::f32 ? serve_job<float>(*registered, job, channel)
-                                         : serve_job<double>(*registered, job, channel);
+  return job.precision == Precision::f32 ? serve_job<float>(*registered, job, processor, channel)
+                                         : serve_job<double>(*registered, job, processor, channel);
 }
 
 } // namespace
@@ -181,7 +197,7 @@ int run_pace(int request_fd, int control_fd) {
   }
   try {
     for (const json& job : request.at("jobs")) {
-      if (!serve_any(task_from_json(job), channel)) {
+      if (!serve_any(task_from_json(job), request.value("processor", std::size_t{0}), channel)) {
         break;
       }
     }

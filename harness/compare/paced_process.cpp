@@ -18,11 +18,12 @@ namespace clusterbench {
 using nlohmann::json;
 
 PacedProcess::PacedProcess(const std::filesystem::path& executable,
-                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout,
+                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout, std::size_t processor,
                            std::vector<std::string> wrapper)
     : executable_(executable), timeout_(timeout), request_("request"), output_("output") {
   json request = {{"protocol", kPaceProtocol},
                   {"hidden_folder", oracle_cache_folder().string()},
+                  {"processor", processor},
                   {"jobs", json::array()}};
   std::set<int> descriptors = {request_.fd()};
   for (const PaceJob& job : jobs) {
@@ -134,18 +135,11 @@ void PacedProcess::wait_until_ready() {
   answer();
 }
 
-std::vector<PacedSample> PacedProcess::run(std::size_t count, double quiet_ns,
-                                           std::chrono::duration<double> patience) {
-  tell(fmt::format("run {} {:.0f} {:.0f}", count, quiet_ns, patience.count() * 1e9));
-  const auto times = answer().at("samples").get<std::vector<double>>();
-  std::vector<PacedSample> samples;
-  for (std::size_t i = 0; i + 3 < times.size(); i += 4) {
-    samples.push_back({times[i] * 1e-6, times[i + 1] * 1e-6, times[i + 2] * 1e-6, times[i + 3]});
-  }
-  if (samples.size() != count) {
-    throw PaceFailure("protocol", "a wrong number of samples");
-  }
-  return samples;
+Turn PacedProcess::run(std::size_t runs, std::chrono::duration<double> patience) {
+  tell(fmt::format("run {} {:.0f}", runs, patience.count() * 1e9));
+  const json answered = answer();
+  const auto ms = [&](const char* what) { return answered.at(what).get<double>() * 1e-6; };
+  return {ms("shortest"), ms("elapsed"), ms("waited"), answered.at("competitors")};
 }
 
 PacedAnswer PacedProcess::fetch() {

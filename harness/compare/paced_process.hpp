@@ -14,12 +14,15 @@
 
 namespace clusterbench {
 
-/// One timed run.
-struct PacedSample {
-  double wall_ms = 0.0;
-  double cpu_ms = 0.0;       ///< of all threads of the process
-  double waited_ms = 0.0;    ///< that its threads wanted a processor and had none, added up
-  double yardstick_ns = 0.0; ///< the slower of before and after
+/// A turn of runs.
+struct Turn {
+  double shortest_ms = 0.0; ///< of its runs
+  double elapsed_ms = 0.0;
+  double waited_ms = 0.0; ///< that its threads wanted a processor and had none, added up
+  int competitors = 0;    ///< for its processors, the more of before and after
+
+  /// The processors were free, and the threads had one but for 2 % of the time.
+  bool undisturbed() const { return competitors == 0 && waited_ms <= 0.02 * elapsed_ms; }
 };
 
 /// What a build handed over; the values are in the result memory.
@@ -44,17 +47,18 @@ private:
 /// when the object ends. Every function throws PaceFailure.
 class PacedProcess {
 public:
+  /// Its threads get processors from number `processor` on, in the sense of a remainder.
   /// `wrapper` is a program with its arguments that runs the executable, such as valgrind.
   PacedProcess(const std::filesystem::path& executable, const std::vector<PaceJob>& jobs,
-               std::chrono::duration<double> timeout, std::vector<std::string> wrapper = {});
+               std::chrono::duration<double> timeout, std::size_t processor = 0,
+               std::vector<std::string> wrapper = {});
   ~PacedProcess();
   PacedProcess(const PacedProcess&) = delete;
   PacedProcess& operator=(const PacedProcess&) = delete;
 
   void wait_until_ready(); ///< once per job
-  /// Runs begin when the yardstick shows at most `quiet_ns`, or when patience is at its end.
-  std::vector<PacedSample> run(std::size_t count, double quiet_ns,
-                               std::chrono::duration<double> patience);
+  /// A turn of `runs` begins when the processors are free, or when patience is at its end.
+  Turn run(std::size_t runs, std::chrono::duration<double> patience);
   PacedAnswer fetch();
   void next(); ///< ends the present job
   /// Hangs up, waits for the process to end by itself, and returns what it wrote last.

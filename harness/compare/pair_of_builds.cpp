@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
+#include <limits>
 
 namespace clusterbench {
 namespace {
@@ -44,21 +45,6 @@ auto on_side(Side side, Function&& function) {
 
 } // namespace
 
-void QuietLevel::learn(const PairSamples& pair) {
-  for (const Side side : kSides) {
-    double& shortest = shortest_ns_[index(side)];
-    for (const PacedSample& sample : pair.samples[index(side)]) {
-      shortest = shortest == 0.0 ? sample.yardstick_ns : std::min(shortest, sample.yardstick_ns);
-    }
-  }
-}
-
-bool QuietLevel::undisturbed(Side side, const PacedSample& sample) const {
-  constexpr double kHardlyAny = 0.02;
-  const bool quiet = most_ns(side) == 0.0 || sample.yardstick_ns <= most_ns(side);
-  return quiet && sample.waited_ms <= kHardlyAny * sample.wall_ms;
-}
-
 PairOfBuilds::PairOfBuilds(std::array<std::filesystem::path, 2> executables,
                            const std::string& variant, Family family, const Workload& work,
                            int threads, PairOptions options)
@@ -72,58 +58,55 @@ PaceJob PairOfBuilds::job(Side side) const {
   return job;
 }
 
-PairSamples PairOfBuilds::measure(bool fresh_first, const QuietLevel& quiet) {
+double PairOfBuilds::run_ms() const {
+  return on_side(Side::base, [&] {
+    PacedProcess process(executables_[index(Side::base)], {job(Side::base)}, options_.timeout);
+    process.wait_until_ready();
+    process.run(1, {});
+    return process.run(1, {}).shortest_ms;
+  });
+}
+
+PairSamples PairOfBuilds::measure(std::size_t number) {
   using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
   std::array<std::optional<PacedProcess>, 2> processes;
-  const Side first = fresh_first ? Side::fresh : Side::base;
-  const Side second = fresh_first ? Side::base : Side::fresh;
-  for (const Side side : {first, second}) { // they start side by side
+  const std::array<Side, 2> order = number % 2 == 0 ? std::array{Side::base, Side::fresh}
+                                                    : std::array{Side::fresh, Side::base};
+  for (const Side side : order) { // they start side by side
     processes[index(side)].emplace(executables_[index(side)], std::vector{job(side)},
-                                   options_.timeout);
+                                   options_.timeout, number / 2); // each place with both orders
   }
-  PairSamples pair;
   double run_ms = 0.0;
-  for (const Side side : {first, second}) {
-    const auto warm_up = on_side(side, [&] {
-      processes[index(side)]->wait_until_ready();
-      return processes[index(side)]->run(1, 0.0, {});
-    });
-    run_ms = std::max(run_ms, warm_up.front().wall_ms);
+  for (const Side side : order) { // the first run finds nothing as later ones do, and is for nothing
+    run_ms = std::max(run_ms, on_side(side, [&] {
+                        processes[index(side)]->wait_until_ready();
+                        return processes[index(side)]->run(1, {}).shortest_ms;
+                      }));
   }
   constexpr double kMostRuns = 200.0;
   const auto runs = static_cast<std::size_t>(
       std::clamp(options_.turn_ms / std::max(run_ms, 1e-6), 1.0, kMostRuns));
-  // A run that takes long is dearer than the caches that it finds: none is dropped, and no side has
-  // two turns on end, so that both find the caches alike.
-  const bool takes_long = run_ms > options_.turn_ms;
-  const int dropped = takes_long ? 0 : 1;
-  const std::array<Side, 4> turns = takes_long ? std::array{first, second, first, second}
-                                               : std::array{first, second, second, first};
-  const auto take_turn = [&](Side side) {
-    const auto samples = on_side(side, [&] {
-      return processes[index(side)]->run(static_cast<std::size_t>(dropped) + runs,
-                                         quiet.most_ns(side), options_.patience);
-    });
-    auto& kept = pair.samples[index(side)];
-    kept.insert(kept.end(), samples.begin() + dropped, samples.end());
-  };
-  const auto enough = [&](Side side) {
-    const auto count = std::ranges::count_if(pair.samples[index(side)], [&](const auto& sample) {
-      return quiet.undisturbed(side, sample);
-    });
-    return static_cast<std::size_t>(count) >= options_.undisturbed;
-  };
-  // As long as nobody knows what quiet looks like, there is no use in waiting for it.
-  const bool knows_quiet = quiet.most_ns(first) > 0.0 && quiet.most_ns(second) > 0.0;
-  const std::size_t most_quads = knows_quiet ? options_.most_quads : 1;
-  for (std::size_t quad = 0; quad < most_quads; ++quad) {
-    for (const Side side : turns) {
-      take_turn(side);
-    }
-    if (std::ranges::all_of(kSides, enough) || Clock::now() - begin > options_.enough) {
-      break;
-    }
+  std::vector<Turn> turns; // of order[0], order[1], order[0], ...
+  const auto begin = Clock::now();
+  while (turns.size() < 3 || Clock::now() - begin < options_.enough) {
+    const Side side = order[turns.size() % 2];
+    turns.push_back(
+        on_side(side, [&] { return processes[index(side)]->run(runs, options_.patience); }));
+  }
+  PairSamples pair;
+  pair.shortest_ms.fill(std::numeric_limits<double>::infinity());
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    double& least = pair.shortest_ms[index(order[i % 2])];
+    least = std::min(least, turns[i].shortest_ms);
+  }
+  for (std::size_t i = 1; i + 1 < turns.size(); ++i) {
+    const double beside =
+        0.5 * (std::log(turns[i - 1].shortest_ms) + std::log(turns[i + 1].shortest_ms));
+    const double ratio = std::log(turns[i].shortest_ms) - beside;
+    const bool counts = turns[i - 1].undisturbed() && turns[i].undisturbed() &&
+                        turns[i + 1].undisturbed();
+    (counts ? pair.log_ratios : pair.disturbed)
+        .push_back(order[i % 2] == Side::fresh ? ratio : -ratio);
   }
   for (const Side side : kSides) {
     pair.answers[index(side)] = on_side(side, [&] { return processes[index(side)]->fetch(); });

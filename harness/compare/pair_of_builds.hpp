@@ -2,7 +2,6 @@
 #pragma once
 
 #include "harness/compare/paced_process.hpp"
-#include "harness/compare/yardstick.hpp"
 #include "harness/problem/workload.hpp"
 #include "harness/run/job.hpp"
 
@@ -18,32 +17,20 @@ inline constexpr std::size_t index(Side side) {
 }
 
 struct PairOptions {
-  double turn_ms = 12.0;       ///< a turn is as many runs as fill it, at least one
-  std::size_t undisturbed = 2; ///< runs wanted of each side; quads of turns go on until then
-  std::size_t most_quads = 8;  ///< but no longer
-  std::chrono::duration<double> patience{0.1}; ///< that a turn waits for a quiet core
-  std::chrono::duration<double> enough{0.8};   ///< after which no further quad begins
-  std::chrono::duration<double> timeout{60};   ///< for any answer of a process
+  double turn_ms = 3.0; ///< a turn is as many runs as fill it, at least one
+  std::chrono::duration<double> enough{0.15};    ///< after which no further turn begins
+  std::chrono::duration<double> patience{0.25}; ///< that a turn waits for free processors
+  std::chrono::duration<double> timeout{60};    ///< for any answer of a process
 };
 
-/// What one pair of fresh processes measured, in order.
+/// What one pair of fresh processes measured.
 struct PairSamples {
-  std::array<std::vector<PacedSample>, 2> samples; ///< by index(Side)
+  /// Of the new side's times to the base's: every turn that nothing disturbed against the two beside
+  /// it, so that a steady drift of the machine cancels.
+  std::vector<double> log_ratios;
+  std::vector<double> disturbed;       ///< the same of the other turns
+  std::array<double, 2> shortest_ms{}; ///< by index(Side)
   std::array<PacedAnswer, 2> answers;
-};
-
-/// What undisturbed runs look like: the shortest yardstick seen of each side, whose builds may have
-/// compiled it differently.
-class QuietLevel {
-public:
-  void learn(const PairSamples& pair);
-  /// The most that the yardstick shows on a quiet core; 0 before anything is known.
-  double most_ns(Side side) const { return kYardstickTolerance * shortest_ns_[index(side)]; }
-  /// Whether the core was quiet and the threads had a processor but for 2 % of the time.
-  bool undisturbed(Side side, const PacedSample& sample) const;
-
-private:
-  std::array<double, 2> shortest_ns_{};
 };
 
 /// Measures pairs of one cell. The data are shared, not copied, with the processes.
@@ -52,11 +39,10 @@ public:
   PairOfBuilds(std::array<std::filesystem::path, 2> executables, const std::string& variant,
                Family family, const Workload& work, int threads, PairOptions options);
 
-  /// Starts a process of each build and lets them take turns: A B B A, or B A A B where
-  /// `fresh_first`, so that a steady drift of the machine hits both alike. The first run of a
-  /// process and of a turn is dropped: caches are as the other side left them. Throws PaceFailure;
-  /// its message begins with the side.
-  PairSamples measure(bool fresh_first, const QuietLevel& quiet);
+  /// Starts a process of each build on the same processors and lets them take turns; a turn's time is
+  /// that of its shortest run. `number` counts the pairs: the new side begins where it is odd, and
+  /// every second pair gets the next processors. Throws PaceFailure; its message begins with the side.
+  PairSamples measure(std::size_t number);
 
   /// The answer that the side's last process handed over in measure().
   template <typename T>
@@ -66,6 +52,9 @@ public:
 
   /// What the side's processes are asked for.
   PaceJob job(Side side) const;
+
+  /// Milliseconds of the base's second run.
+  double run_ms() const;
 
 private:
   std::array<std::filesystem::path, 2> executables_;

@@ -91,7 +91,7 @@ class Gate(Program):
         newer.write_text("#!/bin/bash\nshift; fd=$4\necho '{\"status\": \"protocol\", \"protocol\": "
                          "9}' >&$fd\nsleep 1\n")
         done = self.run_program("gate", "--base", newer, "--new", BINARY, CELL, exit_code=64)
-        self.assertIn("speaks protocol 9 of the gate, this program 1", done.stderr)
+        self.assertIn("speaks protocol 9 of the gate, this program 2", done.stderr)
 
     def test_bad_input(self):
         for arguments in (["--base", BINARY], ["--base", "nowhere", "--new", BINARY],
