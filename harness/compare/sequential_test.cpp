@@ -99,7 +99,7 @@ bool is_look(std::size_t count, const SequentialOptions& options) {
   if (count < options.least_pairs) {
     return false;
   }
-  const std::size_t step = count <= 12 ? 2 : count <= 24 ? 4 : 8;
+  const std::size_t step = count <= 12 ? 2 : count <= 24 ? 4 : count <= 48 ? 8 : 16;
   return count % step == 0 || count >= options.most_pairs;
 }
 

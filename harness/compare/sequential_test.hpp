@@ -21,7 +21,7 @@ PairEstimate estimate_pairs(std::span<const double> log_ratios);
 struct SequentialOptions {
   double min_effect = 0.02;   ///< a slowdown that must be found
   double noise_floor = 0.005; ///< of one pair, as a standard deviation; calibrated or assumed
-  std::size_t least_pairs = 6, most_pairs = 48;
+  std::size_t least_pairs = 6, most_pairs = 96;
 };
 
 enum class GateDecision { same, slower, more, undecided };
@@ -34,8 +34,8 @@ enum class GateDecision { same, slower, more, undecided };
 GateDecision decide(std::span<const double> log_ratios, const SequentialOptions& options,
                     bool last_look);
 
-/// Whether `count` pairs are one of the looks: 6, 8, 10, 12, 16, 20, 24, 32, ... Few looks, few chances
-/// to err.
+/// Whether `count` pairs are one of the looks: 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96. Few
+/// looks, few chances to err.
 bool is_look(std::size_t count, const SequentialOptions& options);
 
 /// The bounds that decide() compares, one-sided 99 %.
