@@ -7,7 +7,8 @@
 // Source: Lloyd 1982; the certificate as in kmeans_cuda_mma (docs/certified.md).
 // Cost per iteration: n d / 2 words read for every sweep; n k d multiply-adds in bfloat16, and 3 d flops
 //   for each of the 8 centroids of a group that is not ruled out.
-// Limits: float32 data only; below about 64 clusters, or 32 features, comparing costs what is saved.
+// Limits: float32 data only; for few clusters comparing costs what is saved. Zen 4 makes these products
+//   at twice float's rate, a Xeon with AMX at about half: there kmeans_simd is faster.
 #include "impls/simd/support/pair_lloyd.hpp"
 
 namespace clusterbench {
