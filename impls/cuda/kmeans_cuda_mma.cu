@@ -148,6 +148,7 @@ public:
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
+  static std::size_t bytes(const Problem<float>&) { return 0; }
 
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;

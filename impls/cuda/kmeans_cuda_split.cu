@@ -177,6 +177,10 @@ public:
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
+  static std::size_t bytes(const Problem<float>& problem) {
+    const HalfTiles shape = HalfTiles::of(problem.d);
+    return (shape.size(problem.n) + shape.size(problem.k)) * sizeof(__half);
+  }
 
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <random>
+#include <span>
 
 namespace clusterbench {
 namespace {
@@ -46,6 +47,19 @@ OwnedProblem<float> normal_points(std::size_t n, std::size_t d, std::size_t k, s
   problem.centroids.assign(problem.points.begin(),
                            problem.points.begin() + static_cast<std::ptrdiff_t>(k * d));
   return problem;
+}
+
+/// Sum of squared distances of the points to the centroids of their labels, in float64.
+double inertia(const Problem<float>& problem, std::span<const float> centroids,
+               std::span<const std::int32_t> labels) {
+  double sum = 0.0;
+  for (std::size_t e = 0; e < problem.n * problem.d; ++e) {
+    const auto j = static_cast<std::size_t>(labels[e / problem.d]);
+    const double difference = static_cast<double>(problem.points[e]) -
+                              static_cast<double>(centroids[j * problem.d + e % problem.d]);
+    sum += difference * difference;
+  }
+  return sum;
 }
 
 /// Every point lies on the bisector of two centroids, but for a relative 2^-20 or so.
@@ -113,12 +127,28 @@ protected:
             : verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
     EXPECT_TRUE(verdict.right()) << verdict.message();
     EXPECT_FALSE(verdict.sampled);
+    expect_least_inertia(problem, first, verdict);
     for (const auto* answer : {&again, &afresh}) {
       EXPECT_EQ(answer->centroids, first.centroids);
       EXPECT_EQ(answer->labels, first.labels);
       EXPECT_EQ(answer->iterations, first.iterations);
     }
     return observer.counters;
+  }
+
+  /// The labels have the least inertia that the centroids of the last pass allow, to 1e-6, and the
+  /// end has that of the float64 run.
+  static void expect_least_inertia(const Problem<float>& problem, const OwnedAnswer<float>& answer,
+                                   const Verdict& verdict) {
+    const std::size_t size = problem.k * problem.d, passes = answer.iterations;
+    ASSERT_EQ(verdict.trace.inertia.size(), passes);
+    const std::span<const float> entering =
+        passes == 1 ? problem.centroids
+                    : std::span(answer.recorded).subspan((passes - 2) * size, size);
+    EXPECT_LE(inertia(problem, entering, answer.labels), verdict.trace.inertia.back() * (1 + 1e-6));
+    if (passes > 1) {
+      EXPECT_NEAR(verdict.relative_difference, 0.0, 1e-6);
+    }
   }
 
   const RegisteredVariant* registered_ = nullptr;

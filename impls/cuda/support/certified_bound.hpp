@@ -67,6 +67,21 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
           static_cast<float>(kBoundRoom * kScoreRounding * half_square + kLowBitsOfZero)};
 }
 
+/// Products of a score of up to 32 features that the tensor cores make whole, see docs/certified.md.
+inline constexpr unsigned kFoldedProducts = 48;
+
+/// For such scores, and any centroid: `largest` has the largest terms of all centroids (the first of
+/// them no less than |c|, the second no less than |w - c|); `constant` is what was added to the row.
+CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
+                                                   float norm, float constant) {
+  constexpr double kCut = kCutPerProduct * kFoldedProducts;
+  constexpr float kOfTerms =
+      static_cast<float>(kBoundRoom * (kCut + kScoreRounding * (1.0 + kCut)));
+  const float length = largest.of_residual, rounded = length + largest.of_norm;
+  return largest.of(residual, norm) +
+         kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
+}
+
 /// Of scores made in another way: relative to |x| |c| and |c|^2 / 2, and what each vector may be off
 /// by at any length.
 struct PlainError {

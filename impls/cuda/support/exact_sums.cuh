@@ -30,21 +30,36 @@ struct SumsView {
   unsigned* counts; ///< [k]
 };
 
+/// A value as the two words, which are exact but for bits beneath the second.
+struct FixedWords {
+  long long high = 0, low = 0;
+
+  __device__ static FixedWords of(float value, const FixedPoint& point) {
+    const double scaled = static_cast<double>(value) * point.to_high;
+    FixedWords words{__double2ll_rn(scaled), 0};
+    const double rest = scaled - static_cast<double>(words.high);
+    if (rest != 0.0) { // rare: a value far smaller than the largest
+      words.low = __double2ll_rn(rest * point.to_low);
+    }
+    return words;
+  }
+};
+
 __device__ inline void add_word(long long* to, long long value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
 }
 
-/// Adds sign * value to the sum at `place`.
-__device__ inline void add_exactly(const SumsView& sums, std::size_t place, long long high,
-                                   long long low) {
-  add_word(sums.high + place, high);
-  if (low != 0) {
-    add_word(sums.low + place, low);
+__device__ inline void add_exactly(const SumsView& sums, std::size_t place,
+                                   const FixedWords& words) {
+  add_word(sums.high + place, words.high);
+  if (words.low != 0) {
+    add_word(sums.low + place, words.low);
   }
 }
 
 /// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
-/// together, one row after another. before: [n], -1 where a point had no cluster yet.
+/// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to count
+/// them in, or null.
 static __global__ void move_points(const PointsView points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved) {
   const unsigned lane = threadIdx.x % 32, d = points.d;
@@ -69,18 +84,15 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
       const int new_label = __shfl_sync(0xffffffffu, to, who);
       const float* row = points.exact + (first + static_cast<unsigned>(who)) * d;
       for (unsigned f = lane; f < d; f += 32) {
-        const double scaled = static_cast<double>(row[f]) * sums.point.to_high;
-        const long long high = __double2ll_rn(scaled);
-        const long long low =
-            __double2ll_rn((scaled - static_cast<double>(high)) * sums.point.to_low);
-        add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, high, low);
+        const FixedWords words = FixedWords::of(row[f], sums.point);
+        add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
         if (old_label >= 0) {
-          add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, -high, -low);
+          add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, {-words.high, -words.low});
         }
       }
     }
   }
-  if (lane == 0 && count > 0) {
+  if (moved != nullptr && lane == 0 && count > 0) {
     atomicAdd(moved, count);
   }
 }

@@ -71,6 +71,18 @@ inline int compute_capability() {
   return 10 * major + minor;
 }
 
+/// Bytes of memory of the current device; 0 where there is none. Does not create a context.
+inline std::size_t device_memory() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 0;
+  }
+  return properties.totalGlobalMem;
+}
+
 /// Lets `kernel` use `bytes` of dynamic shared memory; beyond 48 KiB a kernel must be asked to.
 template <typename Kernel>
 void allow_shared_memory(Kernel* kernel, std::size_t bytes) {

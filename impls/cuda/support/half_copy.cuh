@@ -133,9 +133,9 @@ public:
     largest.download(bits, stream);
     std::memcpy(found, bits, sizeof found);
     largest_ = static_cast<double>(found[0]);
-    // To [2^14, 2^15): a factor of two below the largest float16.
+    // To [2^12, 2^13): half a squared length of 32 features stays below 2^30.
     const double moved = static_cast<double>(found[1]);
-    scale_ = moved > 0.0 && std::isfinite(moved) ? std::ldexp(1.0, 14 - std::ilogb(moved)) : 1.0;
+    scale_ = moved > 0.0 && std::isfinite(moved) ? std::ldexp(1.0, 12 - std::ilogb(moved)) : 1.0;
     round_points<<<blocks_at_most(n_ * 32, 256, 8192), 256, 0, stream>>>(
         exact_.data(), n_, d_, frame(), shape_, rounded_.data(), residual_.data(), norm_.data());
     check_launch("round_points");

@@ -12,8 +12,8 @@ namespace clusterbench::cuda {
 inline constexpr unsigned kTileRows = 128;
 
 /// [tiles][chunks][kTileRows][width]: a chunk holds `width` features of kTileRows rows. In a row,
-/// groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-byte and 64-byte
-/// swizzles of the PTX manual.
+/// groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
+/// 32-byte swizzles of the PTX manual.
 struct HalfTiles {
   unsigned width = 0;  ///< features of a chunk: 32 or 64
   unsigned chunks = 0; ///< chunks of a row
@@ -29,9 +29,11 @@ struct HalfTiles {
   std::size_t size(std::size_t rows) const {
     return (rows + kTileRows - 1) / kTileRows * tile_size();
   }
-  /// The permutation: where in a row the group of 8 halves `group` is.
+  /// The permutation: where in a row of 64, 32 or 16 halves the group of 8 halves `group` is.
   __host__ __device__ static unsigned swizzled(unsigned width, unsigned row, unsigned group) {
-    return width == 64 ? group ^ (row & 7) : group ^ (row >> 1 & 3);
+    return width == 64   ? group ^ (row & 7)
+           : width == 32 ? group ^ (row >> 1 & 3)
+                         : group ^ (row >> 2 & 1);
   }
   __device__ std::size_t offset(std::size_t row, unsigned feature) const {
     const unsigned in_tile = static_cast<unsigned>(row % kTileRows);

@@ -6,6 +6,7 @@
 #include "impls/cuda/support/exact_sums.cuh"
 #include "impls/cuda/support/phase_timer.hpp"
 #include "impls/cuda/support/second_level.cuh"
+#include "impls/cuda/support/sorted_sums.cuh"
 
 #include <algorithm>
 #include <string>
@@ -16,8 +17,9 @@ namespace clusterbench::cuda {
 
 inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages fit shared memory
 
-/// Sweep has: kPaddedRows, points of a block; refuse(problem), or empty; prepare(task), once, with
-/// everything but the counters; launch(task, stream); path(), in words.
+/// Sweep has: kPaddedRows, points of a block; refuse(problem), or empty; bytes(problem), what it
+/// allocates itself; prepare(task), once, with everything but the counters; launch(task, stream);
+/// path(), in words.
 template <typename Sweep>
 class LargeK final : public Variant<float> {
 public:
@@ -29,6 +31,11 @@ public:
     if (problem.d > kMostFeatures) {
       return "d = " + std::to_string(problem.d) + ": a tile of 64 rows in shared memory ends at " +
              std::to_string(kMostFeatures) + " features";
+    }
+    const std::size_t needed = bytes(problem), there = device_memory();
+    if (there > 0 && needed > there) { // 0: no device, which others report
+      return "needs " + std::to_string(needed >> 20) + " MiB of device memory, there are " +
+             std::to_string(there >> 20);
     }
     return Sweep::refuse(problem);
   }
@@ -59,7 +66,7 @@ public:
     d_candidates_ = DeviceBuffer<unsigned>(n);
     d_nearest_ = DeviceBuffer<unsigned long long>(n);
     d_overflowed_ = DeviceBuffer<bool>(n);
-    d_pairs_ = DeviceBuffer<uint2>(std::min<std::size_t>(2 * n + 65536, 0xffffffffu));
+    d_pairs_ = DeviceBuffer<uint2>(std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31));
     d_partial_ = DeviceBuffer<double>(std::max<std::size_t>(k, kLossBlocks));
     d_total_ = DeviceBuffer<double>(1);
     total_ = PinnedBuffer<double>(1);
@@ -71,6 +78,7 @@ public:
     second_blocks_ =
         static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
     wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points, 256, 0));
+    sorted_.prepare(points_.view(), k, stream_);
     sweep_.prepare(task(nullptr));
     stream_.synchronize();
   }
@@ -79,9 +87,7 @@ public:
     StopTest stop(problem_.stop);
     d_centroids_.upload(problem_.centroids, stream_);
     d_before_.fill_bytes(0xFF, stream_); // -1: no cluster yet
-    d_high_.zero(stream_);
-    d_low_.zero(stream_);
-    d_counts_.zero(stream_);
+    zero_sums();
     d_counters_.zero(stream_);
     PassCounters* now = d_counters_.data();
     PassCounters* next = d_counters_.data() + 1;
@@ -98,9 +104,7 @@ public:
         timer.measure("check", [&] { facts.loss = loss(); });
       }
       timer.measure("update", [&] {
-        move_points<<<wide_blocks_, 256, 0, stream_>>>(points_.view(), d_before_.data(),
-                                                       d_labels_.data(), sums(), &now->moved);
-        check_launch("move_points");
+        add_points(now, stop.passes() == 0);
         check(cudaMemsetAsync(next, 0, sizeof *next, stream_), "cudaMemsetAsync of counters");
         place(next, stop.wants_shift() ? d_partial_.data() : nullptr);
       });
@@ -108,10 +112,7 @@ public:
         facts.squared_shift = total(d_partial_.data(), static_cast<unsigned>(problem_.k));
       }
       if (stop.wants_labels_changed() || observer.recording()) {
-        check(cudaMemcpyAsync(counters_.data(), now, sizeof *now, cudaMemcpyDeviceToHost, stream_),
-              "cudaMemcpyAsync of counters");
-        stream_.synchronize();
-        facts.labels_changed = counters_[0].moved != 0;
+        facts.labels_changed = download(now).moved != 0;
       }
       if (observer.recording()) {
         report(observer, counters_[0]);
@@ -136,6 +137,20 @@ public:
 
 private:
   static constexpr unsigned kLossBlocks = 1024;
+  static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
+
+  /// Device memory that prepare() allocates, to within a few pages.
+  static std::size_t bytes(const Problem<float>& problem) {
+    const std::size_t n = problem.n, d = problem.d, k = problem.k;
+    const HalfTiles shape = HalfTiles::of(d);
+    const std::size_t of_points = n * (d * sizeof(float) + 2 * sizeof(float)) +
+                                  shape.size(n) * sizeof(__half) + SortedSums::bytes(n);
+    const std::size_t of_rows = n * (4 * sizeof(int) + sizeof(float) + sizeof(long long) +
+                                     sizeof(bool) + 2 * sizeof(uint2));
+    const std::size_t of_centroids =
+        k * d * (sizeof(float) + 2 * sizeof(long long)) + shape.size(k) * sizeof(__half) + k * 32;
+    return of_points + of_rows + of_centroids + Sweep::bytes(problem);
+  }
 
   SweepTask task(PassCounters* counters) {
     const CentroidsView centroids{static_cast<unsigned>(problem_.k),
@@ -155,6 +170,46 @@ private:
   }
 
   SumsView sums() { return {point_, d_high_.data(), d_low_.data(), d_counts_.data()}; }
+
+  void zero_sums() {
+    d_high_.zero(stream_);
+    d_low_.zero(stream_);
+    d_counts_.zero(stream_);
+  }
+
+  /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
+  /// from the first pass on in which few do, only those that have moved.
+  void add_points(PassCounters* now, bool first_pass) {
+    const std::size_t n = problem_.n;
+    many_move_ = first_pass ? n * problem_.d >= kFewValues : many_move_;
+    bool counted = false;
+    if (many_move_) {
+      count_moved<<<wide_blocks_, 256, 0, stream_>>>(d_before_.data(), d_labels_.data(), n,
+                                                     &now->moved);
+      check_launch("count_moved");
+      counted = true;
+      many_move_ = first_pass || download(now).moved > n / 4;
+    }
+    if (many_move_) {
+      if (!first_pass) {
+        zero_sums();
+      }
+      sorted_.add_all(points_.view(), d_labels_.data(), sums(), stream_);
+    } else {
+      move_points<<<wide_blocks_, 256, 0, stream_>>>(points_.view(), d_before_.data(),
+                                                     d_labels_.data(), sums(),
+                                                     counted ? nullptr : &now->moved);
+      check_launch("move_points");
+    }
+  }
+
+  const PassCounters& download(const PassCounters* counters) {
+    check(cudaMemcpyAsync(counters_.data(), counters, sizeof *counters, cudaMemcpyDeviceToHost,
+                          stream_),
+          "cudaMemcpyAsync of counters");
+    stream_.synchronize();
+    return counters_[0];
+  }
 
   void recheck(const SweepTask& pass) {
     find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_, stream_>>>(pass);
@@ -198,7 +253,7 @@ private:
     observer.counter("certified_at_once", (n - counters.flagged) / n);
     observer.counter("certified_at_second_level", counters.alone / n);
     observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
-    observer.counter("candidates", counters.pairs);
+    observer.counter("candidates", static_cast<double>(counters.pairs));
     observer.counter("moved", counters.moved / n);
   }
 
@@ -207,6 +262,8 @@ private:
   Sweep sweep_;
   HalfCopy points_;
   FixedPoint point_{};
+  SortedSums sorted_;
+  bool many_move_ = true; ///< in the last pass
   unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
   std::size_t second_bytes_ = 0, iterations_ = 0;
   void (*find_candidates_)(SweepTask) = nullptr;

@@ -41,11 +41,11 @@ struct CentroidsView {
 /// that of integers), and what happened to the rows of a pass.
 struct PassCounters {
   unsigned of_residual, of_norm, fixed;
-  unsigned flagged;    ///< rows whose gap is inside the bound of the first level
-  unsigned pairs;      ///< candidates of such rows
-  unsigned alone;      ///< flagged rows of which the second level left one candidate
-  unsigned overflowed; ///< flagged rows whose candidates found no room: compared with all
-  unsigned moved;      ///< rows whose label changed
+  unsigned flagged;         ///< rows whose gap is inside the bound of the first level
+  unsigned long long pairs; ///< candidates of such rows: up to n k
+  unsigned alone;           ///< flagged rows of which the second level left one candidate
+  unsigned overflowed;      ///< flagged rows whose candidates found no room: compared with all
+  unsigned moved;           ///< rows whose label changed
 
   __device__ ScoreError largest() const {
     return {__uint_as_float(of_residual), __uint_as_float(of_norm), __uint_as_float(fixed)};

@@ -24,7 +24,8 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   __shared__ float s_threshold[kSecondRows], s_residual[kSecondRows], s_norm[kSecondRows];
   __shared__ float s_limit[kSecondRows]; // the threshold with the largest error of all centroids
   __shared__ uint2 s_queue[kSecondQueue];
-  __shared__ unsigned s_queued, s_first;
+  __shared__ unsigned s_queued;
+  __shared__ unsigned long long s_first;
   const HalfTiles shape = task.points.shape;
   __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [chunks][kSecondRows][kWidth]
   __half* s_stages = s_rows + std::size_t{kSecondRows} * shape.chunks * kWidth;
@@ -43,7 +44,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
     s_queued = 0;
   }
 
-  const auto append = [&](unsigned place, uint2 pair) {
+  const auto append = [&](unsigned long long place, uint2 pair) {
     if (place < task.flagged.capacity) {
       task.flagged.pairs[place] = pair;
     } else {
@@ -75,7 +76,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
       if (place < kSecondQueue) {
         s_queue[place] = pair;
       } else { // rare: straight to the list
-        append(atomicAdd(&task.counters->pairs, 1u), pair);
+        append(atomicAdd(&task.counters->pairs, 1ull), pair);
       }
     };
 
@@ -162,7 +163,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
     const unsigned queued = min(s_queued, kSecondQueue);
     if (queued > 0) { // one atomic for all of them
       if (threadIdx.x == 0) {
-        s_first = atomicAdd(&task.counters->pairs, queued);
+        s_first = atomicAdd(&task.counters->pairs, static_cast<unsigned long long>(queued));
       }
       __syncthreads(); // the first place is known, and all threads have read s_queued
       for (unsigned e = threadIdx.x; e < queued; e += kSecondThreads) {
@@ -198,7 +199,8 @@ __device__ inline unsigned long long ranked(float squared, unsigned j) {
 /// Compares the listed pairs. kLanes lanes a pair, all lanes of a warp in step.
 template <unsigned kLanes>
 static __global__ void compare_candidates(const SweepTask task) {
-  const unsigned pairs = min(task.counters->pairs, task.flagged.capacity);
+  const unsigned pairs = static_cast<unsigned>(
+      min(task.counters->pairs, static_cast<unsigned long long>(task.flagged.capacity)));
   const unsigned lane = threadIdx.x % kLanes;
   const unsigned each = 32 / kLanes, stride = gridDim.x * (blockDim.x / 32) * each;
   const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;

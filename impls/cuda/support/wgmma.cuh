@@ -61,7 +61,7 @@ __device__ void take_registers() {
 /// swizzle. 16 features further on is 2 more.
 template <unsigned kWidth>
 __device__ std::uint64_t describe(const void* tile) {
-  constexpr std::uint64_t kLayout = kWidth == 64 ? 1 : 2; // swizzles of 128 and 64 bytes
+  constexpr std::uint64_t kLayout = kWidth == 64 ? 1 : kWidth == 32 ? 2 : 3; // 128, 64, 32 bytes
   constexpr std::uint64_t kUnit = 8 * kWidth * 2;
   return (shared_address(tile) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | (kUnit >> 4) << 32 |
          kLayout << 62;
@@ -81,7 +81,8 @@ __device__ void wait_for_products() {
 }
 
 /// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
-/// s = rows * columns over 16 features, plus s if `add`.
+/// s = kSign rows * columns over 16 features, plus s if `add`.
+template <int kSign = 1>
 __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uint64_t columns,
                                     bool add) {
   asm volatile("{\n"
@@ -92,7 +93,7 @@ __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uin
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-               "%64, %65, p, 1, 1, 0, 0;\n"
+               "%64, %65, p, %67, 1, 0, 0;\n"
                "}"
                : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
                  "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]),
@@ -105,7 +106,7 @@ __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uin
                  "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]),
                  "+f"(s[55]), "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]),
                  "+f"(s[61]), "+f"(s[62]), "+f"(s[63])
-               : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+               : "l"(rows), "l"(columns), "r"(static_cast<int>(add)), "n"(kSign));
 }
 
 } // namespace clusterbench::cuda

@@ -1,0 +1,281 @@
+// The first sweep by wgmma: kTeams warpgroups keep 64 points each, one thread copies tiles of
+// centroids for all of them, and what one warpgroup compares, another multiplies.
+//
+// How scores compete, and what is known of their errors, is the variant's: Scores.
+#pragma once
+
+#include "impls/cuda/support/large_k.cuh"
+#include "impls/cuda/support/wgmma.cuh"
+
+namespace clusterbench::cuda {
+
+inline constexpr unsigned kMostStages = 8;
+
+/// What is beside the rounded rows: of each centroid either |c'|^2 / 2, or, like of each point,
+/// kMoreFeatures halves, which take part in the products. Tiles of kTileRows rows, swizzled.
+struct Beside {
+  const void* centroids;
+  const __half* points;
+};
+
+/// Dynamic shared memory: points [copies][chunks][rows][width] and what is beside them, then
+/// [stages] tiles of centroids, then what is beside those, [stages + 2].
+struct SweepLayout {
+  unsigned copies, stages;
+  unsigned beside_rows;    ///< halves beside a point
+  unsigned beside_columns; ///< bytes beside a tile of centroids
+
+  __host__ __device__ unsigned places() const { return stages + 2; }
+  __host__ __device__ std::size_t rows_size(const HalfTiles& shape, unsigned rows) const {
+    return std::size_t{rows} * (shape.chunks * shape.width + beside_rows);
+  }
+  std::size_t bytes(const HalfTiles& shape, unsigned rows) const {
+    return (copies * rows_size(shape, rows) + stages * shape.chunk_size()) * sizeof(__half) +
+           places() * beside_columns + 1024; // the swizzle asks for 1024 bytes
+  }
+};
+
+/// Counts through places in shared memory; the parity changes with each turn.
+struct Turn {
+  unsigned place = 0, parity = 0;
+  __device__ void next(unsigned places) {
+    if (++place == places) {
+      place = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+/// EachScore, in each_score.cuh, shows what Scores has.
+template <typename Scores, unsigned kWidth, unsigned kTeams>
+__global__ void __launch_bounds__((kTeams + 1) * 128, 1)
+    sweep_wgmma(const SweepTask task, const SweepLayout layout, const Beside beside) {
+  using Value = typename Scores::Value;
+  constexpr unsigned kRows = kTeams * 64, kStageSize = kTileRows * kWidth;
+  constexpr unsigned kMore = Scores::kMoreFeatures;
+  extern __shared__ unsigned char s_dynamic[];
+  __shared__ Barrier s_barriers[4 + 2 * kMostStages];
+  const HalfTiles shape = task.points.shape;
+  const unsigned chunks = kWidth == 32 ? 1 : shape.chunks;
+  const unsigned rows_size = static_cast<unsigned>(layout.rows_size(shape, kRows));
+  __half* s_rows =
+      reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
+  __half* s_stages = s_rows + layout.copies * rows_size;
+  unsigned char* s_beside = reinterpret_cast<unsigned char*>(s_stages + layout.stages * kStageSize);
+  const unsigned rows_full = shared_address(s_barriers), rows_free = rows_full + 16;
+  const unsigned full = rows_full + 32, free = full + 8 * kMostStages; // 8 bytes each
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned tiles = task.centroids.tiles;
+  const unsigned pieces = static_cast<unsigned>((task.points.n + kRows - 1) / kRows);
+
+  if (threadIdx.x == 0) {
+    for (unsigned e = 0; e < 2; ++e) {
+      start_barrier(rows_full + 8 * e, 1);
+      start_barrier(rows_free + 8 * e, kTeams * 4);
+    }
+    for (unsigned e = 0; e < layout.stages; ++e) {
+      start_barrier(full + 8 * e, 1);
+      start_barrier(free + 8 * e, kTeams * 4);
+    }
+    publish_barriers();
+  }
+  __syncthreads(); // no one waits at a barrier that was not started
+
+  Turn stage, place;
+  unsigned round = 0;
+  if (warp >= kTeams * 4) { // the copying warpgroup
+    if constexpr (kTeams == 4) {
+      give_registers<24>();
+    }
+    if (threadIdx.x != kTeams * 128) {
+      return;
+    }
+    for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
+      const unsigned copy = round % layout.copies, use = round / layout.copies;
+      wait(rows_free + 8 * copy, (use & 1) ^ 1); // passes at once the first time
+      expect(rows_full + 8 * copy, rows_size * 2);
+      constexpr unsigned kPart = kRows < kTileRows ? kRows : kTileRows;
+      __half* s_piece = s_rows + copy * rows_size;
+      for (unsigned r = 0; r < kRows; r += kPart) {
+        const std::size_t row = std::size_t{piece} * kRows + r;
+        for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+          copy_bulk(s_piece + (chunk * kRows + r) * kWidth,
+                    task.points.rounded + row / kTileRows * shape.tile_size() +
+                        chunk * shape.chunk_size() + row % kTileRows * kWidth,
+                    kPart * kWidth * 2, rows_full + 8 * copy);
+        }
+        if constexpr (kMore > 0) {
+          copy_bulk(s_piece + chunks * kRows * kWidth + r * kMore, beside.points + row * kMore,
+                    kPart * kMore * 2, rows_full + 8 * copy);
+        }
+      }
+      const __half* from = task.centroids.rounded;
+      const unsigned char* from_beside = static_cast<const unsigned char*>(beside.centroids);
+      for (unsigned j = 0; j < tiles; ++j) {
+        for (unsigned chunk = 0; chunk < chunks; ++chunk, from += kStageSize) {
+          const bool last = chunk + 1 == chunks;
+          const unsigned barrier = full + 8 * stage.place;
+          wait(free + 8 * stage.place, stage.parity ^ 1);
+          expect(barrier, kStageSize * 2 + (last ? layout.beside_columns : 0));
+          copy_bulk(s_stages + stage.place * kStageSize, from, kStageSize * 2, barrier);
+          if (last) {
+            // Whoever freed this stage has long read what was here: there are more places than
+            // tiles in flight.
+            copy_bulk(s_beside + place.place * layout.beside_columns, from_beside,
+                      layout.beside_columns, barrier);
+            from_beside += layout.beside_columns;
+            place.next(layout.places());
+          }
+          stage.next(layout.stages);
+        }
+      }
+    }
+    return;
+  }
+  if constexpr (kTeams == 4) {
+    take_registers<112>();
+  }
+
+  unsigned keep; // a constant would take a second instruction, as only one operand is immediate
+  asm volatile("mov.b32 %0, 0xffffffe0;" : "=r"(keep));
+  const std::uint64_t first_stage = describe<kWidth>(s_stages);
+  for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
+    const unsigned copy = round % layout.copies, use = round / layout.copies;
+    const __half* s_piece = s_rows + copy * rows_size;
+    const std::uint64_t first_rows = describe<kWidth>(s_piece + warp / 4 * 64 * kWidth);
+    wait(rows_full + 8 * copy, use & 1);
+    const Value far_away = Scores::far_away();
+    Value best[2] = {far_away, far_away}, second[2] = {far_away, far_away};
+    unsigned nearest[2] = {0, 0}; // the tile, until the end
+    float sums[64];
+#pragma unroll 1
+    for (unsigned j = 0; j < tiles; ++j) {
+      unsigned previous = 0;
+      const unsigned char* columns_beside = s_beside + place.place * layout.beside_columns;
+      place.next(layout.places());
+#pragma unroll 1
+      for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+        wait(full + 8 * stage.place, stage.parity);
+        open_products();
+        const std::uint64_t of_rows = first_rows + chunk * (kRows * kWidth * 2 / 16);
+        const std::uint64_t of_columns = first_stage + stage.place * (kStageSize * 2 / 16);
+#pragma unroll
+        for (unsigned step = 0; step < kWidth / 16; ++step) { // products of padding are zero
+          multiply_add<Scores::kSign>(sums, of_rows + step * 2, of_columns + step * 2,
+                                      chunk + step > 0);
+        }
+        if constexpr (kMore > 0) { // one chunk
+          multiply_add(sums,
+                       describe<kMore>(s_piece + chunks * kRows * kWidth + warp / 4 * 64 * kMore),
+                       describe<kMore>(columns_beside), true);
+        }
+        close_products();
+        if (chunk > 0) { // the products of the chunk before are complete: its stage is free
+          wait_for_products<1>();
+          if (lane == 0) {
+            arrive(free + 8 * previous);
+          }
+        }
+        previous = stage.place;
+        stage.next(layout.stages);
+      }
+      wait_for_products<0>();
+      if (lane == 0) {
+        arrive(free + 8 * previous);
+        if (j + 1 == tiles) {
+          arrive(rows_free + 8 * copy);
+        }
+      }
+      const Value before[2] = {best[0], best[1]};
+      Scores::compete(sums, columns_beside, keep, best, second);
+#pragma unroll
+      for (unsigned p = 0; p < 2; ++p) {
+        nearest[p] = best[p] < before[p] ? j : nearest[p];
+      }
+    }
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const unsigned low_bits = Scores::bits(best[p]) & 31;
+      nearest[p] = nearest[p] * kTileRows + low_bits / 2 * 8 + lane % 4 * 2 + low_bits % 2;
+      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
+        const Value other = __shfl_xor_sync(0xffffffffu, best[p], offset);
+        const Value other_second = __shfl_xor_sync(0xffffffffu, second[p], offset);
+        const unsigned other_nearest = __shfl_xor_sync(0xffffffffu, nearest[p], offset);
+        second[p] =
+            Scores::least(Scores::least(second[p], other_second), Scores::most(best[p], other));
+        nearest[p] = other < best[p] ? other_nearest : nearest[p];
+        best[p] = Scores::least(best[p], other);
+      }
+    }
+    const unsigned p = lane % 4; // two of the four lanes decide on a row each
+    const std::size_t row = std::size_t{piece} * kRows + warp * 16 + p * 8 + lane / 4;
+    const bool has_row = p < 2 && row < task.points.n;
+    Scores::decide(task, beside, has_row, row, p == 0 ? best[0] : best[1],
+                   p == 0 ? nearest[0] : nearest[1], p == 0 ? second[0] : second[1]);
+  }
+}
+
+/// The kernel, its shape and its launch.
+template <typename Scores>
+class WgmmaLaunch {
+public:
+  static std::string refuse() {
+    const int capability = compute_capability(); // 0: no device, which others report
+    return capability == 0 || capability == 90 ? ""
+                                               : "compute capability 9.0 is needed, and no other";
+  }
+
+  /// `beside`: as Scores needs it; half_squares of the task if it takes no more features.
+  void prepare(const SweepTask& task) {
+    const HalfTiles shape = task.points.shape;
+    const std::size_t most = shared_memory_limit() - 1024; // the barriers
+    constexpr unsigned kMore = Scores::kMoreFeatures;
+    // As many points a block as fit twice, so that the next ones arrive early; or once; then as
+    // many stages as are left room for.
+    teams_ = 4;
+    layout_ = {2, 2, kMore, kTileRows * static_cast<unsigned>(kMore > 0 ? kMore * 2 : 4)};
+    const auto bytes = [&] { return layout_.bytes(shape, teams_ * 64); };
+    if (bytes() > most) {
+      layout_.copies = 1;
+    }
+    while (bytes() > most && teams_ > 1) {
+      teams_ /= 2;
+    }
+    while (layout_.stages < kMostStages &&
+           bytes() + shape.chunk_size() * 2 + layout_.beside_columns <= most) {
+      ++layout_.stages;
+    }
+    bytes_ = bytes();
+    if constexpr (kMore > 0) { // what is beside the chunks is there for one chunk
+      kernel_ = sweep_wgmma<Scores, 32, 4>;
+    } else {
+      kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 4>
+                : teams_ == 4     ? sweep_wgmma<Scores, 64, 4>
+                : teams_ == 2     ? sweep_wgmma<Scores, 64, 2>
+                                  : sweep_wgmma<Scores, 64, 1>;
+    }
+    allow_shared_memory(kernel_, bytes_);
+    blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_),
+                                             ceil_div(task.points.n, teams_ * 64)));
+  }
+
+  void launch(const SweepTask& task, const Beside& beside, cudaStream_t stream) const {
+    kernel_<<<blocks_, threads(), bytes_, stream>>>(task, layout_, beside);
+    check_launch("sweep_wgmma");
+  }
+
+  std::string path() const {
+    return std::to_string(teams_ * 64) + " points a block, " + std::to_string(layout_.stages) +
+           " stages";
+  }
+
+private:
+  unsigned threads() const { return (teams_ + 1) * 128; }
+
+  void (*kernel_)(SweepTask, SweepLayout, Beside) = nullptr;
+  SweepLayout layout_{};
+  unsigned teams_ = 0, blocks_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+} // namespace clusterbench::cuda
