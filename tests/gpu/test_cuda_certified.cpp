@@ -99,8 +99,10 @@ protected:
   }
 
   /// Three runs, two of one object: right, and the same to the bit. Returns the shares of a pass.
+  /// same_as_float64: how far the inertia may be from that of the float64 run, relatively.
   std::map<std::string, std::vector<double>> expect_right(const OwnedProblem<float>& owned,
-                                                          const std::string& what) const {
+                                                          const std::string& what,
+                                                          double same_as_float64 = 1e-6) const {
     SCOPED_TRACE(what + ": n=" + std::to_string(owned.n) + " d=" + std::to_string(owned.d) +
                  " k=" + std::to_string(owned.k));
     const Problem<float> problem = owned.view();
@@ -127,7 +129,7 @@ protected:
             : verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
     EXPECT_TRUE(verdict.right()) << verdict.message();
     EXPECT_FALSE(verdict.sampled);
-    expect_least_inertia(problem, first, verdict);
+    expect_least_inertia(problem, first, verdict, same_as_float64);
     for (const auto* answer : {&again, &afresh}) {
       EXPECT_EQ(answer->centroids, first.centroids);
       EXPECT_EQ(answer->labels, first.labels);
@@ -136,10 +138,10 @@ protected:
     return observer.counters;
   }
 
-  /// The labels have the least inertia that the centroids of the last pass allow, to 1e-6, and the
-  /// end has that of the float64 run.
+  /// The labels have the least inertia that the centroids of the last pass allow, to 1e-6; several
+  /// passes end with that of the float64 run.
   static void expect_least_inertia(const Problem<float>& problem, const OwnedAnswer<float>& answer,
-                                   const Verdict& verdict) {
+                                   const Verdict& verdict, double same_as_float64) {
     const std::size_t size = problem.k * problem.d, passes = answer.iterations;
     ASSERT_EQ(verdict.trace.inertia.size(), passes);
     const std::span<const float> entering =
@@ -147,7 +149,7 @@ protected:
                     : std::span(answer.recorded).subspan((passes - 2) * size, size);
     EXPECT_LE(inertia(problem, entering, answer.labels), verdict.trace.inertia.back() * (1 + 1e-6));
     if (passes > 1) {
-      EXPECT_NEAR(verdict.relative_difference, 0.0, 1e-6);
+      EXPECT_NEAR(verdict.relative_difference, 0.0, same_as_float64);
     }
   }
 
@@ -215,7 +217,9 @@ TEST_P(CudaCertified, DataFarFromTheOrigin) {
     change(problem, [&](float value, std::size_t, std::size_t feature) {
       return value + offset * static_cast<float>(feature % 3);
     });
-    expect_right(problem, "offset " + std::to_string(offset));
+    // Centroids in float32 are rounded to 2^-24 of the offset, those of the float64 run are not: a
+    // point or two of the 4000 go elsewhere in the next pass.
+    expect_right(problem, "offset " + std::to_string(offset), 1e-8 * static_cast<double>(offset));
   }
 }
 

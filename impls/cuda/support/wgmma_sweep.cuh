@@ -85,19 +85,23 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   unsigned round = 0;
   if (warp >= kTeams * 4) { // the copying warpgroup
     if constexpr (kTeams == 4) {
-      give_registers<24>();
+      give_registers<32>();
     }
     if (threadIdx.x != kTeams * 128) {
       return;
     }
+    // Nothing is unrolled: few registers are left to this warpgroup.
+#pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
       const unsigned copy = round % layout.copies, use = round / layout.copies;
       wait(rows_free + 8 * copy, (use & 1) ^ 1); // passes at once the first time
       expect(rows_full + 8 * copy, rows_size * 2);
       constexpr unsigned kPart = kRows < kTileRows ? kRows : kTileRows;
       __half* s_piece = s_rows + copy * rows_size;
+#pragma unroll 1
       for (unsigned r = 0; r < kRows; r += kPart) {
         const std::size_t row = std::size_t{piece} * kRows + r;
+#pragma unroll 1
         for (unsigned chunk = 0; chunk < chunks; ++chunk) {
           copy_bulk(s_piece + (chunk * kRows + r) * kWidth,
                     task.points.rounded + row / kTileRows * shape.tile_size() +
@@ -111,7 +115,9 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
       }
       const __half* from = task.centroids.rounded;
       const unsigned char* from_beside = static_cast<const unsigned char*>(beside.centroids);
+#pragma unroll 1
       for (unsigned j = 0; j < tiles; ++j) {
+#pragma unroll 1
         for (unsigned chunk = 0; chunk < chunks; ++chunk, from += kStageSize) {
           const bool last = chunk + 1 == chunks;
           const unsigned barrier = full + 8 * stage.place;
