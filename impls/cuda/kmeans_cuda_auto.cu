@@ -5,7 +5,7 @@
 //   bounds hold and whose variant does not refuse is taken, found by name among the registered ones,
 //   and does all the work. chosen_path() says which. A test compares the table with the
 //   measurement: never more than 10 % behind the best.
-// Source: measured on one NVIDIA H200, with more than 128 clusters at k = 1024 and beyond only.
+// Source: measured on one NVIDIA H200, with more than 128 clusters at k = 512 and beyond only.
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16, and where shared memory holds all sums, the
@@ -33,7 +33,7 @@ constexpr std::array kTable{
     Line{kAny, 16, 128, "kmeans_cuda_block_sums"},   // a block's sums fit shared memory
     Line{kAny, 16, 256, "kmeans_cuda_shared_means"}, // short rows: comparing is all
     Line{kAny, kAny, 128, "kmeans_cublas"},          // a product of matrices
-    Line{kAny, kAny, 16384, "kmeans_cuda_wgmma"},    // the same without the matrix in memory
+    Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},      // the same without the matrix in memory
     Line{kAny, 32, kAny, "kmeans_cuda_certified"},   // comparing outweighs multiplying
     Line{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
     Line{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
