@@ -290,15 +290,7 @@ public:
     size_ = size_for(problem.n, problem.d, problem.k);
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_);
-    if (size_->d > problem.d) { // features that are zero everywhere
-      DeviceBuffer<float> padded(size_->d * problem.n);
-      padded.zero(stream_);
-      padded.copy_from(d_points_, stream_);
-      stream_.synchronize(); // before the narrow columns go
-      d_points_ = std::move(padded);
-    }
-
+    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
     cudaFuncAttributes attributes{};
     check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
     const std::size_t room = shared_memory_limit() - attributes.sharedSizeBytes;

@@ -26,14 +26,17 @@ __global__ void scatter_rows(const T* rows, std::size_t count, std::size_t d, st
   }
 }
 
-/// Uploads [n, d] rows as [d, n] columns through a staging buffer of bounded size. Blocks. Throws
-/// std::runtime_error.
+/// Uploads [n, d] rows as [max(d, padded), n] columns, those behind d zero, through a staging buffer of
+/// bounded size. Blocks. Throws std::runtime_error.
 template <typename T>
 DeviceBuffer<T> upload_columns(std::span<const T> rows, std::size_t n, std::size_t d,
-                               cudaStream_t stream) {
+                               cudaStream_t stream, std::size_t padded = 0) {
   constexpr std::size_t kStagingBytes = std::size_t{64} << 20;
   const std::size_t chunk = std::clamp<std::size_t>(kStagingBytes / (d * sizeof(T)), 1, n);
-  DeviceBuffer<T> columns(n * d);
+  DeviceBuffer<T> columns(n * std::max(d, padded));
+  if (padded > d) {
+    columns.zero(stream);
+  }
   DeviceBuffer<T> staging(chunk * d);
   for (std::size_t first = 0; first < n; first += chunk) {
     const std::size_t count = std::min(chunk, n - first);
