@@ -90,8 +90,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     if (threadIdx.x != kTeams * 128) {
       return;
     }
-    // Nothing is unrolled: where three tiles remained, code unrolled by CUDA 13.0 lost the upper
-    // half of an address.
+    // Nothing is unrolled: before, where three tiles remained, an address came without its upper half.
+    // Whether the unrolling or the fewer registers of that form were the cause is not known.
 #pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
       const unsigned copy = round % layout.copies, use = round / layout.copies;
