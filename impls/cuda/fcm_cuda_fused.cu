@@ -15,6 +15,7 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/fcm_weights.cuh"
 #include "impls/cuda/support/row_tiles.cuh"
 #include "impls/cuda/support/tile_run.cuh"
 
@@ -28,11 +29,7 @@ using namespace cuda;
 
 constexpr unsigned kThreads = 256, kWarps = kThreads / 32;
 
-struct Task : TileTask {
-  const float* given; // [n, k] initial memberships, or null
-  float* memberships; // [n, k]
-  float fuzzifier;
-};
+using Task = FcmTask;
 
 /// A compiled shape: kSlices warps share the features of a row, each has 32 kGroups of them; the
 /// other warps, and the 16 rows again kTimes, make a tile; for 8 T clusters.
@@ -43,57 +40,6 @@ struct Tile {
   static constexpr unsigned kRows = kTeams * kTimes * kTileRows;
   static constexpr unsigned kBlocksPerProcessor = kGroups * T == 1 ? 2 : 1;
 };
-
-__device__ float to_the_m(float membership, float m) {
-  return m == 2.0f ? membership * membership : powf(membership, m);
-}
-
-/// (nearest / squared)^(1 / (m - 1)), which cannot overflow; 1 for every centre a sample sits on.
-__device__ float closeness(float nearest, float squared, float m) {
-  const float ratio = squared == nearest ? 1.0f : nearest / squared;
-  return m == 2.0f ? ratio : powf(ratio, 1.0f / (m - 1.0f));
-}
-
-/// Combines lanes that differ in the bits below `width`; all of them get the result.
-template <unsigned width, typename Combine>
-__device__ float combine_lanes(float value, Combine combine) {
-#pragma unroll
-  for (unsigned offset = width / 2; offset > 0; offset /= 2) {
-    value = combine(value, __shfl_xor_sync(kAllLanes, value, static_cast<int>(offset)));
-  }
-  return value;
-}
-
-/// The weight u^m of a point in cluster j = lane % K from the squared distance; K lanes a point,
-/// whole warps. Adds what the stop rule wants.
-template <unsigned K>
-__device__ float weigh(const Task& task, bool keep, std::size_t point, unsigned j, float squared,
-                       double& wanted) {
-  // A cluster behind k is infinitely far: it is never the nearest and has no closeness.
-  const bool real = point < task.n && j < task.k;
-  const float nearest = combine_lanes<K>(squared, [](float a, float b) { return fminf(a, b); });
-  const float close = closeness(nearest, squared, task.fuzzifier);
-  const float membership = close / over_lanes<K>(close);
-  const float weight = real ? to_the_m(membership, task.fuzzifier) : 0.0f;
-  if (real && task.run.rule == StopRule::Kind::loss) {
-    wanted += static_cast<double>(weight) * static_cast<double>(squared);
-  }
-  if (keep) {
-    const float largest =
-        combine_lanes<K>(membership, [](float a, float b) { return fmaxf(a, b); });
-    const unsigned at =
-        __ballot_sync(kAllLanes, membership == largest) >> (threadIdx.x % 32 / K * K);
-    const std::int32_t label = __ffs(static_cast<int>(at)) - 1; // the lowest of equal ones
-    if (real) {
-      task.memberships[point * task.k + j] = membership;
-    }
-    if (real && j == static_cast<unsigned>(label)) {
-      wanted += task.run.rule == StopRule::Kind::labels && task.run.labels[point] != label;
-      task.run.labels[point] = label;
-    }
-  }
-  return weight;
-}
 
 /// The whole run; all blocks are resident. Dynamic shared memory: see below.
 template <typename Shape>
@@ -301,7 +247,7 @@ public:
     if (!(problem.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    return refuse_tiles<Task>(kKernels, problem);
+    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
   }
 
   void prepare(const Problem<float>& problem) override {

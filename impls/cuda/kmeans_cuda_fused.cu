@@ -9,7 +9,7 @@
 //   nearest centroids are closer than that are settled by sums of squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
-// Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
+// Limits: float; 13 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
 //   many rows lie between centroids, or far from the origin, settling them adds to the pass,
 //   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
 #include "impls/contract.hpp"
@@ -30,12 +30,12 @@ using namespace cuda;
 using Task = TileTask;
 
 /// A compiled shape: a team of kSlices warps works on a tile, each on 32 kGroups features, for 8 T
-/// clusters.
-template <unsigned kGroups_, unsigned kSlices_, unsigned kTeams_, unsigned T_>
+/// clusters; kBlocks of kTeams teams share a multiprocessor.
+template <unsigned kGroups_, unsigned kSlices_, unsigned kTeams_, unsigned T_, unsigned kBlocks_>
 struct Teams {
   static constexpr unsigned kGroups = kGroups_, kSlices = kSlices_, kTeams = kTeams_, T = T_;
   static constexpr unsigned kThreads = 32 * kSlices * kTeams;
-  static constexpr unsigned kBlocksPerProcessor = kThreads <= 128 ? 2 : 1;
+  static constexpr unsigned kBlocksPerProcessor = kBlocks_;
   /// Floats in which the warps of all teams exchange products, in two places by turns.
   static constexpr unsigned kParts = kSlices > 1 ? kTeams * 2 * kSlices* T * 128 : 0;
 };
@@ -211,16 +211,24 @@ template <typename S>
 constexpr TileKernel<Task> kKernel{
     32 * S::kGroups * S::kSlices, 8 * S::T,  kTileRows,      S::kTeams, S::kThreads,
     S::kBlocksPerProcessor,       S::kParts, cluster_rows<S>};
-constexpr std::array kKernels{
-    // the first that is large enough is taken
-    kKernel<Teams<1, 1, 4, 1>>, kKernel<Teams<2, 1, 4, 1>>, kKernel<Teams<4, 1, 4, 1>>,
-    kKernel<Teams<4, 2, 4, 1>>, kKernel<Teams<4, 4, 2, 1>>, kKernel<Teams<2, 1, 8, 2>>,
-    kKernel<Teams<2, 2, 4, 2>>, kKernel<Teams<2, 4, 2, 2>>, kKernel<Teams<2, 8, 1, 2>>};
+constexpr std::array kKernels{// the first that is large enough is taken
+                              kKernel<Teams<1, 1, 8, 1, 2>>, kKernel<Teams<2, 1, 8, 1, 2>>,
+                              kKernel<Teams<4, 1, 4, 1, 3>>, kKernel<Teams<4, 2, 4, 1, 1>>,
+                              kKernel<Teams<4, 4, 2, 1, 1>>, kKernel<Teams<1, 1, 8, 2, 2>>,
+                              kKernel<Teams<2, 1, 4, 2, 3>>, kKernel<Teams<2, 2, 4, 2, 1>>,
+                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>};
+
+constexpr std::size_t kFeatures = 13; // fewer are left to kmeans_cuda_persistent
 
 class KmeansCudaFused final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    return refuse_tiles<Task>(kKernels, problem);
+    if (problem.d < kFeatures) {
+      return "d = " + std::to_string(problem.d) + ": below " + std::to_string(kFeatures) +
+             " features most of a tile would be padding, 5 to 20 % of the limit; "
+             "kmeans_cuda_persistent keeps such points on the chip";
+    }
+    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
   }
   void prepare(const Problem<float>& problem) override { run_.prepare(kKernels, problem, task_); }
   void run(Observer<float>& observer) override { run_.run(observer, task_); }

@@ -124,7 +124,8 @@ public:
                 .threshold = rule_.threshold,
                 .max_iterations = rule_.max_iterations,
                 .first_stamp = next_stamp_};
-    next_stamp_ += static_cast<unsigned>(rule_.max_iterations) + 1; // FCM may sweep once more
+    // FCM may sweep once more, and again in every pass.
+    next_stamp_ += 2 * (static_cast<unsigned>(rule_.max_iterations) + 1);
     launch_clusters(kernel, task, launch, stream);
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the run");
     if (observer.recording()) {

@@ -15,12 +15,8 @@
 
 namespace clusterbench::cuda {
 
-/// Floats of a tile: rows, then for each row the length |x|, then the length of what tf32 cuts off.
-inline std::size_t tile_size(std::size_t rows, std::size_t d) {
-  return rows * (RowLayout::of(d).stride() + 2);
-}
-
-/// A warp a row. rows: [count, d], the first of which is row `first` of all tiles.
+/// A warp a row; a tile: rows, then for each row the length |x|, then the length of what tf32 cuts off.
+/// rows: [count, d], the first of which is row `first` of all tiles.
 static __global__ void pack_rows(const float* rows, std::size_t count, unsigned d,
                                  std::size_t first, unsigned tile_rows, float* tiles) {
   const RowLayout layout = RowLayout::of(d);
@@ -46,24 +42,41 @@ static __global__ void pack_rows(const float* rows, std::size_t count, unsigned 
   }
 }
 
-/// Uploads [n, d] rows as tiles, zero where there is no data, through a staging buffer of bounded
-/// size. Blocks. Throws std::runtime_error.
-inline DeviceBuffer<float> upload_tiles(std::span<const float> rows, std::size_t n, std::size_t d,
-                                        unsigned tile_rows, cudaStream_t stream) {
+/// Uploads [n, d] rows as tiles of `size` floats, zero where there is no data, through a staging buffer
+/// of bounded size; pack(rows, count, first, tiles) changes the layout. Blocks. Throws
+/// std::runtime_error.
+template <typename Pack>
+DeviceBuffer<float> upload_tiles(std::span<const float> rows, std::size_t n, std::size_t d,
+                                 unsigned tile_rows, std::size_t size, cudaStream_t stream,
+                                 const Pack& pack) {
   constexpr std::size_t kStagingBytes = std::size_t{64} << 20;
   const std::size_t chunk = std::clamp<std::size_t>(kStagingBytes / (d * sizeof(float)), 1, n);
-  DeviceBuffer<float> tiles(ceil_div(n, tile_rows) * tile_size(tile_rows, d));
+  DeviceBuffer<float> tiles(ceil_div(n, tile_rows) * size);
   tiles.zero(stream);
   DeviceBuffer<float> staging(chunk * d);
   for (std::size_t first = 0; first < n; first += chunk) {
     const std::size_t count = std::min(chunk, n - first);
     staging.upload(rows.subspan(first * d, count * d), stream);
-    pack_rows<<<blocks_at_most(count, 8, 65536), 256, 0, stream>>>(
-        staging.data(), count, static_cast<unsigned>(d), first, tile_rows, tiles.data());
-    check_launch("pack_rows");
+    pack(staging.data(), count, first, tiles.data());
   }
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the change of layout");
   return tiles;
 }
+
+/// What TileRun needs to know of such tiles; `width`: floats of a centroid.
+struct FloatRows {
+  static unsigned width(std::size_t d) { return RowLayout::of(d).stride(); }
+  static std::size_t tile_size(std::size_t rows, std::size_t d) { return rows * (width(d) + 2); }
+  DeviceBuffer<float> upload(std::span<const float> rows, std::size_t n, std::size_t d,
+                             unsigned tile_rows, cudaStream_t stream) const {
+    return upload_tiles(
+        rows, n, d, tile_rows, tile_size(tile_rows, d), stream,
+        [&](const float* staging, std::size_t count, std::size_t first, float* tiles) {
+          pack_rows<<<blocks_at_most(count, 8, 65536), 256, 0, stream>>>(
+              staging, count, static_cast<unsigned>(d), first, tile_rows, tiles);
+          check_launch("pack_rows");
+        });
+  }
+};
 
 } // namespace clusterbench::cuda

@@ -31,7 +31,7 @@ struct TileTask {
 
 /// A compiled shape of a kernel: rings of tiles and a fixed part in shared memory, which also holds
 /// the centroids and, padded, two times their sums.
-template <typename Task>
+template <typename Task, typename Rows = FloatRows>
 struct TileKernel {
   unsigned max_d, max_k;
   unsigned rows;  ///< of a tile
@@ -43,9 +43,9 @@ struct TileKernel {
   static constexpr std::size_t kStaticBytes = 3072; // and what the system takes of each block
 
   std::size_t shared_bytes(std::size_t d, std::size_t k, std::size_t stages) const {
-    const unsigned values = static_cast<unsigned>(k) * RowLayout::of(d).stride();
+    const unsigned values = static_cast<unsigned>(k) * Rows::width(d);
     return (parts + values + 2 * ManySums<kTileCluster>::padded(values) +
-            stages * rings * tile_size(rows, d)) *
+            stages * rings * Rows::tile_size(rows, d)) *
            sizeof(float);
   }
   /// Tiles of a ring that fit the current device; below 2 it cannot run.
@@ -67,15 +67,15 @@ struct TileKernel {
 };
 
 /// Why none of the kernels takes the problem; empty if one does.
-template <typename Task>
-std::string refuse_tiles(std::span<const TileKernel<Task>> kernels, const Problem<float>& problem) {
+template <typename Kernel>
+std::string refuse_tiles(std::span<const Kernel> kernels, const Problem<float>& problem) {
   if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
     return "more than 2^31 - 1 points or iterations";
   }
   if (lacks_clusters()) {
     return "the device has no clusters of blocks (compute capability 9.0)";
   }
-  if (TileKernel<Task>::find(kernels, problem.d, problem.k) == nullptr) {
+  if (Kernel::find(kernels, problem.d, problem.k) == nullptr) {
     return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
            " features: k up to 16 and d up to 512, as far as shared memory holds two tiles";
   }
@@ -83,17 +83,17 @@ std::string refuse_tiles(std::span<const TileKernel<Task>> kernels, const Proble
 }
 
 /// Buffers and launch of one of the kernels.
-template <typename Task>
+template <typename Task, typename Rows = FloatRows>
 class TileRun {
 public:
   /// Uploads; `problem` must have a kernel. Sets the common part of the task. Blocks. Throws
   /// std::runtime_error.
-  void prepare(std::span<const TileKernel<Task>> kernels, const Problem<float>& problem,
-               Task& task) {
-    kernel_ = TileKernel<Task>::find(kernels, problem.d, problem.k);
+  void prepare(std::span<const TileKernel<Task, Rows>> kernels, const Problem<float>& problem,
+               Task& task, const Rows& rows = {}) {
+    kernel_ = TileKernel<Task, Rows>::find(kernels, problem.d, problem.k);
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
-    d_tiles_ = upload_tiles(problem.points, problem.n, problem.d, kernel_->rows, stream_);
+    d_tiles_ = rows.upload(problem.points, problem.n, problem.d, kernel_->rows, stream_);
     const std::size_t tiles = ceil_div(problem.n, kernel_->rows);
     const std::size_t stages = kernel_->stages(problem.d, problem.k);
     shape_ = {.blocks = 0,
@@ -106,7 +106,7 @@ public:
     const unsigned k = static_cast<unsigned>(problem.k);
     const std::size_t words = std::size_t{2} * shape_.blocks / kTileCluster;
     d_sum_words_ = DeviceBuffer<Stamped<float>>(
-        words * ManySums<kTileCluster>::padded(k * RowLayout::of(problem.d).stride()));
+        words * ManySums<kTileCluster>::padded(k * Rows::width(problem.d)));
     d_sum_words_.zero(stream_); // stamps begin with 1
     d_fact_words_ = DeviceBuffer<Stamped<double>>(words * FewSums<kTileCluster>::padded(k + 1));
     d_fact_words_.zero(stream_);
@@ -127,7 +127,7 @@ public:
   cudaStream_t stream() const { return stream_; }
 
 private:
-  const TileKernel<Task>* kernel_ = nullptr;
+  const TileKernel<Task, Rows>* kernel_ = nullptr;
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
