@@ -373,7 +373,17 @@ TEST_P(GpuVariants, QualificationProblemsAndSinglePasses) {
 }
 
 TEST_P(GpuVariants, AMillionPointsAndThree) {
-  in_precision([this](auto zero) { check_all(million<decltype(zero)>(variant().meta.family)); });
+  in_precision([this](auto zero) {
+    using T = decltype(zero);
+    const auto& problems = million<T>(variant().meta.family);
+    for (const Solved<T>& one : problems) { // some variants leave few features to others
+      if (const auto reason = make_variant<T>(variant())->refuse(one.problem.view());
+          !reason.empty()) {
+        GTEST_SKIP() << reason;
+      }
+    }
+    check_all(problems);
+  });
 }
 
 // What does not fit is refused in words, not taken another way: prepare() is never asked.
