@@ -33,7 +33,7 @@ struct Task : FcmTask {
 };
 
 constexpr float kWeightScale = 0x1p14f;  // weights are at most 1
-constexpr double kSmallWeight = 0x1p-17; // below this on average they are scaled again
+constexpr double kSmallWeight = 0x1p-17; // below this on average, and 1 in all, they are scaled again
 constexpr unsigned kRowsOfWeights = 24;  // 16 and a gap: eight clusters in different banks
 
 /// A compiled shape: a team of kSlices warps works on a tile, each on 16 kSteps features, for 8 T clusters.
@@ -219,12 +219,13 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
     ++rounds;
     // All threads of all blocks get the same bits, so they take the same decisions. A weight is no
     // larger than its cluster's mass, so a scale that suits the mass suits the weights.
+    const double small_mass = fmin(kSmallWeight * static_cast<double>(task.n), 1.0);
     bool scaled = false;
     for (unsigned j = 0; j < task.k && !again; ++j) {
-      scaled |= s_facts[j] > 0.0 && s_facts[j] < kSmallWeight * static_cast<double>(task.n);
+      scaled |= s_facts[j] > 0.0 && s_facts[j] < small_mass;
     }
     if (threadIdx.x < task.k) {
-      const bool small = s_facts[threadIdx.x] < kSmallWeight * static_cast<double>(task.n);
+      const bool small = s_facts[threadIdx.x] < small_mass;
       const float mass_of_all = static_cast<float>(s_facts[threadIdx.x]);
       s_weight_scales[threadIdx.x] =
           scaled && small ? fmaxf(kWeightScale, split_scale(mass_of_all)) : kWeightScale;

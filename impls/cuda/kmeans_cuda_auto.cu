@@ -27,14 +27,14 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{kAny, 16, 64, "kmeans_cuda_persistent"},    // points and sums stay where they are
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},        // bound by memory
-    Line{20000, kAny, 256, "kmeans_cublas"},         // few points: few launches
-    Line{kAny, 16, 128, "kmeans_cuda_block_sums"},   // a block's sums fit shared memory
-    Line{kAny, 16, 256, "kmeans_cuda_shared_means"}, // short rows: comparing is all
-    Line{kAny, kAny, 128, "kmeans_cublas"},          // a product of matrices
-    Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},      // the same without the matrix in memory
-    Line{kAny, 32, kAny, "kmeans_cuda_certified"},   // comparing outweighs multiplying
+    Line{kAny, 16, 64, "kmeans_cuda_persistent"},     // points and sums stay where they are
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
+    Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
+    Line{20000, kAny, 256, "kmeans_cublas"},
+    Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows: multiplying is not all
+    Line{kAny, 128, 64, "kmeans_cuda_fused"},      // sums in registers, one pass
+    Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory
+    Line{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Line{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
     Line{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
 };

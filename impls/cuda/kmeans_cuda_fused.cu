@@ -1,4 +1,4 @@
-// K-means with few clusters: labels and sums in one pass over the data, one launch for the run.
+// K-means with up to 64 clusters: labels and sums in one pass over the data, one launch for the run.
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products on
 //   the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their weights, 1
@@ -9,9 +9,9 @@
 //   nearest centroids are closer than that are settled by sums of squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
-// Limits: float; 13 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
-//   many rows lie between centroids, or far from the origin, settling them adds to the pass,
-//   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
+// Limits: float; 13 <= d <= 512, k <= 16, or d <= 128, k <= 64, else refused; n < 2^31. Rows are padded
+//   to 4 features. Where many rows lie between centroids, or far from the origin, settling them adds to
+//   the pass, as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
   float* s_centroids = s_parts + Shape::kParts;                    // [k, width]
   float* s_totals = s_centroids + values;                          // [k, width]; the block's sums
   float* s_received = s_totals + padded;
-  __shared__ double s_received_facts[32], s_facts[32], s_wanted[kTeams];
+  __shared__ double s_received_facts[K + kTileCluster], s_facts[K + kTileCluster], s_wanted[kTeams];
   __shared__ std::uint64_t s_barriers[4 + kTeams * kMaxStages];
   __shared__ float s_squared[K], s_rests[K], s_counts[kTeams][K];
 
@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     const Lengths lengths = measure<kThreads, K>(s_centroids, task.k, width, s_squared, s_rests);
     const Centroids<Shape::kGroups, T, true> centroids(s_centroids, task.k, width, group);
     WeightedSums<Shape::kGroups, T, true> sums;
-    float squared_lengths[T][2], counts[T][2] = {}; // of clusters 8 tile + 2 t and the next
+    float squared_lengths[T][2]; // of clusters 8 tile + 2 t and the next
+    float counts[T] = {};        // of clusters 8 tile + g, in rows t, t + 4, ...
 #pragma unroll
     for (unsigned e = 0; e < 2 * T; ++e) {
       squared_lengths[e / 2][e % 2] = s_squared[e / 2 * 8 + 2 * t + e % 2];
@@ -126,7 +127,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
       }
       ring.fetch();
 
-      float weights[T][4];
+      unsigned labels[2]; // of rows g and g + 8; K: of no cluster
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
         const unsigned row = g + 8 * half;
@@ -135,12 +136,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
         float nearest = 0.0f;
         const unsigned label = label_of<T>(products, half, squared_lengths, tile, layout, row,
                                            lengths, s_centroids, wants_loss, nearest);
-#pragma unroll
-        for (unsigned e = 0; e < 2 * T; ++e) {
-          const float weight = real && label == e / 2 * 8 + 2 * t + e % 2 ? 1.0f : 0.0f;
-          weights[e / 2][2 * half + e % 2] = weight;
-          counts[e / 2][e % 2] += weight;
-        }
+        labels[half] = real ? label : K;
         if (real && keep_labels && slice == 0 && t == 0) { // one lane a row
           const std::int32_t now = static_cast<std::int32_t>(label);
           if (wants_loss) {
@@ -151,20 +147,28 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
           task.run.labels[point] = now;
         }
       }
-      float transposed[2][T][2];
-      transpose<T>(weights, transposed);
-      sums.add(tile, layout, group, transposed);
+      float weights[2][T][2]; // as WeightedSums wants them
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const unsigned step = e / 2, half = e % 2;
+        const unsigned label =
+            __shfl_sync(kAllLanes, labels[step], static_cast<int>((4 * half + t) * 4));
+#pragma unroll
+        for (unsigned tile_of_k = 0; tile_of_k < T; ++tile_of_k) {
+          const float weight = label == tile_of_k * 8 + g ? 1.0f : 0.0f;
+          weights[step][tile_of_k][half] = weight;
+          counts[tile_of_k] += weight;
+        }
+      }
+      sums.add(tile, layout, group, weights);
     }
 
     // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
-    for (unsigned e = 0; e < 2 * T; ++e) {
-#pragma unroll
-      for (int offset = 4; offset < 32; offset *= 2) {
-        counts[e / 2][e % 2] += __shfl_xor_sync(kAllLanes, counts[e / 2][e % 2], offset);
-      }
-      if (g == 0 && slice == 0) {
-        s_counts[team][e / 2 * 8 + 2 * t + e % 2] = counts[e / 2][e % 2];
+    for (unsigned e = 0; e < T; ++e) {
+      const float count = over_lanes<4>(counts[e]);
+      if (t == 0 && slice == 0) {
+        s_counts[team][e * 8 + g] = count;
       }
     }
     wanted = over_lanes<32>(wanted);
@@ -216,7 +220,10 @@ constexpr std::array kKernels{// the first that is large enough is taken
                               kKernel<Teams<4, 1, 4, 1, 3>>, kKernel<Teams<4, 2, 4, 1, 1>>,
                               kKernel<Teams<4, 4, 2, 1, 1>>, kKernel<Teams<1, 1, 8, 2, 2>>,
                               kKernel<Teams<2, 1, 4, 2, 3>>, kKernel<Teams<2, 2, 4, 2, 1>>,
-                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>};
+                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>,
+                              kKernel<Teams<1, 1, 12, 4, 1>>, kKernel<Teams<1, 2, 6, 4, 1>>,
+                              kKernel<Teams<1, 4, 3, 4, 1>>, kKernel<Teams<1, 1, 8, 8, 1>>,
+                              kKernel<Teams<1, 2, 4, 8, 1>>, kKernel<Teams<1, 4, 2, 8, 1>>};
 
 constexpr std::size_t kFeatures = 13; // fewer are left to kmeans_cuda_persistent
 
@@ -245,7 +252,7 @@ const Registration
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
                   .max_d = 512,
-                  .max_k = 16,
+                  .max_k = 64,
                   .previous = "kmeans_cuda_persistent"},
                  f32_only<KmeansCudaFused>());
 

@@ -210,6 +210,14 @@ TEST_P(CudaFused, RangesOfValues) {
     ASSERT_TRUE(takes(problem.view()));
     expect_right(problem);
   }
+  if (registered_->meta.name == "fcm_cuda_split") { // squares that overflow, scales that underflow
+    for (const float scale : {1e-18f, 1e19f}) {
+      auto problem = clouds({20011, 200, 4}, {StopRule::Kind::iterations, 0.0, 3});
+      std::ranges::transform(problem.points, problem.points.begin(),
+                             [=](float value) { return value * scale; });
+      EXPECT_FALSE(takes(problem.view())) << scale;
+    }
+  }
   auto problem = clouds({20011, 200, 4}, {StopRule::Kind::iterations, 0.0, 3});
   for (std::size_t i = 0; i < problem.n; ++i) { // a feature a thousand times the others
     problem.points[i * problem.d + 5] *= 1e3f;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <span>
 #include <string>
 #include <vector>
@@ -83,6 +84,7 @@ public:
       float squared = 0.0f;
       for (std::size_t f = 0; f < d; ++f) {
         const float x = rows[i * d + f];
+        finite_ = finite_ && std::isfinite(x);
         largest[f] = std::max(largest[f], std::abs(x));
         squared += x * x;
       }
@@ -98,17 +100,34 @@ public:
   /// Why float16 parts would lose digits of some row or feature; empty if they do not.
   std::string refuse() const {
     constexpr float kShortestRow = 0x1p-12f, kSmallestFeature = 0x1p-16f;
-    if (!std::isfinite(largest_) || shortest_ < kShortestRow * largest_ ||
+    // Squares must not overflow, nor may the inverse of two scales underflow.
+    constexpr float kLargest = 0x1p58f, kSmallest = 0x1p-48f;
+    if (!finite_) {
+      return "values that are not finite";
+    }
+    if (largest_ > kLargest || (largest_ > 0.0f && largest_ < kSmallest)) {
+      return "the largest value is " + in_words(largest_) +
+             "; float16 parts and their squares want it between " + in_words(kSmallest) + " and " +
+             in_words(kLargest);
+    }
+    if (shortest_ < kShortestRow * largest_ ||
         smallest_feature_ < kSmallestFeature * largest_) {
       return "values too far apart for float16 parts of one scale: the largest is " +
-             std::to_string(largest_) + ", the shortest row " + std::to_string(shortest_) +
+             in_words(largest_) + ", the shortest row " + in_words(shortest_) +
              " (2^-12 of it at least), the largest of the smallest feature " +
-             std::to_string(smallest_feature_) + " (2^-16)";
+             in_words(smallest_feature_) + " (2^-16)";
     }
     return {};
   }
 
 private:
+  static std::string in_words(float value) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", static_cast<double>(value));
+    return text;
+  }
+
+  bool finite_ = true;
   float largest_ = 0.0f, shortest_ = 0.0f, smallest_feature_ = INFINITY;
 };
 

@@ -214,18 +214,4 @@ private:
   float sums_[kGroups][2][T][4] = {};
 };
 
-/// Turns weights as products lie, see Centroids::multiply, into weights as WeightedSums wants them.
-template <unsigned T>
-__device__ void transpose(const float (&given)[T][4], float (&weights)[2][T][2]) {
-  const auto [g, t] = Lane::get();
-#pragma unroll
-  for (unsigned e = 0; e < 4 * T; ++e) {
-    const unsigned step = e / (2 * T), tile = e / 2 % T, half = e % 2;
-    const int from = static_cast<int>((4 * half + t) * 4 + g / 2);
-    const float even = __shfl_sync(0xffffffffu, given[tile][2 * step], from);
-    const float odd = __shfl_sync(0xffffffffu, given[tile][2 * step + 1], from);
-    weights[step][tile][half] = g % 2 == 0 ? even : odd;
-  }
-}
-
 } // namespace clusterbench::cuda
