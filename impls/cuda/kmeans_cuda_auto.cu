@@ -32,7 +32,6 @@ constexpr std::array kTable{
     Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
     Line{20000, kAny, 256, "kmeans_cublas"},
     Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows: multiplying is not all
-    Line{kAny, 128, 64, "kmeans_cuda_fused"},      // sums in registers, one pass
     Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory
     Line{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Line{kAny, kAny, kAny, "kmeans_cuda_wgmma"},

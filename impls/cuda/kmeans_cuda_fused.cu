@@ -1,4 +1,4 @@
-// K-means with up to 64 clusters: labels and sums in one pass over the data, one launch for the run.
+// K-means with few clusters: labels and sums in one pass over the data, one launch for the run.
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products on
 //   the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their weights, 1
@@ -9,9 +9,9 @@
 //   nearest centroids are closer than that are settled by sums of squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
-// Limits: float; 13 <= d <= 512, k <= 16, or d <= 128, k <= 64, else refused; n < 2^31. Rows are padded
-//   to 4 features. Where many rows lie between centroids, or far from the origin, settling them adds to
-//   the pass, as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
+// Limits: float; 13 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
+//   many rows lie between centroids, or far from the origin, settling them adds to the pass,
+//   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
   float* s_centroids = s_parts + Shape::kParts;                    // [k, width]
   float* s_totals = s_centroids + values;                          // [k, width]; the block's sums
   float* s_received = s_totals + padded;
-  __shared__ double s_received_facts[K + kTileCluster], s_facts[K + kTileCluster], s_wanted[kTeams];
+  __shared__ double s_received_facts[32], s_facts[32], s_wanted[kTeams];
   __shared__ std::uint64_t s_barriers[4 + kTeams * kMaxStages];
   __shared__ float s_squared[K], s_rests[K], s_counts[kTeams][K];
 
@@ -220,10 +220,7 @@ constexpr std::array kKernels{// the first that is large enough is taken
                               kKernel<Teams<4, 1, 4, 1, 3>>, kKernel<Teams<4, 2, 4, 1, 1>>,
                               kKernel<Teams<4, 4, 2, 1, 1>>, kKernel<Teams<1, 1, 8, 2, 2>>,
                               kKernel<Teams<2, 1, 4, 2, 3>>, kKernel<Teams<2, 2, 4, 2, 1>>,
-                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>,
-                              kKernel<Teams<1, 1, 12, 4, 1>>, kKernel<Teams<1, 2, 6, 4, 1>>,
-                              kKernel<Teams<1, 4, 3, 4, 1>>, kKernel<Teams<1, 1, 8, 8, 1>>,
-                              kKernel<Teams<1, 2, 4, 8, 1>>, kKernel<Teams<1, 4, 2, 8, 1>>};
+                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>};
 
 constexpr std::size_t kFeatures = 13; // fewer are left to kmeans_cuda_persistent
 
@@ -252,7 +249,7 @@ const Registration
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
                   .max_d = 512,
-                  .max_k = 64,
+                  .max_k = 16,
                   .previous = "kmeans_cuda_persistent"},
                  f32_only<KmeansCudaFused>());
 

@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
-#include <type_traits>
 
 namespace clusterbench::cuda {
 
@@ -59,17 +58,6 @@ __device__ inline float squared_distance(const float* tile, RowLayout layout, un
   return over_lanes<4>(squared);
 }
 
-/// A set of up to K clusters.
-template <unsigned K>
-using ClusterSet = std::conditional_t<(K > 32), unsigned long long, unsigned>;
-
-__device__ inline unsigned lowest(unsigned set) {
-  return static_cast<unsigned>(__ffs(static_cast<int>(set))) - 1;
-}
-__device__ inline unsigned lowest(unsigned long long set) {
-  return static_cast<unsigned>(__ffsll(static_cast<long long>(set))) - 1;
-}
-
 /// The label of a row whose products four lanes hold, two of every eight each: the nearest by rough
 /// products, if these decide; else, or if the distance is wanted, by squared differences.
 template <unsigned T>
@@ -100,18 +88,17 @@ __device__ unsigned label_of(const float (&products)[T][4], unsigned half,
   // rounded by the tensor cores, stay below 2^-16 of the product of the lengths.
   const float margin = 4.0f * (rest * lengths.largest + length * lengths.largest_rest) +
                        0x1p-15f * lengths.largest * (length + lengths.largest);
-  using Set = ClusterSet<8 * T>;
-  Set candidates = 0;
+  unsigned candidates = 0;
 #pragma unroll
   for (unsigned e = 0; e < 2 * T; ++e) {
-    candidates |= score[e / 2][e % 2] <= best + margin ? Set{1} << (e / 2 * 8 + 2 * t + e % 2) : 0;
+    candidates |= score[e / 2][e % 2] <= best + margin ? 1u << (e / 2 * 8 + 2 * t + e % 2) : 0u;
   }
   candidates |= __shfl_xor_sync(kAllLanes, candidates, 1);
   candidates |= __shfl_xor_sync(kAllLanes, candidates, 2);
-  Set left = wants_distance || (candidates & (candidates - 1)) != 0 ? candidates : 0;
+  unsigned left = wants_distance || (candidates & (candidates - 1)) != 0 ? candidates : 0;
   nearest = INFINITY;
   while (__any_sync(kAllLanes, left != 0)) { // rows that are settled wait for the others
-    const unsigned j = left != 0 ? lowest(left) : 0;
+    const unsigned j = left != 0 ? static_cast<unsigned>(__ffs(static_cast<int>(left))) - 1 : 0;
     const float squared = squared_distance(tile, layout, row, s_centroids + j * layout.stride());
     if (left != 0 && squared < nearest) { // strictly, so that ties go to the lowest index
       nearest = squared;

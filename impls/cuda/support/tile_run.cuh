@@ -40,8 +40,7 @@ struct TileKernel {
   unsigned parts; ///< floats of the fixed part besides centroids and sums
   void (*kernel)(const Task);
 
-  /// Static shared memory, and what the system takes of each block.
-  std::size_t static_bytes() const { return 2560 + std::size_t{32} * std::max(max_k, 16u); }
+  static constexpr std::size_t kStaticBytes = 3072; // and what the system takes of each block
 
   std::size_t shared_bytes(std::size_t d, std::size_t k, std::size_t stages) const {
     const unsigned values = static_cast<unsigned>(k) * Rows::width(d);
@@ -51,7 +50,7 @@ struct TileKernel {
   }
   /// Tiles of a ring that fit the current device; below 2 it cannot run.
   std::size_t stages(std::size_t d, std::size_t k) const {
-    const std::size_t room = shared_memory_limit() / blocks_per_processor - static_bytes();
+    const std::size_t room = shared_memory_limit() / blocks_per_processor - kStaticBytes;
     std::size_t stages = kMaxStages;
     while (stages > 0 && shared_bytes(d, k, stages) > room) {
       --stages;
@@ -77,15 +76,8 @@ std::string refuse_tiles(std::span<const Kernel> kernels, const Problem<float>& 
     return "the device has no clusters of blocks (compute capability 9.0)";
   }
   if (Kernel::find(kernels, problem.d, problem.k) == nullptr) {
-    std::string sizes; // the widest rows of every number of clusters
-    for (std::size_t i = 0; i < kernels.size(); ++i) {
-      if (i + 1 == kernels.size() || kernels[i + 1].max_k != kernels[i].max_k) {
-        sizes += (sizes.empty() ? "" : " or ") + std::to_string(kernels[i].max_k) + " clusters of " +
-                 std::to_string(kernels[i].max_d);
-      }
-    }
     return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
-           " features: it takes up to " + sizes + ", as far as shared memory holds two tiles";
+           " features: k up to 16 and d up to 512, as far as shared memory holds two tiles";
   }
   return {};
 }
