@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, and the
-# scaling studies into docs/scaling.md; and the smallest variant's source into README.md. Called
-# without arguments it also draws the pictures again.
+# Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, the scaling
+# studies into docs/scaling.md and the others into docs/studies.md; and the smallest variant's source
+# into README.md.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
 pages=$(realpath "${2:-$(dirname "$0")/..}")
@@ -22,11 +22,18 @@ for table in results/tables/article*.json; do
 done
 python3 scripts/headline.py "$pages/README.md" "$reports"
 
-from=()
-for ledger in results/reference/*/scaling/ledger.jsonl; do
-  from+=(--from "$ledger")
+splice_study() { # table, pattern of its ledgers, page, options
+  local from=() ledger
+  for ledger in $2; do
+    from+=(--from "$ledger")
+  done
+  "$program" table "$1" "${from[@]}" "${@:4}" --splice "$pages/docs/$3"
+}
+splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
+for study in bounds large_k large_k_gpu gpu_shapes; do
+  splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
-"$program" table scaling "${from[@]}" --splice "$pages/docs/scaling.md"
+splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 python3 - "$pages/README.md" impls/serial/kmeans_serial.cpp <<'PYTHON'
 import sys

@@ -101,8 +101,12 @@ OtherWork other_work(const Measured& cell, const CommonWork& common) {
   if (other.no.empty() && problem.value("initial_rows", json()) != common.initial_rows) {
     other.no.push_back("other initial rows");
   }
-  if (row.value("reseeds_empty", false)) {
-    other.no.push_back("re-seeds empty clusters");
+  // Without an empty cluster there is nothing to re-seed; the oracle's whole run tells.
+  if (row.value("reseeds_empty", false) && row.value("empty_at", 1) != 0) {
+    other.no.push_back(row.contains("empty_at")
+                           ? fmt::format("re-seeds empty clusters, as in pass {}",
+                                         row.at("empty_at").get<std::size_t>())
+                           : "re-seeds empty clusters, if there are any");
   }
   if (const std::string arithmetic = row.value("arithmetic", ""); !arithmetic.empty()) {
     other.no.push_back("computes in " + arithmetic);

@@ -267,7 +267,7 @@ void CellRunner::judge(const RegisteredVariant& variant, const Workload& work, S
   }
   json verdict;
   for (const char* field : {"status", "message", "oracle", "verification", "single_steps", "trace",
-                            "early_stop", "still_moving", "stood_still_at"}) {
+                            "early_stop", "still_moving", "stood_still_at", "empty_at"}) {
     if (row.contains(field)) {
       verdict[field] = row[field];
     }
@@ -324,6 +324,7 @@ void CellRunner::verify_answers(const RegisteredVariant& variant, const Workload
   }
   row["still_moving"] = oracle<T>(work).still_moving;
   row["stood_still_at"] = oracle<T>(work).stood_still_at;
+  row["empty_at"] = oracle<T>(work).empty_at;
 }
 
 // One pass from each of several states of the oracle's run. The child is a new process: it is given

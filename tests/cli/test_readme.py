@@ -1,4 +1,4 @@
-"""The figures in README.md, docs/tables.md and docs/scaling.md are those of the reference runs."""
+"""The figures in README.md and in the pages of tables are those of the reference runs."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["CLUSTERBENCH_SOURCE"])
-PAGES = ["README.md", "docs/tables.md", "docs/scaling.md"]
+PAGES = ["README.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md"]
 
 
 class Readme(unittest.TestCase):

@@ -136,6 +136,13 @@ TEST(EqualWork, IsRanked) {
   EXPECT_EQ(report_of({"a", "b"}, {row("a", "ok", 3.0), row("b", "ok", 1.0)}).cells[1].rank, 1u);
 }
 
+TEST(EqualWork, IsRankedWhereNothingCouldBeReseeded) {
+  json peer = row("b", "ok", 1.0);
+  peer["reseeds_empty"] = true;
+  peer["empty_at"] = 0;
+  EXPECT_EQ(report_of({"a", "b"}, {row("a", "ok", 3.0), peer}).cells[1].rank, 1u);
+}
+
 TEST(EqualWork, AnythingElseIsNot) {
   EXPECT_EQ(unranked_after([](json& r) { r["problem"]["data"] = "others"; }),
             "data others, the table says some-data");
@@ -154,7 +161,12 @@ TEST(EqualWork, AnythingElseIsNot) {
             }),
             "stopped early: 9 iterations, the others 10");
   EXPECT_EQ(unranked_after([](json& r) { r["reseeds_empty"] = true; }),
-            "re-seeds empty clusters");
+            "re-seeds empty clusters, if there are any");
+  EXPECT_EQ(unranked_after([](json& r) {
+              r["reseeds_empty"] = true;
+              r["empty_at"] = 3;
+            }),
+            "re-seeds empty clusters, as in pass 3");
   EXPECT_EQ(unranked_after([](json& r) { r["arithmetic"] = "tf32"; }), "computes in tf32");
 }
 
