@@ -2,6 +2,9 @@
 // a chunk of samples, and the chunk's weighted sums. What lies between, the memberships, is a few
 // values per sample and left to the variant.
 //
+// A chunk's sums come from the second-level cache, where its distances have put it; meanwhile memory is
+// asked for the next chunk.
+//
 // Distances and weights are [k, stride], sample by sample, so that memberships are computed in loops
 // over samples, which vectorise without reordering any sum.
 #pragma once
@@ -59,8 +62,11 @@ template <class V, std::size_t Centres>
     }
   };
   const T* x = chunk.points + f;
+  const std::size_t next_chunk = chunk.count * d;
   if (wide == 2 * V::lanes) {
     for (std::size_t i = 0; i < chunk.count; ++i, x += d) {
+      __builtin_prefetch(x + next_chunk, 0, 2);
+      __builtin_prefetch(x + next_chunk + V::lanes, 0, 2);
       add(i, V::load(x), V::load(x + V::lanes));
     }
   } else {

@@ -11,12 +11,12 @@
 
 namespace clusterbench::simd {
 
-/// How many values ahead a row is asked for: whole tiles of rows, at least 4 KiB. The processor by
-/// itself looks no further than its page, and less far for several rows at once.
+/// How many values ahead a row is asked for: whole tiles of rows, at least 1 KiB. The processor by
+/// itself follows one row, less well several at once.
 template <class V, std::size_t Rows>
 [[gnu::always_inline]] inline std::size_t values_ahead(std::size_t d) {
   const std::size_t tile = Rows * d;
-  return tile * (1 + 4096 / (tile * sizeof(typename V::Scalar)));
+  return tile * (1 + 1024 / (tile * sizeof(typename V::Scalar)));
 }
 
 /// Squared distances of Rows rows to Centroids centroids, [Centroids, Rows]; Rows * Centroids is
