@@ -58,8 +58,9 @@ def printed_times(definition: Json, article: Json) -> list[Bar]:
             except (KeyError, TypeError, IndexError, ZeroDivisionError) as error:
                 raise BadInput(f"{definition['name']}: the published row \"{row.get('label')}\" "
                                f"names no figure ({row.get('key')})") from error
-            bars.append({"problem": column["problem"], "variant": row["variant"],
-                         "precision": row["precision"], "label": row["label"], "ms": ms,
+            bars.append({"problem": row.get("problem", column["problem"]),
+                         "variant": row["variant"], "precision": row["precision"],
+                         "label": row["label"], "ms": ms,
                          "doubt": "wrong" if "wrong" in row
                          else "other work" if "other_work" in row else ""})
     return bars

@@ -4,6 +4,7 @@ Work is the algorithm's own minimum, whatever a variant really does: 2 n k d ope
 (fuzzy c-means 4 n k d) and every point read once, so that the arithmetic intensity of k-means is
 k/2 FLOP/byte in float32 and k/4 in float64. A variant that reads the data twice lies lower, not
 further left. A point is what a variant reaches at best among the problems of that intensity.
+Studies that vary a size are left out, and machines of a single point beside others of more.
 """
 
 from __future__ import annotations
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# Fewer threads than the machine has, or sizes by the dozen, which would bury the others.
+LEFT_OUT = {"threads", "scaling", "cpu_shapes", "gpu_shapes", "bounds", "quality"}
+
+
 def pictures(inputs: Inputs) -> list[Picture]:
     """The one picture of this kind: a panel for each machine whose probe is known."""
     best: dict[str, dict[tuple[str, str, float], dict[str, Any]]] = {}
     for cell in inputs.campaigns.cells:
-        if cell.table == "threads":
-            continue  # fewer threads than the machine has are another picture
+        if cell.table in LEFT_OUT:
+            continue
         if cell.right and cell.ms_per_iteration > 0 and cell.machine in inputs.campaigns.probes:
             place = intensity(cell.algorithm, cell.precision, cell.k)
             rate = minimal_flops(cell.algorithm, cell.n, cell.d, cell.k) / (
@@ -36,9 +41,11 @@ def pictures(inputs: Inputs) -> list[Picture]:
             if key not in here or rate > here[key]["gflops"]:
                 here[key] = {"variant": cell.variant, "precision": cell.precision,
                              "algorithm": cell.algorithm, "intensity": place, "gflops": rate}
-    points = {machine: list(here.values()) for machine, here in best.items()}
-    if not points:
+    if not best:
         raise NothingToDraw("no verified cell whose ledger has a probe of its machine")
+    most = max(len(here) for here in best.values())
+    points = {machine: list(here.values()) for machine, here in best.items()
+              if len(here) > 1 or most == 1}
     machines = [{"name": name, "roofs": roofs(inputs.campaigns.probes[name]), "points": found}
                 for name, found in sorted(points.items(), key=lambda each: -len(each[1]))]
     return [Picture("roofline", "Rooflines", {"machines": machines}, draw)]
@@ -77,7 +84,7 @@ def draw(data: dict[str, Any]) -> Figure:
 def _draw_panel(axes: Axes, machine: dict[str, Any]) -> None:
     points, limits = machine["points"], machine["roofs"]
     low = min(point["intensity"] for point in points) / 2
-    high = max(point["intensity"] for point in points) * 6
+    high = max(point["intensity"] for point in points) * 20  # room for the limits' names
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(low, high)
@@ -133,4 +140,4 @@ def _legend(figure: Figure, machines: list[dict[str, Any]]) -> None:
                               ("fuzzy c-means", "D", "#444444")):
         handles.append(Line2D([], [], linestyle="none", marker=mark, markeredgecolor="#444444",
                               markerfacecolor=face, label=label))
-    legend_below(figure, handles, 9)
+    legend_below(figure, handles, 6)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, the scaling
 # studies into docs/scaling.md and the others into docs/studies.md; and the smallest variant's source
-# into README.md.
+# into README.md. Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
 pages=$(realpath "${2:-$(dirname "$0")/..}")
@@ -30,7 +30,10 @@ splice_study() { # table, pattern of its ledgers, page, options
   "$program" table "$1" "${from[@]}" "${@:4}" --splice "$pages/docs/$3"
 }
 splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
-for study in bounds large_k large_k_gpu gpu_shapes; do
+for study in bounds large_k; do
+  splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
+done
+for study in large_k_gpu gpu_shapes; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact

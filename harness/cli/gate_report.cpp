@@ -85,6 +85,7 @@ json to_json(const std::vector<GatedCell>& cells, const GateOptions& options) {
     json entry = {{"name", cell.name},
                   {"verdict", cell.verdict},
                   {"message", cell.message},
+                  {"iterations", cell.iterations},
                   {"log_ratios", cell.log_ratios},
                   {"first_alarm", cell.first_alarm},
                   {"disturbed_pairs", cell.disturbed_pairs},

@@ -94,6 +94,7 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
                           const Workload& work) {
   GatedCell gated;
   gated.name = cell_name(cell);
+  gated.iterations = work.stop.max_iterations;
   const auto start = Clock::now();
   SequentialOptions test = options_.test;
   test.noise_floor = options_.floor.of(gated.name);

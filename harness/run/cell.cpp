@@ -1,9 +1,9 @@
 #include "harness/run/cell.hpp"
 
 #include "datasets/npy.hpp"
-#include "harness/judge/oracle_cache.hpp"
 #include "harness/judge/qualification.hpp"
 #include "harness/peer/peers.hpp"
+#include "harness/run/cell_job.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
@@ -15,37 +15,6 @@ namespace clusterbench {
 namespace {
 
 using nlohmann::json;
-
-// Beyond so many operations the oracle does not run the whole problem; single steps are checked.
-constexpr double kOracleBudget = 4e11;
-
-json without_nan(double value) {
-  return std::isfinite(value) ? json(value) : json(nullptr);
-}
-
-json to_json(const Verdict& verdict) {
-  json findings = json::array();
-  for (const Finding& finding : verdict.findings) {
-    findings.push_back({{"check", finding.check}, {"where", finding.where}});
-  }
-  return {{"right", verdict.right()},
-          {"checks", verdict.checks},
-          {"findings", findings},
-          {"objective", without_nan(verdict.objective)},
-          {"oracle_objective", without_nan(verdict.oracle_objective)},
-          {"relative_difference", without_nan(verdict.relative_difference)},
-          {"labels_off", verdict.labels_off},
-          {"sampled", verdict.sampled},
-          {"early_stop", verdict.early_stop}};
-}
-
-// Marks the row wrong and keeps the first sentence that says why.
-void mark_wrong(json& row, const std::string& message) {
-  if (row["status"] != "wrong") {
-    row["status"] = "wrong";
-    row["message"] = message;
-  }
-}
 
 std::string meta_refusal(const Meta& meta, std::size_t d, std::size_t k, Family family) {
   if (meta.family != family) {
@@ -62,40 +31,6 @@ std::string meta_refusal(const Meta& meta, std::size_t d, std::size_t k, Family 
     return fmt::format("k = {}, but the variant takes k up to {}", k, meta.max_k);
   }
   return {};
-}
-
-template <typename T>
-Answer<T> answer_of(const ResultSlots& slots, SharedMemory& memory, const json& entry) {
-  const Result<T> result = slots.slot<T>(memory.span(), entry.at("slot"));
-  return {result.labels, result.centroids, result.memberships, entry.at("iterations"), {}};
-}
-
-template <typename T>
-Job job_for(const RegisteredVariant& variant, const Problem<T>& problem, int threads) {
-  Job job;
-  job.name = variant.meta.name;
-  job.variant = variant.meta.name;
-  job.precision = std::is_same_v<T, float> ? Precision::f32 : Precision::f64;
-  job.n = problem.n;
-  job.d = problem.d;
-  job.k = problem.k;
-  job.stop = problem.stop;
-  job.fuzzifier = problem.fuzzifier;
-  job.threads = threads;
-  job.starts_from_memberships = problem.centroids.empty();
-  return job;
-}
-
-template <typename T>
-SharedMemory shared_copy(const std::string& name, std::span<const T> values) {
-  SharedMemory memory(name, values.size_bytes());
-  std::ranges::copy(values, memory.as<T>().begin());
-  return memory;
-}
-
-template <typename T>
-std::span<const T> initial_state(const Problem<T>& problem) {
-  return problem.centroids.empty() ? problem.memberships : problem.centroids;
 }
 
 } // namespace
@@ -161,7 +96,7 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
     return row;
   }
   trace.remap();
-  judge<T>(variant, work, memory, trace, row);
+  judge_.judge<T>(variant, work, memory, trace, row);
   const std::string clock = row.value("peer", json::object()).value("wrong_clock", "");
   if (!clock.empty()) {
     mark_wrong(row, "clock: " + clock);
@@ -236,153 +171,6 @@ Ending CellRunner::qualify(const RegisteredVariant& variant) {
     qualified_[key] = ending;
   }
   return ending;
-}
-
-template <typename T>
-const OracleRun& CellRunner::oracle(const Workload& work) {
-  const auto known = oracles_.find(work.hash);
-  if (known != oracles_.end()) {
-    return known->second;
-  }
-  // The answer does not depend on how many threads a variant may use.
-  const Problem<T> problem = work.problem<T>(1);
-  return oracles_[work.hash] =
-             cached_oracle_run(oracle_cache_folder(), work.hash, work.spec.family, problem);
-}
-
-// Verifies the answers, unless a round before gave the same bits: then its verdict holds.
-template <typename T>
-void CellRunner::judge(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-                       const SharedMemory& trace, json& row) {
-  const bool same_bits = variant.meta.deterministic && row.at("distinct_results") == 1;
-  const std::string key =
-      fmt::format("{} {} {}", variant.meta.name, work.hash, row.at("digest").get<std::string>());
-  if (const auto known = judged_.find(key); same_bits && known != judged_.end()) {
-    row.update(known->second);
-    return;
-  }
-  verify<T>(variant, work, memory, trace, row);
-  if (row["status"] == "ok") {
-    check_single_steps<T>(variant, work, row);
-  }
-  json verdict;
-  for (const char* field : {"status", "message", "oracle", "verification", "single_steps", "trace",
-                            "early_stop", "still_moving", "stood_still_at", "empty_at"}) {
-    if (row.contains(field)) {
-      verdict[field] = row[field];
-    }
-  }
-  judged_[key] = verdict;
-}
-
-// Judges whole runs, where the oracle's own is affordable, and whether they agree.
-template <typename T>
-void CellRunner::verify(const RegisteredVariant& variant, const Workload& work,
-                        SharedMemory& memory, const SharedMemory& trace, json& row) {
-  const double operations = 2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
-                            static_cast<double>(work.k) *
-                            static_cast<double>(work.stop.max_iterations);
-  row["oracle"] = operations <= kOracleBudget ? "whole run" : "single steps only";
-  if (operations <= kOracleBudget) {
-    verify_answers<T>(variant, work, memory, trace, row);
-  }
-  if (variant.meta.deterministic && row.at("distinct_results") != 1) {
-    mark_wrong(row, fmt::format("determinism: {} different results, but the variant says that "
-                                "every run gives the same bits",
-                                row.at("distinct_results").get<std::size_t>()));
-  }
-}
-
-// Judges every distinct answer that the child handed over; the recorded one with its trace.
-template <typename T>
-void CellRunner::verify_answers(const RegisteredVariant& variant, const Workload& work,
-                                SharedMemory& memory, const SharedMemory& trace, json& row) {
-  const Problem<T> problem = work.problem<T>(options_.threads);
-  const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  const json& answers = row.at("answers");
-  const std::string recorded_digest = answers.back().value("digest", "");
-  row["verification"] = json::array();
-  for (const json& entry : answers) {
-    const bool recorded = entry.contains("recorded");
-    if (!recorded && entry.value("digest", "") == recorded_digest) {
-      continue; // the same bits as the recorded answer, which is judged with its trace
-    }
-    Answer<T> answer = answer_of<T>(slots, memory, entry);
-    if (recorded) {
-      answer.recorded = trace.as<T>();
-    }
-    const Verdict verdict =
-        verify_answer(declaration_of(variant.meta), problem, answer, oracle<T>(work));
-    row["verification"].push_back(to_json(verdict));
-    if (!verdict.right()) {
-      mark_wrong(row, verdict.message());
-    }
-    if (recorded) {
-      row["trace"] = {{"loss", verdict.trace.loss}, {"inertia", verdict.trace.inertia}};
-      row["early_stop"] = verdict.early_stop;
-    }
-  }
-  row["still_moving"] = oracle<T>(work).still_moving;
-  row["stood_still_at"] = oracle<T>(work).stood_still_at;
-  row["empty_at"] = oracle<T>(work).empty_at;
-}
-
-// One pass from each of several states of the oracle's run. The child is a new process: it is given
-// states to start from and never learns what the oracle makes of them.
-template <typename T>
-void CellRunner::check_single_steps(const RegisteredVariant& variant, const Workload& work,
-                                    json& row) {
-  const Problem<T> problem = work.problem<T>(options_.threads);
-  std::vector<OneStepState<T>> states;
-  if (row.at("oracle") == "whole run") {
-    states = one_step_states(work.spec.family, problem, oracle<T>(work));
-  } else {
-    const std::span<const T> initial = initial_state(problem);
-    OneStepState<T> state{"initial state", {}, {}};
-    (work.starts_from_memberships ? state.memberships : state.centroids)
-        .assign(initial.begin(), initial.end());
-    states.push_back(std::move(state));
-  }
-  const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  std::vector<SharedMemory> initial, results;
-  std::vector<Job> jobs;
-  for (const OneStepState<T>& state : states) {
-    const Problem<T> one_pass = one_pass_problem(problem, state);
-    initial.push_back(shared_copy("state", initial_state(one_pass)));
-    results.emplace_back("results", slots.bytes());
-    Job job = job_for(variant, one_pass, options_.threads);
-    job.timed = false;
-    job.record = false;
-    job.points_fd = work.points->memory.fd();
-    job.initial_fd = initial.back().fd();
-    job.result_fd = results.back().fd();
-    jobs.push_back(job);
-  }
-  const ChildRun run = run_jobs(jobs, options_.timeout);
-  row["single_steps"] = json::array();
-  for (std::size_t i = 0; i < states.size(); ++i) {
-    if (i >= run.reports.size()) {
-      const Ending ending = describe_ending(run);
-      row["status"] = ending.status;
-      row["message"] = "in a single-step check: " + ending.message;
-      return;
-    }
-    const json& report = run.reports[i];
-    if (report.at("status") != "ok") {
-      row["status"] = report.at("status");
-      row["message"] = "in a single-step check: " + report.at("message").get<std::string>();
-      return;
-    }
-    const Answer<T> answer = answer_of<T>(slots, results[i], report.at("answers").front());
-    const Verdict verdict =
-        verify_one_step(declaration_of(variant.meta), one_pass_problem(problem, states[i]), answer);
-    json entry = to_json(verdict);
-    entry["state"] = states[i].name;
-    row["single_steps"].push_back(entry);
-    if (!verdict.right()) {
-      mark_wrong(row, fmt::format("single step from {}: {}", states[i].name, verdict.message()));
-    }
-  }
 }
 
 template <typename T>

@@ -1,9 +1,8 @@
-// One cell: run a variant on a problem in a child process, then judge its answer.
+// One cell: run a variant on a problem in a child process, then have its answer judged.
 #pragma once
 
-#include "harness/judge/oracle.hpp"
-#include "harness/judge/verifier.hpp"
 #include "harness/problem/workload.hpp"
+#include "harness/run/cell_judge.hpp"
 #include "harness/run/child_run.hpp"
 #include "harness/run/job.hpp"
 
@@ -22,11 +21,12 @@ struct CellOptions {
   std::filesystem::path save;                 ///< where answers are saved as .npy; empty: nowhere
 };
 
-/// Runs cells and remembers what several of them share: which variants are qualified, and the
-/// oracle's runs.
+/// Runs cells and remembers what several of them share: which variants are qualified, and what the
+/// judge knows.
 class CellRunner {
 public:
-  explicit CellRunner(CellOptions options) : options_(std::move(options)) {}
+  explicit CellRunner(CellOptions options)
+      : options_(std::move(options)), judge_(options_.threads, options_.timeout) {}
 
   /// Qualifies the variant if it is not yet, runs the cell, verifies every answer it handed over,
   /// and returns the row for the ledger. Everything that goes wrong with the variant is a status in
@@ -42,27 +42,12 @@ private:
   template <typename T>
   Ending qualify(const RegisteredVariant& variant);
   template <typename T>
-  const OracleRun& oracle(const Workload& work);
-  template <typename T>
-  void judge(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-             const SharedMemory& trace, nlohmann::json& row);
-  template <typename T>
-  void verify(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-              const SharedMemory& trace, nlohmann::json& row);
-  template <typename T>
-  void verify_answers(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-                      const SharedMemory& trace, nlohmann::json& row);
-  template <typename T>
-  void check_single_steps(const RegisteredVariant& variant, const Workload& work,
-                          nlohmann::json& row);
-  template <typename T>
   void save(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
             const nlohmann::json& row) const;
 
   CellOptions options_;
-  std::map<std::string, Ending> qualified_;      ///< variant and precision -> `ok`, or why not
-  std::map<std::string, OracleRun> oracles_;     ///< by problem hash
-  std::map<std::string, nlohmann::json> judged_; ///< variant, problem and answer -> verdict
+  CellJudge judge_;
+  std::map<std::string, Ending> qualified_; ///< variant and precision -> `ok`, or why not
 };
 
 } // namespace clusterbench

@@ -11,25 +11,12 @@
 //   3 d flops for each distance evaluated: 1 or k for such a point, k (k + 1) / 2 for centroids.
 // Limits: the rule `loss` asks for every point's distance, so no point is skipped unread.
 #include "impls/contract.hpp"
-#include "impls/openmp/support/moving_sums.hpp"
+#include "impls/openmp/support/bounded_lloyd.hpp"
 
 #include <algorithm>
 
 namespace clusterbench {
 namespace {
-
-/// What one thread works on and finds.
-template <typename T>
-struct Part {
-  Part(std::size_t first, std::size_t last, std::size_t d, std::size_t k)
-      : begin(first), end(last), sums(d, k) {}
-
-  std::size_t begin, end;
-  openmp::MovingSums<T> sums;
-  bool changed = false;
-  double loss = 0.0;
-  std::uint64_t evaluated = 0; // distances
-};
 
 /// The nearest centroid of a point and the next: their squared distances.
 template <typename T>
@@ -53,77 +40,32 @@ Nearest<T> nearest_of(const std::vector<T>& squared, std::size_t k) {
 }
 
 template <typename T>
-class KmeansOpenmpHamerly final : public Variant<T> {
+class KmeansOpenmpHamerly final : public openmp::BoundedLloyd<T> {
+  using Base = openmp::BoundedLloyd<T>;
+  using Part = openmp::BoundedPart<T>;
+  using Base::centroids_;
+  using Base::labels_;
+  using Base::problem_;
+
 public:
   void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
+    Base::start(problem);
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
-    centroids_ = openmp::MovingCentroids<T>(d, k);
-    labels_.resize(n);
     upper_.resize(n);
     lower_.resize(n);
     separation_.resize(k);
-    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
-    parts_.clear();
-    for (std::size_t p = 0; p < threads; ++p) {
-      parts_.emplace_back(n * p / threads, n * (p + 1) / threads, d, k);
-    }
-  }
-
-  void run(Observer<T>& observer) override {
-    centroids_.start(problem_.centroids);
-    const auto threads = static_cast<int>(parts_.size());
-    StopTest stop(problem_.stop);
-    PassFacts facts;
-    do {
-      std::uint64_t evaluated = 0;
-      {
-        const Phase phase(observer, "assign");
-        const bool first = stop.passes() == 0;
-        evaluated += first ? 0 : separate();
-        // A loop over parts, not over threads: should the runtime grant fewer threads than asked
-        // for, the parts stay the same.
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int p = 0; p < threads; ++p) {
-          Part<T>& part = parts_[static_cast<std::size_t>(p)];
-          first ? assign_first(part) : assign(part, stop.wants_loss());
-        }
-      }
-      {
-        const Phase phase(observer, "update");
-        facts = {.labels_changed = false};
-        for (const Part<T>& part : parts_) {
-          facts.labels_changed |= part.changed;
-          facts.loss += part.loss;
-          evaluated += part.evaluated;
-        }
-        facts.squared_shift = centroids_.update(parts_);
-        evaluated += problem_.k; // from each centroid to where it went
-      }
-      observer.counter("distances", static_cast<double>(evaluated));
-      observer.pass(centroids_.now());
-    } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_.now(), result.centroids.begin());
-    result.iterations = iterations_;
-  }
-
-  std::string chosen_path() const override {
-    return centroids_.distances().layout();
   }
 
 private:
+  std::uint64_t start_pass(bool first) override { return first ? 0 : separate(); }
+
   /// Half of a lower bound of each centroid's distance to the next one; infinite for a single one.
   /// Returns the number of distances.
   std::uint64_t separate() {
     const auto k = static_cast<std::ptrdiff_t>(problem_.k);
-    const auto threads = static_cast<int>(parts_.size());
+    const auto threads = static_cast<int>(Base::threads());
     const openmp::Distances<T>& distances = centroids_.distances();
-    std::vector<T> smallest(problem_.k * parts_.size(), std::numeric_limits<T>::infinity());
+    std::vector<T> smallest(problem_.k * Base::threads(), std::numeric_limits<T>::infinity());
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int p = 0; p < threads; ++p) {
       T* const mine = &smallest[static_cast<std::size_t>(p) * problem_.k];
@@ -139,7 +81,7 @@ private:
     }
     for (std::size_t j = 0; j < problem_.k; ++j) {
       T squared = smallest[j];
-      for (std::size_t p = 1; p < parts_.size(); ++p) {
+      for (std::size_t p = 1; p < Base::threads(); ++p) {
         squared = std::min(squared, smallest[p * problem_.k + j]);
       }
       separation_[j] = centroids_.slack().lower(squared) / 2;
@@ -147,8 +89,7 @@ private:
     return problem_.k * (problem_.k - 1) / 2;
   }
 
-  /// The first pass: there is no bound yet, every distance is evaluated.
-  void assign_first(Part<T>& part) {
+  void assign_first(Part& part) override {
     part.sums.clear();
     part.changed = true;
     part.evaluated = (part.end - part.begin) * problem_.k;
@@ -173,7 +114,7 @@ private:
     return nearest;
   }
 
-  void assign(Part<T>& part, bool wants_loss) {
+  void assign(Part& part, bool wants_loss) override {
     const openmp::Distances<T>& distances = centroids_.distances();
     const openmp::Slack<T>& slack = centroids_.slack();
     const std::vector<T>& moved = centroids_.moved();
@@ -219,13 +160,8 @@ private:
     part.evaluated = evaluated;
   }
 
-  Problem<T> problem_;
-  openmp::MovingCentroids<T> centroids_;
   std::vector<T> upper_, lower_;     // [n] bounds of distances, not squared
   std::vector<T> separation_;        // [k]
-  std::vector<std::int32_t> labels_; // [n]
-  std::vector<Part<T>> parts_;       // [threads]
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "kmeans_openmp_hamerly",

@@ -12,26 +12,13 @@
 //   that fails; 3 d flops for each distance evaluated; once, 5 k k / 10 distances for the groups.
 // Limits: the rule `loss` asks for every point's distance; below k = 20 there is only one group.
 #include "impls/contract.hpp"
-#include "impls/openmp/support/moving_sums.hpp"
+#include "impls/openmp/support/bounded_lloyd.hpp"
 
 #include <algorithm>
 #include <numeric>
 
 namespace clusterbench {
 namespace {
-
-/// What one thread works on and finds.
-template <typename T>
-struct Part {
-  Part(std::size_t first, std::size_t last, std::size_t d, std::size_t k)
-      : begin(first), end(last), sums(d, k) {}
-
-  std::size_t begin, end;
-  openmp::MovingSums<T> sums;
-  bool changed = false;
-  double loss = 0.0;
-  std::uint64_t evaluated = 0; // distances
-};
 
 /// The nearest centroid of a point, as far as it has been looked for.
 template <typename T>
@@ -42,72 +29,31 @@ struct Nearest {
 };
 
 template <typename T>
-class KmeansOpenmpYinyang final : public Variant<T> {
+class KmeansOpenmpYinyang final : public openmp::BoundedLloyd<T> {
+  using Base = openmp::BoundedLloyd<T>;
+  using Part = openmp::BoundedPart<T>;
+  using Base::centroids_;
+  using Base::labels_;
+  using Base::problem_;
+
 public:
   void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
+    Base::start(problem);
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
     groups_ = std::max<std::size_t>(k / 10, 1);
-    centroids_ = openmp::MovingCentroids<T>(d, k);
-    labels_.resize(n);
     upper_.resize(n);
     lower_.resize(n * groups_);
-    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
-    parts_.clear();
-    for (std::size_t p = 0; p < threads; ++p) {
-      parts_.emplace_back(n * p / threads, n * (p + 1) / threads, d, k);
-    }
-  }
-
-  void run(Observer<T>& observer) override {
-    centroids_.start(problem_.centroids);
-    way_.assign(groups_, T{0});
-    const auto threads = static_cast<int>(parts_.size());
-    StopTest stop(problem_.stop);
-    PassFacts facts;
-    do {
-      std::uint64_t evaluated = 0;
-      {
-        const Phase phase(observer, "assign");
-        const bool first = stop.passes() == 0;
-        evaluated += first ? group_centroids() : 0;
-        // A loop over parts, not over threads: should the runtime grant fewer threads than asked
-        // for, the parts stay the same.
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int p = 0; p < threads; ++p) {
-          Part<T>& part = parts_[static_cast<std::size_t>(p)];
-          first ? assign_first(part) : assign(part, stop.wants_loss());
-        }
-      }
-      {
-        const Phase phase(observer, "update");
-        facts = {.labels_changed = false};
-        for (const Part<T>& part : parts_) {
-          facts.labels_changed |= part.changed;
-          facts.loss += part.loss;
-          evaluated += part.evaluated;
-        }
-        facts.squared_shift = centroids_.update(parts_);
-        evaluated += problem_.k; // from each centroid to where it went
-        move_groups();
-      }
-      observer.counter("distances", static_cast<double>(evaluated));
-      observer.pass(centroids_.now());
-    } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_.now(), result.centroids.begin());
-    result.iterations = iterations_;
-  }
-
-  std::string chosen_path() const override {
-    return centroids_.distances().layout();
   }
 
 private:
+  std::uint64_t start_pass(bool first) override {
+    if (!first) {
+      return 0;
+    }
+    way_.assign(groups_, T{0});
+    return group_centroids();
+  }
+
   /// Groups the initial centroids by five passes of k-means, seeded by every tenth. Any grouping
   /// gives the same labels; a good one has centroids that move alike. Returns the distances.
   std::uint64_t group_centroids() {
@@ -149,7 +95,7 @@ private:
   }
 
   /// The way of a group is that of its farthest moving centroid, pass by pass.
-  void move_groups() {
+  void centroids_moved() override {
     previous_way_ = way_;
     for (std::size_t g = 0; g < groups_; ++g) {
       T most = 0;
@@ -160,8 +106,7 @@ private:
     }
   }
 
-  /// The first pass: there is no bound yet, every distance is evaluated.
-  void assign_first(Part<T>& part) {
+  void assign_first(Part& part) override {
     part.sums.clear();
     part.changed = true;
     part.evaluated = (part.end - part.begin) * problem_.k;
@@ -226,7 +171,7 @@ private:
     return evaluated;
   }
 
-  void assign(Part<T>& part, bool wants_loss) {
+  void assign(Part& part, bool wants_loss) override {
     const openmp::Slack<T>& slack = centroids_.slack();
     bool changed = false;
     double loss = 0.0;
@@ -267,8 +212,6 @@ private:
     part.evaluated = evaluated;
   }
 
-  Problem<T> problem_;
-  openmp::MovingCentroids<T> centroids_;
   std::size_t groups_ = 1;
   std::vector<std::size_t> group_of_;     // [k]
   std::vector<std::size_t> members_;      // [k] the centroids, group after group
@@ -276,9 +219,6 @@ private:
   std::vector<T> way_, previous_way_;     // [groups] gone in this run, and before the last update
   std::vector<T> upper_;                  // [n] bounds of distances, not squared
   std::vector<T> lower_;                  // [n, groups] each raised by the way its group had gone
-  std::vector<std::int32_t> labels_;      // [n]
-  std::vector<Part<T>> parts_;            // [threads]
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "kmeans_openmp_yinyang",

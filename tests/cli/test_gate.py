@@ -21,9 +21,11 @@ class Gate(Program):
         self.environment["CLUSTERBENCH_TABLES"] = str(tables)
         table = {"name": "small", "title": "Small", "source": "tests",
                  "problems": [{"id": "tiny", "data": "uniform:2000,2,1", "k": 3, "init": "first",
-                               "stop": "iterations", "max_iterations": 20}],
+                               "stop": "iterations", "max_iterations": 20},
+                              {"id": "long", "data": "uniform:20000,2,1", "k": 3, "init": "first",
+                               "stop": "iterations", "max_iterations": 500}],
                  "rows": [{"variant": "kmeans_serial", "precisions": ["f32"],
-                           "problems": ["tiny"]}]}
+                           "problems": ["tiny", "long"]}]}
         (tables / "small.json").write_text(json.dumps(table))
 
     def build(self, name, plant="", program=FAULTY):
@@ -62,6 +64,15 @@ class Gate(Program):
         written = json.loads((self.folder / "out" / "gate.json").read_text())
         self.assertEqual([cell["verdict"] for cell in written["cells"]], ["same"])
         self.assertIn(f"| {CELL} |", (self.folder / "out" / "gate.md").read_text())
+
+    def test_long_runs_are_cut_to_a_turn(self):
+        long = "small/long/kmeans_serial/f32"
+        for options, whole in (((), False), (("--full",), True)):
+            done = self.run_program("gate", "--base", BINARY, "--new", BINARY, long, "--min-effect",
+                                    300, "--threads", 1, "--json", *options)
+            [cell] = json.loads(done.stdout)["cells"]
+            self.assertEqual(cell["verdict"], "same")
+            self.assertEqual(cell["iterations"] == 500, whole, cell["iterations"])
 
     def test_a_base_that_is_wrong_is_not_compared(self):
         cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_drops_tail/f32")

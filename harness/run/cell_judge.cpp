@@ -1,0 +1,200 @@
+#include "harness/run/cell_judge.hpp"
+
+#include "harness/judge/oracle_cache.hpp"
+#include "harness/peer/peers.hpp"
+#include "harness/run/cell_job.hpp"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+// Beyond so many operations the oracle does not run the whole problem; single steps are checked.
+constexpr double kOracleBudget = 4e11;
+
+json without_nan(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+json to_json(const Verdict& verdict) {
+  json findings = json::array();
+  for (const Finding& finding : verdict.findings) {
+    findings.push_back({{"check", finding.check}, {"where", finding.where}});
+  }
+  return {{"right", verdict.right()},
+          {"checks", verdict.checks},
+          {"findings", findings},
+          {"objective", without_nan(verdict.objective)},
+          {"oracle_objective", without_nan(verdict.oracle_objective)},
+          {"relative_difference", without_nan(verdict.relative_difference)},
+          {"labels_off", verdict.labels_off},
+          {"sampled", verdict.sampled},
+          {"early_stop", verdict.early_stop}};
+}
+
+} // namespace
+
+void mark_wrong(json& row, const std::string& message) {
+  if (row["status"] != "wrong") {
+    row["status"] = "wrong";
+    row["message"] = message;
+  }
+}
+
+template <typename T>
+const OracleRun& CellJudge::oracle(const Workload& work) {
+  const auto known = oracles_.find(work.hash);
+  if (known != oracles_.end()) {
+    return known->second;
+  }
+  // The answer does not depend on how many threads a variant may use.
+  const Problem<T> problem = work.problem<T>(1);
+  return oracles_[work.hash] =
+             cached_oracle_run(oracle_cache_folder(), work.hash, work.spec.family, problem);
+}
+
+// Verifies the answers, unless a round before gave the same bits: then its verdict holds.
+template <typename T>
+void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
+                       const SharedMemory& trace, json& row) {
+  const bool same_bits = variant.meta.deterministic && row.at("distinct_results") == 1;
+  const std::string key =
+      fmt::format("{} {} {}", variant.meta.name, work.hash, row.at("digest").get<std::string>());
+  if (const auto known = judged_.find(key); same_bits && known != judged_.end()) {
+    row.update(known->second);
+    return;
+  }
+  verify<T>(variant, work, memory, trace, row);
+  if (row["status"] == "ok") {
+    check_single_steps<T>(variant, work, row);
+  }
+  json verdict;
+  for (const char* field : {"status", "message", "oracle", "verification", "single_steps", "trace",
+                            "early_stop", "still_moving", "stood_still_at", "empty_at"}) {
+    if (row.contains(field)) {
+      verdict[field] = row[field];
+    }
+  }
+  judged_[key] = verdict;
+}
+
+// Judges whole runs, where the oracle's own is affordable, and whether they agree.
+template <typename T>
+void CellJudge::verify(const RegisteredVariant& variant, const Workload& work,
+                        SharedMemory& memory, const SharedMemory& trace, json& row) {
+  const double operations = 2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
+                            static_cast<double>(work.k) *
+                            static_cast<double>(work.stop.max_iterations);
+  row["oracle"] = operations <= kOracleBudget ? "whole run" : "single steps only";
+  if (operations <= kOracleBudget) {
+    verify_answers<T>(variant, work, memory, trace, row);
+  }
+  if (variant.meta.deterministic && row.at("distinct_results") != 1) {
+    mark_wrong(row, fmt::format("determinism: {} different results, but the variant says that "
+                                "every run gives the same bits",
+                                row.at("distinct_results").get<std::size_t>()));
+  }
+}
+
+// Judges every distinct answer that the child handed over; the recorded one with its trace.
+template <typename T>
+void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload& work,
+                                SharedMemory& memory, const SharedMemory& trace, json& row) {
+  const Problem<T> problem = work.problem<T>(threads_);
+  const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
+  const json& answers = row.at("answers");
+  const std::string recorded_digest = answers.back().value("digest", "");
+  row["verification"] = json::array();
+  for (const json& entry : answers) {
+    const bool recorded = entry.contains("recorded");
+    if (!recorded && entry.value("digest", "") == recorded_digest) {
+      continue; // the same bits as the recorded answer, which is judged with its trace
+    }
+    Answer<T> answer = answer_of<T>(slots, memory, entry);
+    if (recorded) {
+      answer.recorded = trace.as<T>();
+    }
+    const Verdict verdict =
+        verify_answer(declaration_of(variant.meta), problem, answer, oracle<T>(work));
+    row["verification"].push_back(to_json(verdict));
+    if (!verdict.right()) {
+      mark_wrong(row, verdict.message());
+    }
+    if (recorded) {
+      row["trace"] = {{"loss", verdict.trace.loss}, {"inertia", verdict.trace.inertia}};
+      row["early_stop"] = verdict.early_stop;
+    }
+  }
+  row["still_moving"] = oracle<T>(work).still_moving;
+  row["stood_still_at"] = oracle<T>(work).stood_still_at;
+  row["empty_at"] = oracle<T>(work).empty_at;
+}
+
+// One pass from each of several states of the oracle's run. The child is a new process: it is given
+// states to start from and never learns what the oracle makes of them.
+template <typename T>
+void CellJudge::check_single_steps(const RegisteredVariant& variant, const Workload& work,
+                                    json& row) {
+  const Problem<T> problem = work.problem<T>(threads_);
+  std::vector<OneStepState<T>> states;
+  if (row.at("oracle") == "whole run") {
+    states = one_step_states(work.spec.family, problem, oracle<T>(work));
+  } else {
+    const std::span<const T> initial = initial_state(problem);
+    OneStepState<T> state{"initial state", {}, {}};
+    (work.starts_from_memberships ? state.memberships : state.centroids)
+        .assign(initial.begin(), initial.end());
+    states.push_back(std::move(state));
+  }
+  const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
+  std::vector<SharedMemory> initial, results;
+  std::vector<Job> jobs;
+  for (const OneStepState<T>& state : states) {
+    const Problem<T> one_pass = one_pass_problem(problem, state);
+    initial.push_back(shared_copy("state", initial_state(one_pass)));
+    results.emplace_back("results", slots.bytes());
+    Job job = job_for(variant, one_pass, threads_);
+    job.timed = false;
+    job.record = false;
+    job.points_fd = work.points->memory.fd();
+    job.initial_fd = initial.back().fd();
+    job.result_fd = results.back().fd();
+    jobs.push_back(job);
+  }
+  const ChildRun run = run_jobs(jobs, timeout_);
+  row["single_steps"] = json::array();
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    if (i >= run.reports.size()) {
+      const Ending ending = describe_ending(run);
+      row["status"] = ending.status;
+      row["message"] = "in a single-step check: " + ending.message;
+      return;
+    }
+    const json& report = run.reports[i];
+    if (report.at("status") != "ok") {
+      row["status"] = report.at("status");
+      row["message"] = "in a single-step check: " + report.at("message").get<std::string>();
+      return;
+    }
+    const Answer<T> answer = answer_of<T>(slots, results[i], report.at("answers").front());
+    const Verdict verdict =
+        verify_one_step(declaration_of(variant.meta), one_pass_problem(problem, states[i]), answer);
+    json entry = to_json(verdict);
+    entry["state"] = states[i].name;
+    row["single_steps"].push_back(entry);
+    if (!verdict.right()) {
+      mark_wrong(row, fmt::format("single step from {}: {}", states[i].name, verdict.message()));
+    }
+  }
+}
+
+template void CellJudge::judge<float>(const RegisteredVariant&, const Workload&, SharedMemory&,
+                                      const SharedMemory&, json&);
+template void CellJudge::judge<double>(const RegisteredVariant&, const Workload&, SharedMemory&,
+                                       const SharedMemory&, json&);
+
+} // namespace clusterbench

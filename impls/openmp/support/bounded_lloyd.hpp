@@ -1,0 +1,109 @@
+// The run that the k-means variants of bounds share: threads with a part of the points each, sums that
+// follow the points that move, counted distances, stop rule. Which points are looked at is the variant's.
+#pragma once
+
+#include "impls/contract.hpp"
+#include "impls/openmp/support/moving_sums.hpp"
+
+#include <algorithm>
+
+namespace clusterbench::openmp {
+
+/// What one thread works on and finds.
+template <typename T>
+struct BoundedPart {
+  BoundedPart(std::size_t first, std::size_t last, std::size_t d, std::size_t k)
+      : begin(first), end(last), sums(d, k) {}
+
+  std::size_t begin, end;
+  MovingSums<T> sums;
+  bool changed = false;
+  double loss = 0.0;
+  std::uint64_t evaluated = 0; // distances
+};
+
+template <typename T>
+class BoundedLloyd : public Variant<T> {
+public:
+  void run(Observer<T>& observer) final {
+    centroids_.start(problem_.centroids);
+    const auto threads = static_cast<int>(parts_.size());
+    StopTest stop(problem_.stop);
+    PassFacts facts;
+    do {
+      std::uint64_t evaluated = 0;
+      {
+        const Phase phase(observer, "assign");
+        const bool first = stop.passes() == 0;
+        evaluated += start_pass(first);
+        // A loop over parts, not over threads: should the runtime grant fewer threads than asked
+        // for, the parts stay the same.
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+        for (int p = 0; p < threads; ++p) {
+          BoundedPart<T>& part = parts_[static_cast<std::size_t>(p)];
+          first ? assign_first(part) : assign(part, stop.wants_loss());
+        }
+      }
+      {
+        const Phase phase(observer, "update");
+        facts = {.labels_changed = false};
+        for (const BoundedPart<T>& part : parts_) {
+          facts.labels_changed |= part.changed;
+          facts.loss += part.loss;
+          evaluated += part.evaluated;
+        }
+        facts.squared_shift = centroids_.update(parts_);
+        evaluated += problem_.k; // from each centroid to where it went
+        centroids_moved();
+      }
+      observer.counter("distances", static_cast<double>(evaluated));
+      observer.pass(centroids_.now());
+    } while (!stop.after_pass(facts));
+    iterations_ = stop.passes();
+  }
+
+  void fetch(Result<T>& result) final {
+    std::ranges::copy(labels_, result.labels.begin());
+    std::ranges::copy(centroids_.now(), result.centroids.begin());
+    result.iterations = iterations_;
+  }
+
+  std::string chosen_path() const final { return centroids_.distances().layout(); }
+
+protected:
+  /// To be called by prepare() first.
+  void start(const Problem<T>& problem) {
+    problem_ = problem;
+    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+    centroids_ = MovingCentroids<T>(d, k);
+    labels_.resize(n);
+    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
+    parts_.clear();
+    for (std::size_t p = 0; p < threads; ++p) {
+      parts_.emplace_back(n * p / threads, n * (p + 1) / threads, d, k);
+    }
+  }
+
+  std::size_t threads() const { return parts_.size(); }
+
+  Problem<T> problem_;
+  MovingCentroids<T> centroids_;
+  std::vector<std::int32_t> labels_; // [n]
+
+private:
+  /// What all points need before they are assigned. Returns the number of distances evaluated.
+  virtual std::uint64_t start_pass(bool first) = 0;
+
+  /// The first pass of a part: there is no bound yet, every distance is evaluated.
+  virtual void assign_first(BoundedPart<T>& part) = 0;
+
+  virtual void assign(BoundedPart<T>& part, bool wants_loss) = 0;
+
+  /// Called after each update, when centroids_.moved() is known.
+  virtual void centroids_moved() {}
+
+  std::vector<BoundedPart<T>> parts_; // [threads]
+  std::size_t iterations_ = 0;
+};
+
+} // namespace clusterbench::openmp

@@ -1,0 +1,43 @@
+"""A measured grid of shapes: where one variant is behind the best of the others."""
+
+import json
+
+ALLOWED = 1.10
+
+
+def cells_of(path):
+    """The cells of a ledger, without its header lines."""
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [line for line in lines if "ms_per_iteration" in line]
+
+
+def behind(cells, own):
+    """Problems at which the variant `own` is more than 10 % behind the best right variant, and by
+    how much. Of cells that were measured again the last one counts."""
+    times = {}
+    for cell in cells:
+        if cell["precision"] == "f32" and cell["status"] == "ok":
+            problem = cell["name"].split("/")[1]
+            times.setdefault(problem, {})[cell["variant"]] = cell["ms_per_iteration"]
+    found = {}
+    for problem, others in times.items():
+        mine = others.pop(own, None)
+        if mine is None:
+            found[problem] = "not run"
+        elif others and mine > ALLOWED * min(others.values()):
+            found[problem] = mine / min(others.values())
+    return found
+
+
+def cell(variant, ms, status="ok"):
+    """A cell as a ledger has it, for tests of the comparison itself."""
+    return {"variant": variant, "name": f"grid/p/{variant}/f32", "precision": "f32",
+            "status": status, "ms_per_iteration": ms}
+
+
+def check_that_it_can_fail(test, own, other):
+    fast, slow = cell(other, 1.0), cell(other, 9.0)
+    test.assertEqual(behind([fast, cell(own, 1.05)], own), {})
+    test.assertEqual(behind([fast, cell(own, 1.2)], own), {"p": 1.2})
+    test.assertEqual(behind([fast], own), {"p": "not run"})
+    test.assertEqual(behind([cell(other, 1.0, "wrong"), slow, cell(own, 9.0)], own), {})
