@@ -1,12 +1,13 @@
 """Performance profiles of time to quality, after Dolan and More (2002).
 
-Quality is reached in the first pass whose inertia is within 1 % (left) or 0.1 % (right) of the
-smallest that any variant reaches on the problem; a variant's time is that number of passes times
-its ms per iteration. A line tells for how many of the problems of the table `scaling` a variant
-needs at most so many times the time of the fastest one of its machine. It starts at the share of
-problems on which the variant is the fastest, and ends at the share that it takes at all: a refused
-problem is one never finished. Exact variants take the same passes, so that their two panels agree;
-one that approximates, re-seeds or stops short shows it here and not in its time per iteration.
+Quality is reached in the first pass whose inertia is within 1 % (left) or 0.1 % (right) of the best
+known. From a report of `clusterbench quality` an instance is a problem with one initial state, and a
+variant's time is that of prepare and of the passes until then; many starts end in worse minima and never
+get there. Without a report instances are the problems of the table `scaling`, and the time is the
+number of passes times the ms per iteration. A line tells for how many instances a variant needs at
+most so many times the time of the fastest one of its machine. It starts at the share on which the
+variant is the fastest, and ends at the share that it takes at all. One that approximates, re-seeds or
+stops short shows it here and not in its time per iteration.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Work is the algorithm's own minimum, whatever a variant really does: 2 n k d ope
 (fuzzy c-means 4 n k d) and every point read once, so that the arithmetic intensity of k-means is
 k/2 FLOP/byte in float32 and k/4 in float64. A variant that reads the data twice lies lower, not
 further left. A point is what a variant reaches at best among the problems of that intensity.
-Studies that vary a size are left out, and machines of a single point beside others of more.
+Studies of threads, sizes, shapes, bounds and quality are left out, and so is a panel for one dot.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# Fewer threads than the machine has, or sizes by the dozen, which would bury the others.
+# Fewer threads than the machine has, or studies of many problems, which would bury the articles'.
 LEFT_OUT = {"threads", "scaling", "cpu_shapes", "gpu_shapes", "bounds", "quality"}
 
 

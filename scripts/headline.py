@@ -42,7 +42,7 @@ def line(report):
     cells = [cell for cell in report["cells"]
              if cell["precision"] == "f32" and cell["status"] == "ok"]
     problem = max(report["problems"], key=lambda problem: size(problem, cells))
-    # Some problems differ in the number of iterations only.
+    # Problems on the same data differ in the stop rule and the number of passes; a pass is a pass.
     same = {other["id"] for other in report["problems"]
             if all(other[key] == problem[key] for key in ("data", "k", "family"))}
     cells = [cell for cell in cells if cell["problem"] in same]

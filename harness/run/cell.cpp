@@ -7,9 +7,9 @@
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <new>
+#include <type_traits>
 
 namespace clusterbench {
 namespace {

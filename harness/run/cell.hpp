@@ -4,7 +4,7 @@
 #include "harness/problem/workload.hpp"
 #include "harness/run/cell_judge.hpp"
 #include "harness/run/child_run.hpp"
-#include "harness/run/job.hpp"
+#include "harness/run/sampling.hpp"
 
 #include <chrono>
 #include <filesystem>

@@ -3,7 +3,6 @@
 
 #include "harness/judge/verifier.hpp"
 #include "harness/problem/registry.hpp"
-#include "harness/run/child_run.hpp"
 #include "harness/run/job.hpp"
 #include "harness/run/shared_memory.hpp"
 
@@ -15,7 +14,7 @@
 
 namespace clusterbench {
 
-/// The answer in the slot that a child's report names.
+/// The answer in the slot that a child's report names; its spans refer to `memory`.
 template <typename T>
 Answer<T> answer_of(const ResultSlots& slots, SharedMemory& memory, const nlohmann::json& entry) {
   const Result<T> result = slots.slot<T>(memory.span(), entry.at("slot"));
@@ -39,7 +38,7 @@ Job job_for(const RegisteredVariant& variant, const Problem<T>& problem, int thr
   return job;
 }
 
-/// Throws std::system_error as SharedMemory does.
+/// Throws OutOfMemory.
 template <typename T>
 SharedMemory shared_copy(const std::string& name, std::span<const T> values) {
   SharedMemory memory(name, values.size_bytes());

@@ -1,8 +1,10 @@
 #include "harness/run/cell_judge.hpp"
 
 #include "harness/judge/oracle_cache.hpp"
+#include "harness/judge/verifier.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/run/cell_job.hpp"
+#include "harness/run/child_run.hpp"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -60,7 +62,7 @@ const OracleRun& CellJudge::oracle(const Workload& work) {
 // Verifies the answers, unless a round before gave the same bits: then its verdict holds.
 template <typename T>
 void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-                       const SharedMemory& trace, json& row) {
+                      const SharedMemory& trace, json& row) {
   const bool same_bits = variant.meta.deterministic && row.at("distinct_results") == 1;
   const std::string key =
       fmt::format("{} {} {}", variant.meta.name, work.hash, row.at("digest").get<std::string>());
@@ -84,8 +86,8 @@ void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, Sh
 
 // Judges whole runs, where the oracle's own is affordable, and whether they agree.
 template <typename T>
-void CellJudge::verify(const RegisteredVariant& variant, const Workload& work,
-                        SharedMemory& memory, const SharedMemory& trace, json& row) {
+void CellJudge::verify(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
+                       const SharedMemory& trace, json& row) {
   const double operations = 2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
                             static_cast<double>(work.k) *
                             static_cast<double>(work.stop.max_iterations);
@@ -103,7 +105,7 @@ void CellJudge::verify(const RegisteredVariant& variant, const Workload& work,
 // Judges every distinct answer that the child handed over; the recorded one with its trace.
 template <typename T>
 void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload& work,
-                                SharedMemory& memory, const SharedMemory& trace, json& row) {
+                               SharedMemory& memory, const SharedMemory& trace, json& row) {
   const Problem<T> problem = work.problem<T>(threads_);
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
   const json& answers = row.at("answers");
@@ -138,7 +140,7 @@ void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload&
 // states to start from and never learns what the oracle makes of them.
 template <typename T>
 void CellJudge::check_single_steps(const RegisteredVariant& variant, const Workload& work,
-                                    json& row) {
+                                   json& row) {
   const Problem<T> problem = work.problem<T>(threads_);
   std::vector<OneStepState<T>> states;
   if (row.at("oracle") == "whole run") {

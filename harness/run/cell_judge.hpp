@@ -3,7 +3,6 @@
 #pragma once
 
 #include "harness/judge/oracle.hpp"
-#include "harness/judge/verifier.hpp"
 #include "harness/problem/registry.hpp"
 #include "harness/problem/workload.hpp"
 #include "harness/run/shared_memory.hpp"
@@ -27,7 +26,8 @@ public:
 
   /// Verifies the answers that a child's report in `row` names, unless a round before gave the same
   /// bits, and one pass from several states; writes what it finds, and a status other than `ok`, into
-  /// the row. memory: the answers; trace: the recorded passes.
+  /// the row. memory: the answers; trace: the recorded passes. T is the precision of `work`. A child
+  /// that crashes is a status; throws std::bad_alloc where memory for judging is missing.
   template <typename T>
   void judge(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
              const SharedMemory& trace, nlohmann::json& row);

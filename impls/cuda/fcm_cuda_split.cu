@@ -11,7 +11,8 @@
 // Cost per iteration: n d values and 4 n bytes; 40 instructions of a warp a row of 500 at c = 8.
 //   Started from memberships, one sweep more for the first centres.
 // Limits: float; 129 <= d <= 512, k <= 16, values that one scale serves (rows of 2^-12 of the largest value
-//   at least, features of 2^-16), else refused; n < 2^31. Same bits in every run.
+//   at least, features of 2^-16; the largest between 2^-48 and 2^58; all finite), else refused;
+//   n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
@@ -33,7 +34,7 @@ struct Task : FcmTask {
 };
 
 constexpr float kWeightScale = 0x1p14f;  // weights are at most 1
-constexpr double kSmallWeight = 0x1p-17; // below this on average, and 1 in all, they are scaled again
+constexpr double kSmallWeight = 0x1p-17; // and smaller on average, and 1 in all: scaled again
 constexpr unsigned kRowsOfWeights = 24;  // 16 and a gap: eight clusters in different banks
 
 /// A compiled shape: a team of kSlices warps works on a tile, each on 16 kSteps features, for 8 T clusters.

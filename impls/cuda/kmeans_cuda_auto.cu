@@ -5,7 +5,7 @@
 //   bounds hold and whose variant does not refuse is taken, found by name among the registered ones,
 //   and does all the work. chosen_path() says which. A test compares the table with the
 //   measurement: never more than 10 % behind the best.
-// Source: measured on one NVIDIA H200, with more than 128 clusters at k = 512 and beyond only.
+// Source: measured on one NVIDIA H200: the grid up to k = 256, beyond it single runs (docs/ladder.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16, and where shared memory holds all sums, the

@@ -271,8 +271,8 @@ const Size* size_for(std::size_t n, std::size_t d, std::size_t k) {
 class KmeansCudaPersistent final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
-      return "more than 2^31 - 1 points or iterations";
+    if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
+      return "more than 2^31 - 1 points or 2^30 - 1 iterations";
     }
     if (lacks_clusters()) {
       return "the device has no clusters of blocks (compute capability 9.0)";

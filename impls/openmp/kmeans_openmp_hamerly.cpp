@@ -50,7 +50,7 @@ class KmeansOpenmpHamerly final : public openmp::BoundedLloyd<T> {
 public:
   void prepare(const Problem<T>& problem) override {
     Base::start(problem);
-    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+    const auto [n, k] = std::pair(problem.n, problem.k);
     upper_.resize(n);
     lower_.resize(n);
     separation_.resize(k);
@@ -160,8 +160,8 @@ private:
     part.evaluated = evaluated;
   }
 
-  std::vector<T> upper_, lower_;     // [n] bounds of distances, not squared
-  std::vector<T> separation_;        // [k]
+  std::vector<T> upper_, lower_; // [n] bounds of distances, not squared
+  std::vector<T> separation_;    // [k]
 };
 
 const Registration registration({.name = "kmeans_openmp_hamerly",

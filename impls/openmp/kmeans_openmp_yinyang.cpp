@@ -5,7 +5,7 @@
 //   memory. A group whose bound fails is looked through; of its centroids those are evaluated that
 //   the group's bound of the pass before, less the centroid's own way, does not rule out. No
 //   distances between centroids. Between Hamerly (one group) and Elkan (k groups) in memory and in
-//   distances; faster than both where k is large.
+//   distances; on the shapes that were measured (docs/studies.md) one of the two is faster.
 // Source: Ding et al., Yinyang K-means: a drop-in replacement of the classic K-means with consistent
 //   speedup, ICML 2015. Rounding: support/slack.hpp; labels are those of a plain pass.
 // Cost per iteration: (2 + k / 10) sizeof(T) n + 4 n bytes, d sizeof(T) for each point with a bound
@@ -39,7 +39,7 @@ class KmeansOpenmpYinyang final : public openmp::BoundedLloyd<T> {
 public:
   void prepare(const Problem<T>& problem) override {
     Base::start(problem);
-    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+    const auto [n, k] = std::pair(problem.n, problem.k);
     groups_ = std::max<std::size_t>(k / 10, 1);
     upper_.resize(n);
     lower_.resize(n * groups_);

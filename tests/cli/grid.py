@@ -35,7 +35,15 @@ def cell(variant, ms, status="ok"):
             "status": status, "ms_per_iteration": ms}
 
 
+def newest(pattern, reference):
+    """The last ledger that the pattern finds in the folder of reference runs."""
+    found = sorted(reference.glob(pattern))
+    assert found, f"{reference} has no {pattern}"
+    return found[-1]
+
+
 def check_that_it_can_fail(test, own, other):
+    """Shows `test` a grid that passes and some that must not."""
     fast, slow = cell(other, 1.0), cell(other, 9.0)
     test.assertEqual(behind([fast, cell(own, 1.05)], own), {})
     test.assertEqual(behind([fast, cell(own, 1.2)], own), {"p": 1.2})

@@ -49,8 +49,7 @@ class Auto(unittest.TestCase):
             self.assertEqual(rows[name], [problem["id"] for problem in table["problems"]])
 
     def test_never_far_behind_on_the_measured_grid(self):
-        ledger = sorted((SOURCE / "results/reference").glob("*/gpu_shapes/ledger.jsonl"))[-1]
-        cells = grid.cells_of(ledger)
+        cells = grid.cells_of(grid.newest("*/gpu_shapes/ledger.jsonl", SOURCE / "results/reference"))
         table = json.loads((SOURCE / "results/tables/gpu_shapes.json").read_text())
         self.assertEqual({cell["name"].split("/")[1] for cell in cells},
                          {problem["id"] for problem in table["problems"]})

@@ -375,12 +375,12 @@ TEST_P(GpuVariants, QualificationProblemsAndSinglePasses) {
 TEST_P(GpuVariants, AMillionPointsAndThree) {
   in_precision([this](auto zero) {
     using T = decltype(zero);
-    const auto& problems = million<T>(variant().meta.family);
-    for (const Solved<T>& one : problems) { // some variants leave few features to others
-      if (const auto reason = make_variant<T>(variant())->refuse(one.problem.view());
-          !reason.empty()) {
-        GTEST_SKIP() << reason;
-      }
+    auto problems = million<T>(variant().meta.family);
+    std::erase_if(problems, [this](const Solved<T>& one) { // some leave few features to others
+      return !make_variant<T>(variant())->refuse(one.problem.view()).empty();
+    });
+    if (problems.empty()) {
+      GTEST_SKIP() << "refuses them all";
     }
     check_all(problems);
   });

@@ -41,23 +41,18 @@ public:
 } // namespace clusterbench::openmp
 
 // Their own names for the same things, side by side in one file.
-#define Part HamerlyPart
 #define Nearest HamerlyNearest
 #define nearest_of nearest_of_hamerly
 #define registration hamerly_registration
 #include "impls/openmp/kmeans_openmp_hamerly.cpp"
-#undef Part
 #undef Nearest
 #undef nearest_of
 #undef registration
-#define Part ElkanPart
 #define Nearest ElkanNearest
 #define registration elkan_registration
 #include "impls/openmp/kmeans_openmp_elkan.cpp"
-#undef Part
 #undef Nearest
 #undef registration
-#define Part YinyangPart
 #define Nearest YinyangNearest
 #define registration yinyang_registration
 #include "impls/openmp/kmeans_openmp_yinyang.cpp"

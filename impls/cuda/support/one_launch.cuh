@@ -16,6 +16,9 @@
 
 namespace clusterbench::cuda {
 
+/// Fewer than these, so that the stamps of two runs in a row differ: each takes up to twice as many.
+inline constexpr std::size_t kMostIterations = std::size_t{1} << 30;
+
 /// The part of a kernel's argument that is about the run and not about the data.
 struct RunTask {
   const float* initial; // [k, d], or null

@@ -110,8 +110,7 @@ public:
              "; float16 parts and their squares want it between " + in_words(kSmallest) + " and " +
              in_words(kLargest);
     }
-    if (shortest_ < kShortestRow * largest_ ||
-        smallest_feature_ < kSmallestFeature * largest_) {
+    if (shortest_ < kShortestRow * largest_ || smallest_feature_ < kSmallestFeature * largest_) {
       return "values too far apart for float16 parts of one scale: the largest is " +
              in_words(largest_) + ", the shortest row " + in_words(shortest_) +
              " (2^-12 of it at least), the largest of the smallest feature " +

@@ -69,8 +69,8 @@ struct TileKernel {
 /// Why none of the kernels takes the problem; empty if one does.
 template <typename Kernel>
 std::string refuse_tiles(std::span<const Kernel> kernels, const Problem<float>& problem) {
-  if (std::max(problem.n, problem.stop.max_iterations) > 0x7fffffff) {
-    return "more than 2^31 - 1 points or iterations";
+  if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
+    return "more than 2^31 - 1 points or 2^30 - 1 iterations";
   }
   if (lacks_clusters()) {
     return "the device has no clusters of blocks (compute capability 9.0)";

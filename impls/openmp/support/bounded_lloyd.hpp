@@ -6,10 +6,11 @@
 #include "impls/openmp/support/moving_sums.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace clusterbench::openmp {
 
-/// What one thread works on and finds.
+/// What one thread works on, points begin .. end - 1, and finds.
 template <typename T>
 struct BoundedPart {
   BoundedPart(std::size_t first, std::size_t last, std::size_t d, std::size_t k)
@@ -17,11 +18,13 @@ struct BoundedPart {
 
   std::size_t begin, end;
   MovingSums<T> sums;
-  bool changed = false;
-  double loss = 0.0;
+  bool changed = false;        // any label
+  double loss = 0.0;           // sum of distances, not squared
   std::uint64_t evaluated = 0; // distances
 };
 
+/// A variant of bounds fills in what happens to a part's points in a pass; labels, sums and facts are
+/// kept from pass to pass, so that only what changes is touched.
 template <typename T>
 class BoundedLloyd : public Variant<T> {
 public:
@@ -68,7 +71,9 @@ public:
     result.iterations = iterations_;
   }
 
-  std::string chosen_path() const final { return centroids_.distances().layout(); }
+  std::string chosen_path() const final {
+    return centroids_.distances().layout();
+  }
 
 protected:
   /// To be called by prepare() first.
@@ -84,7 +89,9 @@ protected:
     }
   }
 
-  std::size_t threads() const { return parts_.size(); }
+  std::size_t threads() const {
+    return parts_.size();
+  }
 
   Problem<T> problem_;
   MovingCentroids<T> centroids_;
@@ -94,9 +101,12 @@ private:
   /// What all points need before they are assigned. Returns the number of distances evaluated.
   virtual std::uint64_t start_pass(bool first) = 0;
 
-  /// The first pass of a part: there is no bound yet, every distance is evaluated.
+  /// The first pass of a part: there is no bound yet, every distance is evaluated. Clears the sums
+  /// and lets every point join one, sets its label, and all facts of the part.
   virtual void assign_first(BoundedPart<T>& part) = 0;
 
+  /// A later pass: points whose label changes leave one sum and join another. Sets all facts of the
+  /// part, the loss only if it is wanted.
   virtual void assign(BoundedPart<T>& part, bool wants_loss) = 0;
 
   /// Called after each update, when centroids_.moved() is known.
