@@ -34,7 +34,7 @@ struct Task : FcmTask {
 };
 
 constexpr float kWeightScale = 0x1p14f;  // weights are at most 1
-constexpr double kSmallWeight = 0x1p-17; // and smaller on average, and 1 in all: scaled again
+constexpr double kSmallWeight = 0x1p-17; // on average, or 1 in all: less is scaled again
 constexpr unsigned kRowsOfWeights = 24;  // 16 and a gap: eight clusters in different banks
 
 /// A compiled shape: a team of kSlices warps works on a tile, each on 16 kSteps features, for 8 T clusters.
