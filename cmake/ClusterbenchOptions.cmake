@@ -18,7 +18,8 @@ target_link_options(clusterbench_options INTERFACE ${sanitize_flag})
 
 add_library(clusterbench_warnings INTERFACE)
 set(warnings -Wall -Wextra -Wshadow -Wconversion)
-if(CLUSTERBENCH_WERROR)
+# Instrumented loops are no longer unrolled as asked for, which g++ 12 says in a warning without a name.
+if(CLUSTERBENCH_WERROR AND NOT CLUSTERBENCH_SANITIZE)
   list(APPEND warnings -Werror)
 endif()
 target_compile_options(clusterbench_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${warnings}>)
