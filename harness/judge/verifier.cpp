@@ -1,6 +1,8 @@
 #include "harness/judge/verifier.hpp"
 
+#include "harness/judge/answer_form.hpp"
 #include "harness/judge/point_checks.hpp"
+#include "harness/judge/report.hpp"
 #include "harness/judge/rounding.hpp"
 #include "harness/judge/run_view.hpp"
 #include "harness/judge/stop_check.hpp"
@@ -16,97 +18,23 @@
 namespace clusterbench {
 namespace {
 
-/// Collects checks and findings; the first finding of a check is kept.
-class Report {
-public:
-  /// Records that a check was made, and where it failed, if it did. Returns whether it passed.
-  bool operator()(const std::string& check, std::optional<std::string> where) {
-    if (std::find(verdict.checks.begin(), verdict.checks.end(), check) == verdict.checks.end()) {
-      verdict.checks.push_back(check);
-    }
-    const auto same = [&](const Finding& finding) { return finding.check == check; };
-    if (where && std::none_of(verdict.findings.begin(), verdict.findings.end(), same)) {
-      verdict.findings.push_back({check, *std::move(where)});
-    }
-    return !where;
-  }
-  Verdict verdict;
-};
-
-// --- form: everything that must hold before anything can be computed ---------------------------
-
+/// entering: the centroids of the last pass, which an empty cluster keeps; empty if unknown.
 template <typename T>
-std::optional<std::string> wrong_shape(bool fcm, const Problem<T>& problem,
-                                       const Answer<T>& answer) {
-  const auto differs = [](const char* what, std::size_t got, std::size_t expected) {
-    return got == expected
-               ? std::nullopt
-               : std::optional(fmt::format("{}: got {} values, expected {}", what, got, expected));
-  };
-  if (auto labels = differs("labels", answer.labels.size(), problem.n)) {
-    return labels;
-  }
-  if (auto centroids = differs("centroids", answer.centroids.size(), problem.k * problem.d)) {
-    return centroids;
-  }
-  return differs("memberships", answer.memberships.size(), fcm ? problem.n * problem.k : 0);
-}
-
-template <typename T>
-std::optional<std::string> wrong_pass_count(const Problem<T>& problem, const Answer<T>& answer) {
-  const std::size_t most = problem.stop.max_iterations;
-  if (answer.iterations == 0 || answer.iterations > most) {
-    return fmt::format("{} iterations reported, expected 1 to {}", answer.iterations, most);
-  }
-  const std::size_t size = problem.k * problem.d;
-  if (!answer.recorded.empty() && answer.recorded.size() != answer.iterations * size) {
-    return fmt::format("{} iterations reported, but the centroids of {} recorded",
-                       answer.iterations,
-                       static_cast<double>(answer.recorded.size()) / static_cast<double>(size));
-  }
-  return std::nullopt;
-}
-
-template <typename T>
-std::optional<std::string> label_out_of_range(const Problem<T>& problem, const Answer<T>& answer) {
-  for (std::size_t i = 0; i < problem.n; ++i) {
-    const std::int32_t label = answer.labels[i];
-    if (label < 0 || static_cast<std::size_t>(label) >= problem.k) {
-      return fmt::format("point {}: label {}, expected 0 to {}", i, label, problem.k - 1);
+void check_means(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
+                 std::span<const T> entering, Report& report) {
+  const bool fcm = meta.family == Family::fcm;
+  const bool from_memberships = !problem.memberships.empty();
+  if (fcm && !from_memberships) {
+    const MeansView means =
+        view_means_of_memberships(meta, problem, answer.memberships, answer.centroids);
+    report("centres", means.offence(answer.centroids, {}));
+  } else if (!fcm && meta.labels == LabelsFrom::entering_centroids) {
+    const MeansView means = view_means_of_labels(meta, problem, answer.labels, answer.centroids);
+    if (!(meta.reseeds_empty && means.may_have_empty())) {
+      report("means", means.offence(answer.centroids, entering));
     }
   }
-  return std::nullopt;
 }
-
-template <typename T>
-std::optional<std::string> not_finite(std::span<const T> values, std::size_t columns,
-                                      const char* row_name, const char* column_name) {
-  const auto bad =
-      std::find_if(values.begin(), values.end(), [](T value) { return !std::isfinite(value); });
-  if (bad == values.end()) {
-    return std::nullopt;
-  }
-  const auto i = static_cast<std::size_t>(bad - values.begin());
-  return fmt::format("{} {}, {} {}: got {}", row_name, i / columns, column_name, i % columns,
-                     static_cast<double>(*bad));
-}
-
-template <typename T>
-bool has_right_form(bool fcm, const Problem<T>& problem, const Answer<T>& answer, Report& report) {
-  bool right = report("shapes", wrong_shape(fcm, problem, answer));
-  right = report("iterations", wrong_pass_count(problem, answer)) && right;
-  if (!right) {
-    return false;
-  }
-  right = report("label range", label_out_of_range(problem, answer));
-  right = report("finite", not_finite(answer.centroids, problem.d, "cluster", "feature")) && right;
-  right = report("finite", not_finite(answer.memberships, problem.k, "point", "cluster")) && right;
-  return report("finite",
-                not_finite(answer.recorded, problem.k * problem.d, "recorded pass", "value")) &&
-         right;
-}
-
-// --- content -----------------------------------------------------------------------------------
 
 /// Judges an answer of the right form.
 template <typename T>
@@ -123,7 +51,7 @@ public:
     check_recording();
     check_stop_rule();
     check_points();
-    check_means();
+    check_means(meta_, problem_, answer_, run_.set(run_.passes() - 1), report_);
     check_objective();
   }
 
@@ -183,20 +111,6 @@ private:
     }
     report_("labels", labels.offence);
     report_.verdict.labels_off = labels.off;
-  }
-
-  void check_means() {
-    if (fcm() && !run_.from_memberships()) {
-      const MeansView means =
-          view_means_of_memberships(meta_, problem_, answer_.memberships, answer_.centroids);
-      report_("centres", means.offence(answer_.centroids, {}));
-    } else if (!fcm() && meta_.labels == LabelsFrom::entering_centroids) {
-      const MeansView means =
-          view_means_of_labels(meta_, problem_, answer_.labels, answer_.centroids);
-      if (!(meta_.reseeds_empty && means.may_have_empty())) {
-        report_("means", means.offence(answer_.centroids, run_.set(run_.passes() - 1)));
-      }
-    }
   }
 
   void check_objective() {
@@ -363,6 +277,16 @@ Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const 
 }
 
 template <typename T>
+Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
+                           const Answer<T>& answer) {
+  Report report;
+  if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
+    check_means(meta, problem, answer, {}, report);
+  }
+  return std::move(report.verdict);
+}
+
+template <typename T>
 Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
                         const Answer<T>& answer, const VerifyOptions& options) {
   if (one_pass.stop.kind != StopRule::Kind::iterations || one_pass.stop.max_iterations != 1) {
@@ -375,6 +299,10 @@ template Verdict verify_answer(const Declaration&, const Problem<float>&, const 
                                const OracleRun&, const VerifyOptions&);
 template Verdict verify_answer(const Declaration&, const Problem<double>&, const Answer<double>&,
                                const OracleRun&, const VerifyOptions&);
+template Verdict verify_consistency(const Declaration&, const Problem<float>&,
+                                    const Answer<float>&);
+template Verdict verify_consistency(const Declaration&, const Problem<double>&,
+                                    const Answer<double>&);
 template Verdict verify_one_step(const Declaration&, const Problem<float>&, const Answer<float>&,
                                  const VerifyOptions&);
 template Verdict verify_one_step(const Declaration&, const Problem<double>&, const Answer<double>&,

@@ -66,6 +66,12 @@ template <typename T>
 Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
                       const OracleRun& oracle, const VerifyOptions& options = {});
 
+/// Judges an answer by itself, in n d operations (fuzzy c-means: n k d): its form, and that its
+/// centroids are the means of its labels or memberships. For runs too large to be looked at whole.
+template <typename T>
+Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
+                           const Answer<T>& answer);
+
 /// Judges one pass from a given state; `one_pass.stop` is one iteration. Labels may differ from
 /// the float64 ones only where the rounding of the declared arithmetic allows it.
 template <typename T>

@@ -2,11 +2,13 @@
 
 #include "datasets/npy.hpp"
 #include "harness/judge/qualification.hpp"
+#include "harness/machine/provenance.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/run/cell_job.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <new>
 #include <type_traits>
@@ -73,7 +75,7 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
 
   const Problem<T> problem = work.problem<T>(options_.threads);
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  SharedMemory memory("results", slots.bytes());
+  SharedMemory memory("results", slots.bytes(), bytes_of_others(slots));
   SharedMemory trace("trace");
   Job job = job_for(variant, problem, options_.threads);
   job.name = name;
@@ -105,6 +107,13 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
     save<T>(variant, work, memory, row);
   }
   return row;
+}
+
+// For all answers that differ. Few variants give more than one, and what is not written takes no
+// memory; a quarter of what there is leaves room for all else.
+std::size_t CellRunner::bytes_of_others(const ResultSlots& slots) const {
+  const std::size_t most = available_memory_bytes() / 4 / slots.bytes_each();
+  return std::min(most_runs(options_.sampling), most) * slots.bytes_each();
 }
 
 // Runs the variant on every small awkward problem, in one child, and judges each answer.

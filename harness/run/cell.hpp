@@ -41,6 +41,7 @@ private:
                            const std::string& name);
   template <typename T>
   Ending qualify(const RegisteredVariant& variant);
+  std::size_t bytes_of_others(const ResultSlots& slots) const;
   template <typename T>
   void save(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
             const nlohmann::json& row) const;

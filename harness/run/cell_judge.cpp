@@ -75,8 +75,9 @@ void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, Sh
     check_single_steps<T>(variant, work, row);
   }
   json verdict;
-  for (const char* field : {"status", "message", "oracle", "verification", "single_steps", "trace",
-                            "early_stop", "still_moving", "stood_still_at", "empty_at"}) {
+  for (const char* field :
+       {"status", "message", "oracle", "verification", "answers_judged", "single_steps", "trace",
+        "early_stop", "still_moving", "stood_still_at", "empty_at"}) {
     if (row.contains(field)) {
       verdict[field] = row[field];
     }
@@ -84,7 +85,8 @@ void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, Sh
   judged_[key] = verdict;
 }
 
-// Judges whole runs, where the oracle's own is affordable, and whether they agree.
+// Judges every distinct answer: against the oracle's run where that is affordable, else by itself;
+// and whether there may be more than one.
 template <typename T>
 void CellJudge::verify(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
                        const SharedMemory& trace, json& row) {
@@ -92,9 +94,7 @@ void CellJudge::verify(const RegisteredVariant& variant, const Workload& work, S
                             static_cast<double>(work.k) *
                             static_cast<double>(work.stop.max_iterations);
   row["oracle"] = operations <= kOracleBudget ? "whole run" : "single steps only";
-  if (operations <= kOracleBudget) {
-    verify_answers<T>(variant, work, memory, trace, row);
-  }
+  verify_answers<T>(variant, work, memory, trace, row);
   if (variant.meta.deterministic && row.at("distinct_results") != 1) {
     mark_wrong(row, fmt::format("determinism: {} different results, but the variant says that "
                                 "every run gives the same bits",
@@ -102,38 +102,50 @@ void CellJudge::verify(const RegisteredVariant& variant, const Workload& work, S
   }
 }
 
-// Judges every distinct answer that the child handed over; the recorded one with its trace.
+// The recorded answer is judged with its trace. Once one is wrong, only that is of interest still.
+// The ledger keeps the verdicts on the first answer, the wrong one and the recorded one.
 template <typename T>
 void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload& work,
                                SharedMemory& memory, const SharedMemory& trace, json& row) {
   const Problem<T> problem = work.problem<T>(threads_);
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  const json& answers = row.at("answers");
+  const bool whole_run = row.at("oracle") == "whole run";
+  const json answers = row.at("answers");
   const std::string recorded_digest = answers.back().value("digest", "");
-  row["verification"] = json::array();
+  json& verdicts = row["verification"] = json::array();
+  std::size_t judged = 0;
   for (const json& entry : answers) {
     const bool recorded = entry.contains("recorded");
-    if (!recorded && entry.value("digest", "") == recorded_digest) {
-      continue; // the same bits as the recorded answer, which is judged with its trace
+    const bool same_bits = entry.value("digest", "") == recorded_digest;
+    if (!recorded && (same_bits || row["status"] == "wrong")) {
+      continue;
     }
     Answer<T> answer = answer_of<T>(slots, memory, entry);
     if (recorded) {
       answer.recorded = trace.as<T>();
     }
-    const Verdict verdict =
-        verify_answer(declaration_of(variant.meta), problem, answer, oracle<T>(work));
-    row["verification"].push_back(to_json(verdict));
+    const Declaration meta = declaration_of(variant.meta);
+    const Verdict verdict = whole_run ? verify_answer(meta, problem, answer, oracle<T>(work))
+                                      : verify_consistency(meta, problem, answer);
+    ++judged;
+    if (verdicts.empty() || recorded || !verdict.right()) {
+      verdicts.push_back(to_json(verdict));
+    }
     if (!verdict.right()) {
       mark_wrong(row, verdict.message());
     }
-    if (recorded) {
+    if (recorded && whole_run) {
       row["trace"] = {{"loss", verdict.trace.loss}, {"inertia", verdict.trace.inertia}};
       row["early_stop"] = verdict.early_stop;
     }
   }
-  row["still_moving"] = oracle<T>(work).still_moving;
-  row["stood_still_at"] = oracle<T>(work).stood_still_at;
-  row["empty_at"] = oracle<T>(work).empty_at;
+  row["answers_judged"] = judged;
+  row["answers"] = {answers.front(), answers.back()}; // what the others were, no reader asks
+  if (whole_run) {
+    row["still_moving"] = oracle<T>(work).still_moving;
+    row["stood_still_at"] = oracle<T>(work).stood_still_at;
+    row["empty_at"] = oracle<T>(work).empty_at;
+  }
 }
 
 // One pass from each of several states of the oracle's run. The child is a new process: it is given

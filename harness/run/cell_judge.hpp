@@ -1,4 +1,4 @@
-// Whether what a cell's child handed over is right: every distinct answer against the oracle's run
+// Whether what a cell's child handed over is right: every distinct answer, against the oracle's run
 // where that is affordable, and single passes from states of it.
 #pragma once
 

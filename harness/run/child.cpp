@@ -21,8 +21,6 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <optional>
-#include <random>
 #include <set>
 #include <stdexcept>
 #include <sys/prctl.h>
@@ -72,54 +70,46 @@ void copy(const Result<T>& from, Result<T> to) {
   std::ranges::copy(from.memberships, to.memberships.begin());
 }
 
-// Which answers are kept besides the first: of those that equal none before them as many as there
-// are places for, each with the same chance.
+// The answers besides the first, each of which differs from all before it.
 class OtherAnswers {
 public:
+  // places: that there are, all slots counted.
   explicit OtherAnswers(std::size_t places) : places_(places) {}
 
-  // The place for the answer, or nothing.
-  std::optional<std::size_t> place_for(const std::string& digest, std::size_t iterations) {
-    ++offered_;
-    std::size_t place = kept_.size();
-    if (kept_.size() < places_) {
-      kept_.emplace_back();
-    } else if (place = random_() % offered_; place >= places_) {
-      return std::nullopt;
+  // The slot of an answer that none before it equals. Throws OutOfMemory.
+  std::size_t slot_for(const std::string& digest, std::size_t iterations) {
+    const std::size_t slot = ResultSlots::kOthers + entries_.size();
+    if (slot >= places_) {
+      throw OutOfMemory(fmt::format("no memory to keep more than {} different answers; fewer "
+                                    "samples (--samples, --budget) give fewer",
+                                    entries_.size() + 1));
     }
-    kept_[place] = {
-        {"slot", ResultSlots::kOthers + place}, {"iterations", iterations}, {"digest", digest}};
-    return ResultSlots::kOthers + place;
+    entries_.push_back({{"slot", slot}, {"iterations", iterations}, {"digest", digest}});
+    return slot;
   }
 
-  const std::vector<json>& kept() const { return kept_; }
-  bool has(const std::string& digest) const {
-    return std::ranges::any_of(kept_, [&](const json& entry) { return entry["digest"] == digest; });
-  }
+  const std::vector<json>& entries() const { return entries_; }
 
 private:
   std::size_t places_;
-  std::size_t offered_ = 0;
-  std::mt19937_64 random_; // the same in every campaign
-  std::vector<json> kept_;
+  std::vector<json> entries_;
 };
 
-// Takes the samples; keeps the answers of the first run, of the last and of differing ones.
+// Takes the samples; keeps every answer that differs from those before it.
 template <typename T>
 void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots& slots,
              std::span<std::byte> memory, json& report) {
   Observer<T> nobody;
   Result<T> first = slots.slot<T>(memory, ResultSlots::kFirst);
-  Result<T> last = slots.slot<T>(memory, ResultSlots::kLast);
-  std::vector<std::string> digests;
+  Result<T> newest = slots.slot<T>(memory, ResultSlots::kNewest);
+  std::string first_digest;
   std::set<std::string> distinct;
   double fetch_seconds = 0.0;
-  OtherAnswers others(slots.others());
+  OtherAnswers others(memory.size() / slots.bytes_each());
   std::size_t runs = 0;
   json disturbances = json::array();
 
-  const std::unique_ptr<GpuPaceReader> gpu =
-      on_gpu ? std::make_unique<GpuPaceReader>(0) : nullptr;
+  const std::unique_ptr<GpuPaceReader> gpu = on_gpu ? std::make_unique<GpuPaceReader>(0) : nullptr;
   const auto timed_run = [&] {
     const DisturbanceWatch watch(gpu.get());
     const double seconds = seconds_of(variant, [&] { variant.run(nobody); });
@@ -129,18 +119,14 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
       disturbances.push_back(entry);
     }
     ++runs;
-    if (digests.empty()) {
+    if (distinct.empty()) {
       fetch_seconds = seconds_of(variant, [&] { variant.fetch(first); });
-      digests.push_back(digest(first));
-    } else {
-      digests.push_back(fetch_and_digest(variant, last));
-      if (!distinct.contains(digests.back())) {
-        if (const auto slot = others.place_for(digests.back(), last.iterations)) {
-          copy(last, slots.slot<T>(memory, *slot));
-        }
-      }
+      first_digest = digest(first);
+      distinct.insert(first_digest);
+    } else if (const std::string bits = fetch_and_digest(variant, newest);
+               distinct.insert(bits).second) {
+      copy(newest, slots.slot<T>(memory, others.slot_for(bits, newest.iterations)));
     }
-    distinct.insert(digests.back());
     return seconds;
   };
   const Samples samples = take_samples(job.name, job.sampling, timed_run);
@@ -155,20 +141,14 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
   report["disturbed_runs"] = disturbances.size();
   report["disturbances"] = disturbances;
   report["fetch_ms"] = fetch_seconds * 1e3;
-  report["digest"] = digests.front();
+  report["digest"] = first_digest;
   report["distinct_results"] = distinct.size();
   report["iterations"] = first.iterations;
   json& answers = report["answers"];
-  answers.push_back({{"slot", ResultSlots::kFirst},
-                     {"iterations", first.iterations},
-                     {"digest", digests.front()}});
-  for (const json& other : others.kept()) {
+  answers.push_back(
+      {{"slot", ResultSlots::kFirst}, {"iterations", first.iterations}, {"digest", first_digest}});
+  for (const json& other : others.entries()) {
     answers.push_back(other);
-  }
-  if (digests.back() != digests.front() && !others.has(digests.back())) {
-    answers.push_back({{"slot", ResultSlots::kLast},
-                       {"iterations", last.iterations},
-                       {"digest", digests.back()}});
   }
 }
 
@@ -268,6 +248,8 @@ json run_guarded(const Job& job) {
                                            : run_job<double>(*registered, job);
   } catch (const PeerFailure& failure) {
     return {{"status", failure.status()}, {"message", failure.what()}};
+  } catch (const OutOfMemory& error) {
+    return {{"status", "out_of_memory"}, {"message", error.what()}};
   } catch (const std::bad_alloc&) {
     return {{"status", "out_of_memory"}, {"message", "an allocation failed"}};
   } catch (const std::exception& error) {

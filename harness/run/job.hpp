@@ -4,7 +4,6 @@
 #include "harness/problem/registry.hpp"
 #include "harness/run/sampling.hpp"
 
-#include <algorithm>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -23,7 +22,7 @@ struct Task {
   bool starts_from_memberships = false;
   int points_fd = -1;  ///< [n, d]
   int initial_fd = -1; ///< [k, d] or [n, k]
-  int result_fd = -1;  ///< ResultSlots::bytes()
+  int result_fd = -1;  ///< ResultSlots::bytes(), or more, for more answers
 };
 
 nlohmann::json to_json(const Task& task);
@@ -44,9 +43,9 @@ Job job_from_json(const nlohmann::json& json);
 /// Places for the answers of several runs of one job within one block of shared memory.
 class ResultSlots {
 public:
-  /// Answers that are kept: the first sample's, the last one's if it differs, the recording run's,
-  /// and from here on some of those that differ from all before them.
-  static constexpr std::size_t kFirst = 0, kLast = 1, kRecorded = 2, kOthers = 3;
+  /// The first sample's answer, the newest one's, the recording run's, and from here on every answer
+  /// that differs from all before it.
+  static constexpr std::size_t kFirst = 0, kNewest = 1, kRecorded = 2, kOthers = 3;
 
   ResultSlots(std::size_t n, std::size_t d, std::size_t k, Family family, std::size_t element_size)
       : n_(n), d_(d), k_(k), has_memberships_(family == Family::fcm),
@@ -54,18 +53,14 @@ public:
         centroids_bytes_(padded(k * d * element_size)),
         memberships_bytes_(has_memberships_ ? padded(n * k * element_size) : 0) {}
 
-  /// Places for other answers: four, fewer where they would take more than 256 MiB together.
-  std::size_t others() const {
-    constexpr std::size_t kMost = 4, kBytes = std::size_t{256} << 20;
-    return std::clamp<std::size_t>(kBytes / slot_bytes(), 1, kMost);
-  }
-  std::size_t count() const { return kOthers + others(); }
-  std::size_t bytes() const { return count() * slot_bytes(); }
+  std::size_t bytes_each() const { return labels_bytes_ + centroids_bytes_ + memberships_bytes_; }
+  /// Of the slots before kOthers.
+  std::size_t bytes() const { return kOthers * bytes_each(); }
 
   /// The answer buffers of one slot; T must have the element size given above.
   template <typename T>
   Result<T> slot(std::span<std::byte> memory, std::size_t index) const {
-    std::byte* base = memory.data() + index * slot_bytes();
+    std::byte* base = memory.data() + index * bytes_each();
     Result<T> result;
     result.labels = {reinterpret_cast<std::int32_t*>(base), n_};
     result.centroids = {reinterpret_cast<T*>(base + labels_bytes_), k_ * d_};
@@ -77,7 +72,6 @@ public:
 
 private:
   static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-  std::size_t slot_bytes() const { return labels_bytes_ + centroids_bytes_ + memberships_bytes_; }
 
   std::size_t n_, d_, k_;
   bool has_memberships_;

@@ -9,12 +9,9 @@
 namespace clusterbench {
 
 void to_json(nlohmann::json& json, const SamplingPlan& plan) {
-  json = {{"samples", plan.samples},
-          {"target", plan.target},
-          {"min_seconds", plan.min_seconds},
-          {"budget_seconds", plan.budget_seconds},
-          {"max_samples", plan.max_samples},
-          {"slow_seconds", plan.slow_seconds},
+  json = {{"samples", plan.samples},          {"target", plan.target},
+          {"min_seconds", plan.min_seconds},  {"budget_seconds", plan.budget_seconds},
+          {"max_samples", plan.max_samples},  {"slow_seconds", plan.slow_seconds},
           {"slow_samples", plan.slow_samples}};
 }
 
@@ -41,6 +38,11 @@ std::size_t warm_up_length(std::span<const double> seconds) {
     ++length;
   }
   return length;
+}
+
+std::size_t most_runs(const SamplingPlan& plan) {
+  const std::size_t kept = std::max(plan.samples, plan.max_samples);
+  return kept + kept / 3 + 1; // a quarter of all may be warm-up
 }
 
 SamplingStep next_step(const SamplingPlan& plan, std::span<const double> seconds, double elapsed) {

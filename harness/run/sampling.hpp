@@ -29,6 +29,9 @@ void from_json(const nlohmann::json& json, SamplingPlan& plan);
 /// samples have none. A drift or a step further on is no warm-up: it stays and widens the interval.
 std::size_t warm_up_length(std::span<const double> seconds);
 
+/// The most runs that a plan can ask for, dropped ones counted.
+std::size_t most_runs(const SamplingPlan& plan);
+
 /// What to do after some samples.
 struct SamplingStep {
   std::size_t warm_up = 0;   ///< of the samples so far, the first ones are to be dropped

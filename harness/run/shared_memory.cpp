@@ -38,8 +38,8 @@ std::byte* map(int fd, std::size_t bytes, int protection) {
 
 } // namespace
 
-SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)
-    : fd_(memfd_create(name.c_str(), MFD_CLOEXEC)), bytes_(bytes) {
+SharedMemory::SharedMemory(const std::string& name, std::size_t bytes, std::size_t rest)
+    : fd_(memfd_create(name.c_str(), MFD_CLOEXEC)), bytes_(bytes + rest) {
   if (fd_ < 0) {
     throw std::runtime_error(
         fmt::format("cannot create shared memory {}: {}", name, std::strerror(errno)));
@@ -51,12 +51,12 @@ SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)
                                     name, bytes, available));
     }
     // fallocate reserves the pages now: running out of memory is an error here and not a SIGBUS.
-    if (bytes > 0 && (ftruncate(fd_, static_cast<off_t>(bytes)) != 0 ||
+    if (bytes > 0 && (ftruncate(fd_, static_cast<off_t>(bytes_)) != 0 ||
                       fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) != 0)) {
       throw OutOfMemory(fmt::format("cannot reserve {} bytes of shared memory for {}: {}", bytes,
                                     name, std::strerror(errno)));
     }
-    data_ = map(fd_, bytes, PROT_READ | PROT_WRITE);
+    data_ = map(fd_, bytes_, PROT_READ | PROT_WRITE);
   } catch (...) {
     close(fd_);
     throw;

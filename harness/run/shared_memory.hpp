@@ -23,8 +23,9 @@ private:
 class SharedMemory {
 public:
   SharedMemory() = default;
-  /// `bytes` of zeroed memory (0 is allowed: a file to be grown by write_all). Throws OutOfMemory.
-  explicit SharedMemory(const std::string& name, std::size_t bytes = 0);
+  /// `bytes` of zeroed memory (0 is allowed: a file to be grown by write_all), and `rest` more behind
+  /// them that take memory only as they are written. Throws OutOfMemory.
+  explicit SharedMemory(const std::string& name, std::size_t bytes = 0, std::size_t rest = 0);
   ~SharedMemory();
   SharedMemory(SharedMemory&& other) noexcept { swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {

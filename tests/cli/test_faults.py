@@ -122,7 +122,8 @@ class KMeans(OneCampaign, Program):
                 self.assertRegex(row["message"], message)
 
     def test_every_variant_is_expected(self):
-        expected = {*FAULTS, *WRONG["kmeans"], "none", "wobbles", "looks_for_the_oracle"}
+        expected = {*FAULTS, *WRONG["kmeans"], "none", "wobbles", "wobbles_wrong_late",
+                    "looks_for_the_oracle"}
         self.assertEqual({name.removeprefix("kmeans_faulty_") for name in self.rows} -
                          {"kmeans_serial"}, expected)
 
@@ -158,9 +159,9 @@ class FuzzyCMeans(OneCampaign, Program):
 class OneWrongRun(Program):
     """Wrong in the third of four samples; the first, the last and the recorded run are right."""
 
-    def row(self, variant):
-        self.run_program("run", *PROBLEM, "--variant", "kmeans_faulty_" + variant, "--samples", 4,
-                         "--budget", 0, "--no-probe", "--out", variant, program=FAULTY,
+    def row(self, variant, problem=PROBLEM, samples=4):
+        self.run_program("run", *problem, "--variant", "kmeans_faulty_" + variant, "--samples",
+                         samples, "--budget", 0, "--no-probe", "--out", variant, program=FAULTY,
                          exit_code=0 if variant == "wobbles" else 2)
         return ledger(self.folder / variant)[1][0]
 
@@ -181,7 +182,23 @@ class OneWrongRun(Program):
         self.assertEqual(row["status"], "ok")
         self.assertEqual(row["distinct_results"], len(row["samples_ms"]) +
                          len(row["warm_up_samples_ms"]))
-        self.assertEqual(len(row["verification"]), row["distinct_results"] + 1)  # and the recorded
+        self.assertEqual(row["answers_judged"], row["distinct_results"] + 1)  # and the recorded
+
+    def test_one_of_forty_different_answers_is_wrong(self):
+        row = self.row("wobbles_wrong_late", samples=40)
+        self.assertGreaterEqual(row["distinct_results"], 40)
+        self.assertEqual(row["status"], "wrong")
+        self.assertRegex(row["message"], PLACE.format("means"))
+        self.assertEqual(row["answers_judged"], 17 + 1)  # then only the recorded one
+
+    def test_where_the_oracle_does_not_repeat_the_run(self):
+        # It would if the stop rule were not met long before so many passes.
+        long = [*PROBLEM[:-2], "--stop", "labels", "--max-iterations", 10**8]
+        for variant, status in (("wobbles", "ok"), ("wobbles_wrong_once", "wrong")):
+            with self.subTest(variant):
+                row = self.row(variant, problem=long)
+                self.assertEqual(row["oracle"], "single steps only")
+                self.assertEqual(row["status"], status, row["message"])
 
 
 class ExitCodes(Program):

@@ -104,8 +104,7 @@ const Registration no_passes = claims("claims_no_passes", 0);
 const Registration all_passes =
     claims("claims_all_passes", std::numeric_limits<std::size_t>::max());
 
-/// Gives other bits in every run, as variants do whose threads add up in no fixed order; the bug
-/// strikes its third run.
+/// Gives other bits in every run, as variants do whose threads add up in no fixed order.
 template <typename T>
 class Wobbles final : public Variant<T> {
 public:
@@ -138,7 +137,7 @@ private:
   };
 
   void wobble(std::span<T> centroids) const {
-    for (int run = 0; run < runs_ % 8; ++run) {
+    for (int run = 0; run < runs_ % 64; ++run) {
       centroids[0] = std::nextafter(centroids[0], T{2});
     }
   }
@@ -160,6 +159,7 @@ Registration wobbles(const std::string& name, Bug bug) {
 
 const Registration wobbling = wobbles("wobbles", Bug::none);
 const Registration wobbling_wrong = wobbles("wobbles_wrong_once", Bug::wrong_once);
+const Registration wobbling_wrong_late = wobbles("wobbles_wrong_late", Bug::wrong_once_late);
 
 /// Is right in the qualification and computes nothing in a cell: it looks for the oracle's answer
 /// among the files that its process has open, in the oracle's cache, and in its parent's memory.

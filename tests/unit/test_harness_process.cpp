@@ -14,6 +14,7 @@
 #include <limits>
 #include <string>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -181,8 +182,9 @@ template <typename T>
 void expect_slots_do_not_overlap(Family family) {
   for (const std::size_t n : {std::size_t{1}, std::size_t{17}, std::size_t{64}}) {
     const ResultSlots slots(n, 3, 5, family, sizeof(T));
-    std::vector<std::byte> memory(slots.bytes());
-    for (std::size_t slot = 0; slot < slots.count(); ++slot) {
+    constexpr std::size_t kSlots = ResultSlots::kOthers + 3;
+    std::vector<std::byte> memory(kSlots * slots.bytes_each());
+    for (std::size_t slot = 0; slot < kSlots; ++slot) {
       const Result<T> result = slots.slot<T>(memory, slot);
       ASSERT_EQ(result.labels.size(), n);
       ASSERT_EQ(result.centroids.size(), 15U);
@@ -191,7 +193,7 @@ void expect_slots_do_not_overlap(Family family) {
       std::ranges::fill(result.centroids, static_cast<T>(slot + 1));
       std::ranges::fill(result.memberships, static_cast<T>(slot + 1));
     }
-    for (std::size_t slot = 0; slot < slots.count(); ++slot) {
+    for (std::size_t slot = 0; slot < kSlots; ++slot) {
       const Result<T> result = slots.slot<T>(memory, slot);
       const auto is_own = [&](auto value) {
         return value == static_cast<decltype(value)>(slot + 1);
@@ -220,6 +222,18 @@ TEST(SharedMemory, GrowsAndIsReadBack) {
   EXPECT_EQ(read_tail(memory.fd(), 100), "12345678");
   const InheritedMemory view(memory.fd(), InheritedMemory::Access::read);
   EXPECT_EQ(view.as<const char>()[7], '8');
+}
+
+TEST(SharedMemory, TheRestTakesMemoryOnlyWhenItIsWritten) {
+  constexpr std::size_t kRest = std::size_t{1} << 40; // no machine that runs this has so much
+  const SharedMemory memory("sparse", 4096, kRest);
+  EXPECT_EQ(memory.bytes(), 4096 + kRest);
+  const InheritedMemory view(memory.fd(), InheritedMemory::Access::write);
+  view.as<char>()[kRest] = 'x';
+  EXPECT_EQ(memory.as<const char>()[kRest], 'x');
+  struct stat status {};
+  ASSERT_EQ(fstat(memory.fd(), &status), 0);
+  EXPECT_LE(status.st_blocks * 512, 4 << 20); // two pages, be they huge
 }
 
 TEST(SharedMemory, MoreThanThereIsIsRefusedBeforeItIsReserved) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -95,6 +96,27 @@ TEST(WarmUp, TooFewToTell) {
   EXPECT_EQ(warm_up_length(Series{50.0}), 0U);
   EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0}), 0U);
   EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0, 1.0}), 1U);
+}
+
+TEST(Sampling, NeverTakesMoreThanTheMostRuns) {
+  for (const std::size_t least : {1, 9, 30}) {
+    SamplingPlan plan;
+    plan.samples = least;
+    plan.max_samples = 20;
+    plan.min_seconds = 1e9; // never enough
+    Series seconds;
+    // As many slow runs at the start as can be warm-up, whatever has been taken.
+    for (SamplingStep step = next_step(plan, seconds, 0.0); step.more > 0;
+         step = next_step(plan, seconds, 0.01)) {
+      for (std::size_t i = 0; i < step.more; ++i) {
+        seconds.push_back(seconds.size() < 10
+                              ? 1.0
+                              : 1e-3 * (1.0 + 1e-3 * static_cast<double>(seconds.size() % 7)));
+      }
+      ASSERT_LE(seconds.size(), most_runs(plan));
+    }
+    EXPECT_GE(seconds.size(), std::max(plan.samples, plan.max_samples));
+  }
 }
 
 // ---- when to stop

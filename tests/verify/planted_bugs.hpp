@@ -36,6 +36,7 @@ enum class Bug {
   ties_to_highest,         ///< ties go to the highest index
   wrong_later,             ///< right in its first run, wrong from the second on
   wrong_once,              ///< wrong in its third run only
+  wrong_once_late,         ///< wrong in its 17th run only
   inertia_too_high,        ///< returns centroids that raise the objective by 8e-4
 };
 
@@ -113,7 +114,8 @@ public:
         label = (label + 1) % static_cast<std::int32_t>(p_.k);
       }
     }
-    if ((bug_ == Bug::wrong_later && runs_ > 1) || (bug_ == Bug::wrong_once && runs_ == 3)) {
+    if ((bug_ == Bug::wrong_later && runs_ > 1) || (bug_ == Bug::wrong_once && runs_ == 3) ||
+        (bug_ == Bug::wrong_once_late && runs_ == 17)) {
       for (std::size_t f = 0; f < p_.d; ++f) {
         result.centroids[f] += (p_.points[f] - result.centroids[f]) / T(16) + T(1e-3);
       }
