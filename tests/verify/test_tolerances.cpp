@@ -1,6 +1,7 @@
 // The tolerances of the verifier are where they should be: what rounding may do passes, and what is
 // a little worse fails.
 #include "harness/judge/verifier.hpp"
+#include "tests/verify/rounded_run.hpp"
 #include "tests/verify/run_variant.hpp"
 
 #include <gtest/gtest.h>
@@ -278,6 +279,19 @@ TEST(Objective, maySlightlyDrift) {
 }
 
 // Rounding may lead a run to another minimum; one whose every pass is right cannot be wrong.
+/// Relative distance from the float64 run, where only centroids are rounded to float32.
+double led_away_by_rounded_centroids(double offset) {
+  const OwnedProblem<float> owned = clouds<float>(4000, 48, 200, 3, offset);
+  const Problem<float> problem = owned.view();
+  const double exact = run_oracle(Family::kmeans, problem).final_objective;
+  return std::abs(inertia_of_rounded_run(problem, 3) / exact - 1.0);
+}
+
+TEST(Objective, farFromTheOriginRoundedCentroidsAloneLeadElsewhere) {
+  EXPECT_LT(led_away_by_rounded_centroids(0.0), 1e-9);
+  EXPECT_GT(led_away_by_rounded_centroids(1e6), 1e-5);
+}
+
 TEST(Objective, mayBeElsewhereOnlyIfEveryPassIsRight) {
   const auto owned = clouds<float>(20000, 12, 5, 6);
   const Problem<float> problem = owned.view();
