@@ -9,9 +9,9 @@ namespace clusterbench {
 
 template <typename T>
 RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
-                    double budget)
+                    double budget, bool returned)
     : meta_(meta), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
-  const std::vector<bool> chosen = sets_to_look_at(budget);
+  const std::vector<bool> chosen = sets_to_look_at(budget, returned);
   std::optional<PassView> before;
   for (std::size_t s = 0; s <= passes(); ++s) {
     const bool only_memberships = s == 0 && from_memberships();
@@ -39,15 +39,19 @@ std::span<const T> RunView<T>::set(std::size_t number) const {
 }
 
 /// All if the budget allows, otherwise the last, the last but one, the first, the third to last and
-/// then an even spread. The returned set is always among them.
+/// then an even spread.
 template <typename T>
-std::vector<bool> RunView<T>::sets_to_look_at(double budget) {
+std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
   std::vector<bool> chosen(passes() + 1, false);
+  const double affordable = budget / cost_of_look(meta_.family, problem_);
+  if (affordable < 1.0 && !returned) {
+    sampled_ = true;
+    return chosen;
+  }
   chosen[passes()] = true;
   if (answer_.recorded.empty() && passes() > 1) {
     return chosen; // the sets between are unknown
   }
-  const double affordable = budget / cost_of_look(meta_.family, problem_);
   if (affordable >= static_cast<double>(passes() + 1)) {
     return std::vector<bool>(passes() + 1, true);
   }

@@ -32,9 +32,10 @@ struct SeenSet {
 template <typename T>
 class RunView {
 public:
-  /// The answer must have the right shapes and be finite.
+  /// The answer must have the right shapes and be finite. returned: look at the returned set even if
+  /// that alone exceeds the budget, because its objective is compared.
   RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
-          double budget);
+          double budget, bool returned);
 
   std::size_t passes() const { return answer_.iterations; }
   bool from_memberships() const { return !problem_.memberships.empty(); }
@@ -55,7 +56,7 @@ public:
   double squared_shift(std::size_t number) const;
 
 private:
-  std::vector<bool> sets_to_look_at(double budget);
+  std::vector<bool> sets_to_look_at(double budget, bool returned);
   PassView look_at(std::size_t number);
   SeenSet summary(const PassView& view, bool has_objective, const PassView* before) const;
 

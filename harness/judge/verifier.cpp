@@ -44,7 +44,7 @@ public:
   Judge(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
         const OracleRun* oracle, const VerifyOptions& options, Report& report)
       : meta_(meta), problem_(problem), answer_(answer), oracle_(oracle), options_(options),
-        report_(report), run_(meta, problem, answer, options.budget) {}
+        report_(report), run_(meta, problem, answer, options.budget, oracle != nullptr) {}
 
   void judge() {
     report_.verdict.sampled = run_.sampled();
@@ -131,7 +131,9 @@ private:
       }
     }
     Verdict& verdict = report_.verdict;
-    verdict.objective = run_.seen(last).objective;
+    if (run_.seen(last).has_objective) {
+      verdict.objective = run_.seen(last).objective;
+    }
     verdict.trace = trace();
     if (oracle_ != nullptr) {
       const std::size_t same = std::min(last, oracle_->iterations);

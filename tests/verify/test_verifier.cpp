@@ -105,6 +105,45 @@ TYPED_TEST(Verifier, samplesBeyondItsBudget) {
   }
 }
 
+TYPED_TEST(Verifier, judgesAStepFarBeyondItsBudgetByASample) {
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    const Meta meta = meta_of(family);
+    const auto owned = clouds<TypeParam>(6000, 4, 3, 1);
+    const Problem<TypeParam> problem = owned.view();
+    const auto right = solve(meta, problem);
+    const VerifyOptions options{1e3, 500, 1};
+    const Verdict verdict = verify_one_step(meta, problem, right.view(), options);
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    EXPECT_TRUE(verdict.sampled);
+    EXPECT_TRUE(std::isnan(verdict.objective)); // nobody compares it, so no point is looked at
+    auto wrong = right;
+    for (auto& label : wrong.labels) {
+      label = (label + 1) % 3;
+    }
+    EXPECT_TRUE(finds(verify_one_step(meta, problem, wrong.view(), options), "labels"));
+    wrong = right;
+    wrong.centroids[5] += TypeParam(0.01);
+    EXPECT_FALSE(verify_one_step(meta, problem, wrong.view(), options).right());
+  }
+}
+
+TYPED_TEST(Verifier, judgesAnAnswerByItself) {
+  for (const Family family : {Family::kmeans, Family::fcm}) {
+    const Meta meta = meta_of(family);
+    const auto owned = clouds<TypeParam>(6000, 4, 3, 5);
+    const Problem<TypeParam> problem = owned.view();
+    const auto right = solve(meta, problem);
+    EXPECT_TRUE(verify_consistency(meta, problem, right.view()).right());
+    auto wrong = right;
+    wrong.centroids[5] += TypeParam(0.01);
+    const char* check = family == Family::fcm ? "centres" : "means";
+    EXPECT_TRUE(finds(verify_consistency(meta, problem, wrong.view()), check));
+    wrong = right;
+    wrong.labels[17] = 3;
+    EXPECT_TRUE(finds(verify_consistency(meta, problem, wrong.view()), "label range"));
+  }
+}
+
 // --- odd input ---------------------------------------------------------------------------------
 
 TYPED_TEST(Verifier, survivesAnswersOfTheWrongForm) {
