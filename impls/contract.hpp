@@ -37,6 +37,10 @@ enum class Launch { process, mpirun, program };
 /// The arithmetic of the distances: that of the data, or a narrower one on the same data.
 enum class Arithmetic { as_data, tf32, bf16, f16 };
 
+/// What makes most of a variant's products: multiply-adds of the data's precision, or tensor cores.
+/// Decides whose rate the variant's limit is, not what is right.
+enum class Multiplier { fma, tensor_tf32, tensor_f16 };
+
 /// The form in which squared distances are computed. It decides how much rounding may move a label:
 /// `difference` is sum((x - c)^2), `expanded` is |x|^2 - 2 x.c + |c|^2, which cancels far from 0.
 enum class DistanceForm { difference, expanded };
@@ -204,6 +208,7 @@ struct Meta {
   Device device = Device::cpu;
   Launch launch = Launch::process;
   Arithmetic arithmetic = Arithmetic::as_data;
+  Multiplier multiplier = Multiplier::fma;
   DistanceForm distance = DistanceForm::difference;
   LabelsFrom labels = LabelsFrom::entering_centroids;
   bool deterministic = true;  ///< the same bits in every run

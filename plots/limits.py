@@ -2,7 +2,7 @@
 
 The same rules as the harness uses for `percent of the limit`: the data once per iteration at the
 bandwidth of the memory level that holds them, or 2 n k d floating-point operations (twice that for
-fuzzy c-means) at the FMA rate, whichever takes longer.
+fuzzy c-means) at the rate of the unit that multiplies, whichever takes longer.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Limit:
     """The least time of one iteration, and what sets it."""
 
     ms: float
-    name: str  # read bandwidth, or FMA rate
+    name: str  # read bandwidth, or whose rate
 
 
 def minimal_flops(algorithm: str, n: int, d: int, k: int) -> float:
@@ -47,14 +47,25 @@ def read_bandwidth(probe: dict[str, Any], size: float) -> float:
     return float(table[-1][1])
 
 
+def multiplying_rate(probe: dict[str, Any], precision: str, multiplier: str) -> tuple[float, str]:
+    """GFLOP/s of a row's `multiplier`, and its name; tensor cores that were not probed count as
+    multiply-adds."""
+    tensor = {"tensor tf32": ("gemm_tf32_gflops", "tensor TF32 rate"),
+              "tensor f16": ("gemm_f16_gflops", "tensor f16 rate")}
+    key, name = tensor.get(multiplier, ("", ""))
+    rate = probe.get(key)
+    return (rate, name) if rate else (probe[f"fma_{precision}_gflops"], "FMA rate")
+
+
 def limit_per_iteration(
-    probe: dict[str, Any], algorithm: str, precision: str, n: int, d: int, k: int
+    probe: dict[str, Any], algorithm: str, precision: str, n: int, d: int, k: int,
+    multiplier: str = "fma",
 ) -> Limit:
     """The least time of one iteration on the machine that `probe` describes."""
     size = minimal_bytes(precision, n, d)
     reading = size / (read_bandwidth(probe, size) * 1e6)
-    rate = probe[f"fma_{precision}_gflops"]
+    rate, name = multiplying_rate(probe, precision, multiplier)
     computing = minimal_flops(algorithm, n, d, k) / (rate * 1e6)
     if reading > computing:
         return Limit(reading, "read bandwidth")
-    return Limit(computing, "FMA rate")
+    return Limit(computing, name)

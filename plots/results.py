@@ -173,7 +173,8 @@ def _pooled(rounds: list[tuple[Json, Json]]) -> Cell:
         limit=None
         if probe is None
         else limit_per_iteration(
-            probe, problem["family"], row["precision"], problem["n"], problem["d"], problem["k"]
+            probe, problem["family"], row["precision"], problem["n"], problem["d"], problem["k"],
+            row.get("multiplier", "fma"),
         ),
         machine=machine_of(header, row["device"], row["threads"]),
         phases_ms=row.get("phases_ms", {}),

@@ -31,6 +31,7 @@ json variant_json(const RegisteredVariant& variant) {
       {"backend", backend_of(variant)},
       {"precisions", precisions},
       {"arithmetic", to_string(meta.arithmetic)},
+      {"multiplier", to_string(meta.multiplier)},
       {"distance", meta.distance == DistanceForm::difference ? "difference" : "expanded"},
       {"labels", meta.labels == LabelsFrom::entering_centroids ? "before update" : "after update"},
       {"deterministic", meta.deterministic},

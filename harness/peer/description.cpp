@@ -54,6 +54,10 @@ Meta meta_from(const json& variant) {
       variant, "arithmetic", "as data",
       std::array{std::pair{"as data", Arithmetic::as_data}, std::pair{"tf32", Arithmetic::tf32},
                  std::pair{"bf16", Arithmetic::bf16}, std::pair{"f16", Arithmetic::f16}});
+  if (meta.device == Device::gpu && meta.arithmetic != Arithmetic::as_data) {
+    meta.multiplier =
+        meta.arithmetic == Arithmetic::tf32 ? Multiplier::tensor_tf32 : Multiplier::tensor_f16;
+  }
   meta.distance = one_of(variant, "distance", "difference",
                          std::array{std::pair{"difference", DistanceForm::difference},
                                     std::pair{"expanded", DistanceForm::expanded}});

@@ -45,6 +45,18 @@ std::string_view to_string(Arithmetic arithmetic) {
   throw std::logic_error("unknown arithmetic");
 }
 
+std::string_view to_string(Multiplier multiplier) {
+  switch (multiplier) {
+  case Multiplier::fma:
+    return "fma";
+  case Multiplier::tensor_tf32:
+    return "tensor tf32";
+  case Multiplier::tensor_f16:
+    return "tensor f16";
+  }
+  throw std::logic_error("unknown multiplier");
+}
+
 std::string_view to_string(Precision precision) {
   return precision == Precision::f32 ? "f32" : "f64";
 }

@@ -15,6 +15,7 @@ enum class Precision { f32, f64 };
 std::string_view to_string(Family family);
 std::string_view to_string(Device device);
 std::string_view to_string(Arithmetic arithmetic);
+std::string_view to_string(Multiplier multiplier);
 std::string_view to_string(Precision precision);
 
 /// All variants by name. Throws std::logic_error if two files register the same name.

@@ -233,6 +233,9 @@ private:
     if (variant->meta.arithmetic != Arithmetic::as_data) {
       row["arithmetic"] = to_string(variant->meta.arithmetic);
     }
+    if (variant->meta.multiplier != Multiplier::fma) {
+      row["multiplier"] = to_string(variant->meta.multiplier);
+    }
     if (variant->meta.reseeds_empty) {
       row["reseeds_empty"] = true;
     }

@@ -4,6 +4,7 @@
 #include "harness/run/statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 namespace clusterbench {
@@ -34,6 +35,25 @@ std::optional<json> device_limits(const json& row, const json& limits) {
   return std::nullopt;
 }
 
+// How fast the row's variant could multiply; tensor cores that were not probed count as multiply-adds.
+struct Rate {
+  double gflops;
+  std::string name;
+};
+
+Rate multiplying_rate(const json& row, const json& device) {
+  const std::string multiplier = row.value("multiplier", "fma");
+  for (const auto& [unit, key, name] :
+       {std::array{"tensor tf32", "gemm_tf32_gflops", "tensor TF32 rate"},
+        std::array{"tensor f16", "gemm_f16_gflops", "tensor f16 rate"}}) {
+    if (multiplier == unit && device.contains(key) && device.at(key).is_number()) {
+      return {device.at(key), name};
+    }
+  }
+  return {device.at(row.at("precision") == "f32" ? "fma_f32_gflops" : "fma_f64_gflops"),
+          "FMA rate"};
+}
+
 // A pass can be no faster than the slower of reading its points, at the bandwidth of the memory
 // level that holds them, and multiplying.
 std::optional<Limit> limit_per_pass(const json& row, const json& limits, const MinimalWork& work) {
@@ -46,11 +66,10 @@ std::optional<Limit> limit_per_pass(const json& row, const json& limits, const M
     table.read_by_size.push_back({size.at("bytes"), size.at("gbs")});
   }
   const double gbs = read_limit_gbs(table, static_cast<std::size_t>(work.bytes));
-  const double gflops =
-      device->at(row.at("precision") == "f32" ? "fma_f32_gflops" : "fma_f64_gflops");
+  const Rate rate = multiplying_rate(row, *device);
   const double reading = work.bytes / (gbs * 1e9);
-  const double computing = work.flops / (gflops * 1e9);
-  return reading > computing ? Limit{reading, "read bandwidth"} : Limit{computing, "FMA rate"};
+  const double computing = work.flops / (rate.gflops * 1e9);
+  return reading > computing ? Limit{reading, "read bandwidth"} : Limit{computing, rate.name};
 }
 
 } // namespace

@@ -78,6 +78,7 @@ const Registration registration({.name = "kmeans_cuda_certified",
                                  .idea = "groups of centroids compete before single ones",
                                  .source = "kmeans_cuda_wgmma, groups for few features",
                                  .device = Device::gpu,
+                                 .multiplier = Multiplier::tensor_f16,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_wgmma"},
                                 f32_only<LargeK<CertifiedSweep>>());

@@ -248,6 +248,7 @@ const Registration
                   .idea = "labels and sums in one pass, both on tensor cores, settled",
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
+                  .multiplier = Multiplier::tensor_tf32,
                   .max_d = 512,
                   .max_k = 16,
                   .previous = "kmeans_cuda_persistent"},

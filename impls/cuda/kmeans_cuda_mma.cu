@@ -181,6 +181,7 @@ const Registration registration({.name = "kmeans_cuda_mma",
                                  .idea = "float16 tensor cores, labels proved or looked at again",
                                  .source = "the expansion of article 004 without its matrix",
                                  .device = Device::gpu,
+                                 .multiplier = Multiplier::tensor_f16,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_split"},
                                 f32_only<LargeK<MmaSweep>>());

@@ -220,6 +220,7 @@ const Registration registration({.name = "kmeans_cuda_split",
                                  .idea = "three float16 products for one of float32",
                                  .source = "kmeans_cuda_tiled on tensor cores, split precision",
                                  .device = Device::gpu,
+                                 .multiplier = Multiplier::tensor_f16,
                                  .max_d = kMostSplitFeatures,
                                  .previous = "kmeans_cuda_tiled"},
                                 f32_only<LargeK<SplitSweep>>());

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <vector>
 
 namespace clusterbench {
@@ -86,6 +87,24 @@ TEST(Limits, TheSlowerOfReadingAndComputingIsTheLimit) {
   doubles["precision"] = "f64";
   add_derived_figures(doubles, limits_of(1e6, 1.0)); // half the rate
   EXPECT_NEAR(doubles.at("limit_ms_per_iteration"), 0.16, 1e-12);
+}
+
+TEST(Limits, TensorCoresHaveTheirOwnRate) {
+  const json limits = {{"gpu",
+                        {{"read_by_size", {{{"bytes", 1 << 20}, {"gbs", 1e6}}}},
+                         {"fma_f32_gflops", 1.0},
+                         {"gemm_tf32_gflops", 4.0},
+                         {"gemm_f16_gflops", nullptr}}}};
+  json row = measured_row();
+  row["device"] = "gpu";
+  for (const auto& [multiplier, ms, name] :
+       {std::tuple{"fma", 0.08, "FMA rate"}, std::tuple{"tensor tf32", 0.02, "tensor TF32 rate"},
+        std::tuple{"tensor f16", 0.08, "FMA rate"}}) { // not probed
+    row["multiplier"] = multiplier;
+    add_derived_figures(row, limits);
+    EXPECT_NEAR(row.at("limit_ms_per_iteration"), ms, 1e-12) << multiplier;
+    EXPECT_EQ(row.at("limit"), name);
+  }
 }
 
 TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {

@@ -174,7 +174,7 @@ class Limits(unittest.TestCase):
                     limit = limits.limit_per_iteration(
                         results.probe_of(head, line["device"], line["threads"]),
                         problem["family"], line["precision"], problem["n"], problem["d"],
-                        problem["k"])
+                        problem["k"], line.get("multiplier", "fma"))
                     self.assertAlmostEqual(limit.ms / line["limit_ms_per_iteration"], 1.0, 9)
                     self.assertEqual(limit.name, line["limit"])
                     checked += 1
