@@ -164,7 +164,6 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
       }
     }
 
-    // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
     for (unsigned offset = K; offset < 32; offset *= 2) {
       mass += __shfl_xor_sync(kAllLanes, mass, static_cast<int>(offset));
@@ -176,25 +175,12 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     if (lane == 0) {
       s_wanted[warp] = wanted;
     }
-    for (unsigned turns = 0; turns < kTeams; ++turns) {
-      if (team == turns) {
-        sums.store(layout, group, task.k, width, turns > 0, s_totals);
-      }
-      __syncthreads(); // the next team adds to what this one has left
-    }
-    if (threadIdx.x <= task.k) {
-      double fact = 0.0;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        fact += threadIdx.x < task.k ? static_cast<double>(s_masses[w][threadIdx.x]) : s_wanted[w];
-      }
-      facts_of_all.send(threadIdx.x, fact);
-    }
-    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
-      sums_of_all.send(v, s_totals[v]);
-    }
-    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(sweep);
-    facts_of_all.finish(stamp);
-    sums_of_all.finish(stamp);
+    const auto store_team = [&](bool later) {
+      sums.store(layout, group, task.k, width, later, s_totals);
+    };
+    share_sums<kTeams>(facts_of_all, sums_of_all,
+                       task.run.first_stamp + static_cast<unsigned>(sweep), team, store_team,
+                       s_masses, s_wanted, task.k, s_totals, values);
     // All threads of all blocks get the same bits, so they take the same decision. From memberships,
     // a pass moves the centres before it needs them, and the last pass moves them no more.
     const double fact = s_facts[task.k];

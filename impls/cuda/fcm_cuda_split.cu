@@ -186,7 +186,6 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
       sums.add(high, low, layout, step, w_high, w_low);
     }
 
-    // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
     for (unsigned offset = K; offset < 32; offset *= 2) {
       mass += __shfl_xor_sync(kAllLanes, mass, static_cast<int>(offset));
@@ -198,25 +197,12 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
     if (lane == 0) {
       s_wanted[warp] = wanted;
     }
-    for (unsigned turns = 0; turns < kTeams; ++turns) {
-      if (team == turns) {
-        sums.store(s_factors, step, task.k, width, turns > 0, s_totals);
-      }
-      __syncthreads(); // the next team adds to what this one has left
-    }
-    if (threadIdx.x <= task.k) {
-      double fact = 0.0;
-      for (unsigned w = 0; w < kWarps; ++w) {
-        fact += threadIdx.x < task.k ? static_cast<double>(s_masses[w][threadIdx.x]) : s_wanted[w];
-      }
-      facts_of_all.send(threadIdx.x, fact);
-    }
-    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
-      sums_of_all.send(v, s_totals[v]);
-    }
-    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(rounds);
-    facts_of_all.finish(stamp);
-    sums_of_all.finish(stamp);
+    const auto store_team = [&](bool later) {
+      sums.store(s_factors, step, task.k, width, later, s_totals);
+    };
+    share_sums<kTeams>(facts_of_all, sums_of_all,
+                       task.run.first_stamp + static_cast<unsigned>(rounds), team, store_team,
+                       s_masses, s_wanted, task.k, s_totals, values);
     ++rounds;
     // All threads of all blocks get the same bits, so they take the same decisions. A weight is no
     // larger than its cluster's mass, so a scale that suits the mass suits the weights.

@@ -163,7 +163,6 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
       sums.add(tile, layout, group, weights);
     }
 
-    // The block's sums: the teams one after another, so that the order is always the same.
 #pragma unroll
     for (unsigned e = 0; e < T; ++e) {
       const float count = over_lanes<4>(counts[e]);
@@ -175,25 +174,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     if (lane == 0 && slice == 0) {
       s_wanted[team] = wanted;
     }
-    for (unsigned turns = 0; turns < kTeams; ++turns) {
-      if (team == turns) {
-        sums.store(layout, group, task.k, width, turns > 0, s_totals);
-      }
-      __syncthreads(); // the next team adds to what this one has left
-    }
-    if (threadIdx.x <= task.k) {
-      double fact = 0.0;
-      for (unsigned w = 0; w < kTeams; ++w) {
-        fact += threadIdx.x < task.k ? static_cast<double>(s_counts[w][threadIdx.x]) : s_wanted[w];
-      }
-      facts_of_all.send(threadIdx.x, fact);
-    }
-    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
-      sums_of_all.send(v, s_totals[v]);
-    }
-    const unsigned stamp = task.run.first_stamp + static_cast<unsigned>(pass);
-    facts_of_all.finish(stamp);
-    sums_of_all.finish(stamp);
+    const auto store_team = [&](bool later) {
+      sums.store(layout, group, task.k, width, later, s_totals);
+    };
+    share_sums<kTeams>(facts_of_all, sums_of_all,
+                       task.run.first_stamp + static_cast<unsigned>(pass), team, store_team,
+                       s_counts, s_wanted, task.k, s_totals, values);
     // All threads of all blocks get the same bits, so they take the same decision.
     const double squared_shift = adopt_means<kThreads>(task.run, s_totals, s_facts, s_centroids,
                                                        task.k, task.d, width, pass);

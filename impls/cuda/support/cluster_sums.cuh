@@ -244,4 +244,34 @@ public:
   }
 };
 
+/// The end of a sweep: what a block has added up becomes the sums of all blocks. All threads; returns
+/// when s_totals and the totals of `facts` are there. store_team(later): called by one team after
+/// another, so that the order is always the same, stores its sums in s_totals, or adds them if
+/// `later`. s_weights, s_wanted: every row's parts of the k clusters' weights, and of what the stop
+/// rule wants, which becomes fact k.
+template <unsigned kTeams, unsigned kRows, unsigned K, unsigned kCluster, typename StoreTeam>
+__device__ void share_sums(FewSums<kCluster>& facts, ManySums<kCluster>& sums, unsigned stamp,
+                           unsigned team, const StoreTeam& store_team,
+                           const float (&s_weights)[kRows][K], const double (&s_wanted)[kRows],
+                           unsigned k, const float* s_totals, unsigned values) {
+  for (unsigned turn = 0; turn < kTeams; ++turn) {
+    if (team == turn) {
+      store_team(turn > 0);
+    }
+    __syncthreads(); // the next team adds to what this one has left
+  }
+  if (threadIdx.x <= k) {
+    double fact = 0.0;
+    for (unsigned row = 0; row < kRows; ++row) {
+      fact += threadIdx.x < k ? static_cast<double>(s_weights[row][threadIdx.x]) : s_wanted[row];
+    }
+    facts.send(threadIdx.x, fact);
+  }
+  for (unsigned v = threadIdx.x; v < values; v += blockDim.x) {
+    sums.send(v, s_totals[v]);
+  }
+  facts.finish(stamp);
+  sums.finish(stamp);
+}
+
 } // namespace clusterbench::cuda
