@@ -1,14 +1,17 @@
 // Fuzzy c-means in vector registers, a chunk of samples at a time.
 //
-// Changed since fcm_openmp: a chunk's distances are tiles of four samples by four centres, added up
+// Changed since fcm_openmp: a chunk's distances are tiles of two samples by eight centres, added up
 //   together; its memberships are loops over samples, which vectorise; its weighted sums stay in
 //   registers for the whole chunk, where each sample used to load and store all k d of them. One team
-//   of threads stays for the whole run. The kernels are compiled for several instruction sets.
+//   of threads stays for the whole run. The kernels are compiled for several instruction sets. Sums and
+//   memberships that nobody will read are not made.
 // Source: article 001, section 2.
-// Cost per iteration: n d sizeof(T) bytes read; 5 n k d flops, two of the five multiply-adds.
+// Cost per iteration: n d sizeof(T) bytes read; 5 n k d flops, two of the three instructions
+//   multiply-adds.
 // Limits: bits differ between numbers of threads and between instruction sets; rows of fewer
 //   features than a register has lanes leave the others idle.
 #include "impls/contract.hpp"
+#include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/columns.hpp"
 #include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/team.hpp"
@@ -20,19 +23,21 @@ namespace {
 
 constexpr std::size_t kChunk = simd::kRoundUp; ///< samples; at d = 500 they are 128 KB of floats
 
-/// x^exponent; the usual exponents 1 and 2 (m = 2) do not pay for std::pow.
-template <typename T>
-T power(T x, T exponent) {
-  return exponent == T{1} ? x : exponent == T{2} ? x * x : std::pow(x, exponent);
-}
-
 /// What one thread works on and finds. Aligned: neighbours must not share a cache line.
 template <typename T>
 struct alignas(64) Part {
-  std::size_t begin = 0, end = 0;    // samples
-  std::vector<T> distances, u;       // [k, kChunk]
-  std::vector<double> sums, weights; // [k, d] of u^m x, [k] of u^m
-  PassFacts facts[2];                // of even and odd passes, see kmeans_simd
+  std::size_t begin = 0, end = 0;      // samples
+  simd::AlignedVector<T> distances, u; // [k, kChunk]
+  simd::AlignedVector<T> uncollected;  // [k, padded(d)] of u^m x, not yet in sums
+  std::vector<double> sums, weights;   // [k, d] of u^m x, [k] of u^m
+  PassFacts facts[2];                  // of even and odd passes, see kmeans_simd
+};
+
+/// What a sweep over the samples is for.
+struct Purpose {
+  bool renew; ///< memberships come from the centres, not from the problem
+  bool keep;  ///< they and the labels may be the answer
+  bool sum;   ///< there will be another update of the centres
 };
 
 template <typename T>
@@ -57,17 +62,23 @@ public:
       part.end = std::min(chunks * (t + 1) / parts_.size() * kChunk, n);
       part.distances.resize(k * kChunk);
       part.u.resize(k * kChunk);
+      part.uncollected.resize(k * width());
       part.sums.resize(k * d);
       part.weights.resize(k);
     }
+    centres_.resize(k * d);
+    padded_centres_.resize(k * width());
+    memberships_.resize(n * k);
+    labels_.resize(n);
   }
 
   void run(Observer<T>& observer) override {
-    centres_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    centres_.resize(problem_.k * problem_.d);
-    memberships_.assign(problem_.memberships.begin(), problem_.memberships.end());
-    memberships_.resize(problem_.n * problem_.k);
-    labels_.assign(problem_.n, -1);
+    std::ranges::fill(centres_, T{0}); // there are none if the run starts from memberships
+    std::ranges::copy(problem_.centroids, centres_.begin());
+    for (std::size_t j = 0; j < problem_.k; ++j) {
+      pad(j);
+    }
+    std::ranges::fill(labels_, -1);
     team_->run([&](std::size_t t) {
       Observer<T> nobody;
       run(t, t == 0 ? observer : nobody);
@@ -84,24 +95,37 @@ public:
   std::string chosen_path() const override { return std::string("rows, ") + kernels_.isa; }
 
 private:
+  std::size_t width() const { return simd::padded<T>(problem_.d); }
+
+  /// Copies centre j to where the kernels read it.
+  void pad(std::size_t j) {
+    std::copy_n(&centres_[j * problem_.d], problem_.d, &padded_centres_[j * width()]);
+  }
+
   /// The whole run as thread t sees it; every thread decides by itself when it is over.
   void run(std::size_t t, Observer<T>& observer) {
     const bool starts_from_centres = problem_.memberships.empty();
     StopTest stop(problem_.stop);
     PassFacts facts;
     if (!starts_from_centres) {
-      sweep(parts_[t], false, 0, observer);
+      sweep(parts_[t], {.renew = false, .keep = false, .sum = true}, stop, observer);
     }
     do {
       const std::size_t parity = stop.passes() % 2;
+      const bool last = stop.passes() + 1 >= problem_.stop.max_iterations;
+      const bool keep = last || problem_.stop.kind != StopRule::Kind::iterations;
+      const auto renew = [&] {
+        sweep(parts_[t], {.renew = true, .keep = keep, .sum = starts_from_centres || !last}, stop,
+              observer);
+      };
       if (starts_from_centres) {
-        sweep(parts_[t], true, parity, observer);
+        renew();
       }
       team_->barrier();
       const double shift = update_centres(t, observer);
       team_->barrier();
       if (!starts_from_centres) {
-        sweep(parts_[t], true, parity, observer);
+        renew();
       }
       // There were no centres before the first pass, so none can have come to rest in it.
       const bool had_centres = starts_from_centres || stop.passes() > 0;
@@ -121,73 +145,59 @@ private:
     }
   }
 
-  /// Memberships of a part's samples (or those at hand), and the sums that make the next centres.
-  void sweep(Part<T>& part, bool renew_memberships, std::size_t parity, Observer<T>& observer) {
+  void sweep(Part<T>& part, Purpose purpose, const StopTest& stop, Observer<T>& observer) {
     const Phase phase(observer, "memberships and sums");
     const auto [d, k] = std::pair(problem_.d, problem_.k);
     std::ranges::fill(part.sums, 0.0);
     std::ranges::fill(part.weights, 0.0);
+    const auto m = static_cast<T>(problem_.fuzzifier);
     PassFacts facts{.labels_changed = false};
+    constexpr std::size_t kCollect = 1024; // samples whose sums may stay in T
+    std::size_t uncollected = 0;
     for (std::size_t i = part.begin; i < part.end; i += kChunk) {
       const std::size_t count = std::min(kChunk, part.end - i);
       const simd::Chunk<T> chunk{&problem_.points[i * d], nullptr, count, d};
-      T* rows = &memberships_[i * k]; // [count, k]
-      if (renew_memberships) {
-        kernels_.distances_of_rows(chunk, centres_.data(), k, part.distances.data(), kChunk);
-        memberships_of(part.distances, part.u);
-        for (std::size_t j = 0; j < k; ++j) {
-          for (std::size_t r = 0; r < count; ++r) {
-            rows[r * k + j] = part.u[j * kChunk + r];
-          }
-        }
-        facts.labels_changed |= label(part.u, std::span(labels_).subspan(i, count));
+      if (purpose.renew) {
+        kernels_.distances_of_rows(chunk, padded_centres_.data(), k, part.distances.data(),
+                                   !purpose.sum);
+        kernels_.memberships_of(part.distances.data(), k, T{1} / (m - T{1}), part.u.data());
       } else {
-        for (std::size_t r = 0; r < count; ++r) {
-          for (std::size_t j = 0; j < k; ++j) {
-            part.u[j * kChunk + r] = rows[r * k + j];
-          }
-        }
+        each_membership(part, i, count,
+                        [&](T& u, std::size_t at) { u = problem_.memberships[at]; });
       }
-      facts.loss += raise_to_weights(part, count, renew_memberships);
-      kernels_.weighted_sums_of_rows(chunk, part.u.data(), k, kChunk, part.sums.data());
+      if (purpose.keep) {
+        each_membership(part, i, count, [&](T u, std::size_t at) { memberships_[at] = u; });
+        facts.labels_changed |= label(part.u, std::span(labels_).subspan(i, count));
+      }
+      if (!purpose.sum && !stop.wants_loss()) {
+        continue;
+      }
+      const T* weighed = purpose.renew && stop.wants_loss() ? part.distances.data() : nullptr;
+      facts.loss +=
+          kernels_.raise_to_weights(part.u.data(), k, count, m, weighed, part.weights.data());
+      kernels_.weighted_sums_of_rows(chunk, part.u.data(), k, part.uncollected.data(),
+                                     !purpose.renew);
+      uncollected += count;
+      if (uncollected >= kCollect || i + count == part.end) {
+        collect_sums(part);
+        uncollected = 0;
+      }
     }
-    part.facts[parity] = facts;
+    part.facts[stop.passes() % 2] = facts;
   }
 
-  /// Memberships u [k, kChunk] from squared distances: ratios to the smallest of a sample, which
-  /// neither overflow nor divide by zero.
-  void memberships_of(const std::vector<T>& distances, std::vector<T>& u) const {
-    const T exponent = T{1} / (static_cast<T>(problem_.fuzzifier) - T{1});
-    T smallest[kChunk], sum[kChunk] = {};
-    std::copy_n(distances.begin(), kChunk, smallest);
-    for (std::size_t j = 1; j < problem_.k; ++j) {
-      const T* distance = &distances[j * kChunk];
-      for (std::size_t r = 0; r < kChunk; ++r) {
-        smallest[r] = std::min(smallest[r], distance[r]);
-      }
-    }
-    for (std::size_t j = 0; j < problem_.k; ++j) {
-      const T* distance = &distances[j * kChunk];
-      T* ratio = &u[j * kChunk];
-      for (std::size_t r = 0; r < kChunk; ++r) {
-        ratio[r] = distance[r] == smallest[r] ? T{1} : smallest[r] / distance[r];
-      }
-      if (exponent != T{1}) {
-        std::transform(ratio, ratio + kChunk, ratio, [&](T x) { return power(x, exponent); });
-      }
-      for (std::size_t r = 0; r < kChunk; ++r) {
-        sum[r] += ratio[r];
-      }
-    }
-    for (std::size_t j = 0; j < problem_.k; ++j) {
-      for (std::size_t r = 0; r < kChunk; ++r) {
-        u[j * kChunk + r] /= sum[r];
+  /// Calls visit(membership, its index in [n, k]) for all of a chunk, which begins with sample i.
+  template <class Visit>
+  void each_membership(Part<T>& part, std::size_t i, std::size_t count, Visit visit) const {
+    for (std::size_t r = 0; r < count; ++r) {
+      for (std::size_t j = 0; j < problem_.k; ++j) {
+        visit(part.u[j * kChunk + r], (i + r) * problem_.k + j);
       }
     }
   }
 
   /// The largest membership of each sample, ties to the lowest index; whether any label changed.
-  bool label(const std::vector<T>& u, std::span<std::int32_t> labels) const {
+  bool label(const simd::AlignedVector<T>& u, std::span<std::int32_t> labels) const {
     T largest[kChunk];
     std::int32_t best[kChunk] = {};
     std::copy_n(u.begin(), kChunk, largest);
@@ -203,22 +213,15 @@ private:
     return changed;
   }
 
-  /// Turns memberships into weights u^m, adds them up, and returns the chunk's objective.
-  double raise_to_weights(Part<T>& part, std::size_t count, bool wants_objective) const {
-    const auto m = static_cast<T>(problem_.fuzzifier);
-    double objective = 0.0;
+  /// Moves the sums of the last chunks to double.
+  void collect_sums(Part<T>& part) const {
     for (std::size_t j = 0; j < problem_.k; ++j) {
-      T* u = &part.u[j * kChunk];
-      const T* distance = &part.distances[j * kChunk];
-      double total = 0.0;
-      for (std::size_t r = 0; r < count; ++r) {
-        u[r] = power(u[r], m);
-        total += double{u[r]};
-        objective += wants_objective ? double{u[r] * distance[r]} : 0.0;
+      T* sum = &part.uncollected[j * width()];
+      for (std::size_t f = 0; f < problem_.d; ++f) {
+        part.sums[j * problem_.d + f] += double{sum[f]};
+        sum[f] = T{0};
       }
-      part.weights[j] += total;
     }
-    return objective;
   }
 
   /// Moves this thread's share of the centres to their weighted means, the parts added up in the
@@ -227,28 +230,33 @@ private:
     const Phase phase(observer, "centres");
     const auto [d, k] = std::pair(problem_.d, problem_.k);
     double squared_shift = 0.0;
-    for (std::size_t c = k * d * t / parts_.size(); c < k * d * (t + 1) / parts_.size(); ++c) {
-      double sum = 0.0, weight = 0.0;
+    for (std::size_t j = k * t / parts_.size(); j < k * (t + 1) / parts_.size(); ++j) {
+      double weight = 0.0;
       for (const Part<T>& part : parts_) {
-        sum += part.sums[c];
-        weight += part.weights[c / d];
+        weight += part.weights[j];
       }
-      if (weight > 0.0) {
+      for (std::size_t c = j * d; c < (j + 1) * d && weight > 0.0; ++c) {
+        double sum = 0.0;
+        for (const Part<T>& part : parts_) {
+          sum += part.sums[c];
+        }
         const auto centre = static_cast<T>(sum / weight);
         const double shift = double{centre} - double{centres_[c]};
         squared_shift += shift * shift;
         centres_[c] = centre;
       }
+      pad(j);
     }
     return squared_shift;
   }
 
   Problem<T> problem_;
   const simd::Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
-  std::vector<T> centres_;           // [k, d]
-  std::vector<T> memberships_;       // [n, k]
-  std::vector<std::int32_t> labels_; // [n]
-  std::vector<Part<T>> parts_;       // [threads]
+  std::vector<T> centres_;                // [k, d]
+  simd::AlignedVector<T> padded_centres_; // [k, padded(d)]
+  std::vector<T> memberships_;            // [n, k]
+  std::vector<std::int32_t> labels_;      // [n]
+  std::vector<Part<T>> parts_;            // [threads]
   std::size_t iterations_ = 0;
   std::unique_ptr<simd::Team> team_; // last: its threads end before what they use
 };

@@ -3,6 +3,7 @@
 
 #include "impls/simd/support/assign_columns.hpp"
 #include "impls/simd/support/assign_small_d.hpp"
+#include "impls/simd/support/fcm_memberships.hpp"
 #include "impls/simd/support/fcm_rows.hpp"
 #include "impls/simd/support/pass_by_rows.hpp"
 #include "impls/simd/support/pass_in_registers.hpp"
@@ -46,6 +47,8 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .collect_sums = collect_sums<V>,
           .pass_in_registers = {},
           .distances_of_rows = distances_of_rows<V>,
+          .memberships_of = memberships_of<V>,
+          .raise_to_weights = raise_to_weights<V>,
           .weighted_sums_of_rows = weighted_sums_of_rows<V>,
           .sum_of_roots = sum_of_roots<V>};
 }

@@ -73,12 +73,20 @@ struct Kernels {
   SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
   void (*collect_sums)(std::size_t k, std::size_t d, T* scratch, double* sums, double* counts);
   PassKernel<T> pass_in_registers[kPassD][kPassK]; ///< by d - 1 and k - 1; columns only
-  /// Fuzzy c-means: squared distances [k, stride] of a chunk; room for count rounded up.
+  /// Fuzzy c-means: squared distances [k, kRoundUp] of a chunk of at most kRoundUp samples to
+  /// centres [k, padded(d)], zeros behind their features. alone: no sums follow.
   void (*distances_of_rows)(const Chunk<T>& chunk, const T* centres, std::size_t k, T* distances,
-                            std::size_t stride);
-  /// Adds the samples of a chunk, times weights [k, stride], to sums [k, d].
-  void (*weighted_sums_of_rows)(const Chunk<T>& chunk, const T* weights, std::size_t k,
-                                std::size_t stride, double* sums);
+                            bool alone);
+  /// Memberships u [k, kRoundUp] from such distances; exponent: 1 / (m - 1).
+  void (*memberships_of)(const T* distances, std::size_t k, T exponent, T* u);
+  /// Turns memberships into weights u^m, adds those of `count` samples to totals [k], and returns
+  /// their products with the distances added up; distances may be null.
+  double (*raise_to_weights)(T* u, std::size_t k, std::size_t count, T m, const T* distances,
+                             double* totals);
+  /// Adds the samples of such a chunk, times weights [k, kRoundUp], to sums [k, padded(d)]. alone:
+  /// no distances came before.
+  void (*weighted_sums_of_rows)(const Chunk<T>& chunk, const T* weights, std::size_t k, T* sums,
+                                bool alone);
   /// The sum of square roots of count values.
   double (*sum_of_roots)(const T* values, std::size_t count);
 };

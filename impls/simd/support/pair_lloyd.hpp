@@ -16,7 +16,7 @@ public:
     by_label_ = k * d <= kFloatSums;
     start_team(problem, by_label_);
     sieve_ = PairSieveMaker(problem.points, n, d, k, work_.tiles, threads());
-    minima_.assign(threads(), std::vector<float>(sieve_.groups() * 2 * kTile));
+    minima_.assign(threads(), AlignedVector<float>(sieve_.groups() * 2 * kTile));
   }
 
 protected:
@@ -44,7 +44,7 @@ private:
   PairKernel work_;
   bool by_label_ = false;
   PairSieveMaker sieve_;
-  std::vector<std::vector<float>> minima_; // [threads]
+  std::vector<AlignedVector<float>> minima_; // [threads]
 };
 
 } // namespace clusterbench::simd

@@ -12,6 +12,7 @@
 // and twice that is the margin in which another centroid may be the nearest.
 #pragma once
 
+#include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/sieve.hpp"
 
 #include <bit>
@@ -140,12 +141,12 @@ private:
   std::size_t d_ = 0, k_ = 0;
   bool tiles_ = false;
   std::size_t words_ = 0, rows_ = 1, padded_ = 0;
-  std::vector<float> origin_;          // [d]
-  std::vector<std::uint32_t> columns_; // [n, words] in blocks of 16 points
+  std::vector<float> origin_;            // [d]
+  AlignedVector<std::uint32_t> columns_; // [n, words] in blocks of 16 points
   std::vector<float> norms_, residuals_;
-  std::vector<std::uint32_t> panels_; // [padded, words]
-  std::vector<float> halves_;         // [padded]
-  std::vector<Largest> largest_;      // by part
+  AlignedVector<std::uint32_t> panels_; // [padded, words]
+  std::vector<float> halves_;           // [padded]
+  std::vector<Largest> largest_;        // by part
   double longest_point_ = 0.0;
 };
 

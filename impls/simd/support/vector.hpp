@@ -127,18 +127,42 @@ typename V::Reg pair_sums(typename V::Reg a, typename V::Reg b) {
   return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
 }
 
-/// Adds up the lanes of each of `lanes` registers; lane i of the result is the total of registers
-/// i. Each step halves the number of registers, where adding up one after the other would not.
-template <class V>
-typename V::Reg transposed_totals(typename V::Reg (&a)[V::lanes]) {
-#pragma GCC unroll 8
-  for (std::size_t count = V::lanes; count > 1; count /= 2) {
+/// In lanes whose number has bit Half, the sums of b over pairs of lanes that differ in that bit; in
+/// the others those of a. Half of the shuffles move nothing across, which is a blend.
+template <class V, std::size_t Half>
+[[gnu::always_inline]] inline typename V::Reg folded(typename V::Reg a, typename V::Reg b) {
+  typename V::Ints own, other;
 #pragma GCC unroll 16
-    for (std::size_t i = 0; i < count / 2; ++i) {
-      a[i] = pair_sums<V>(a[2 * i], a[2 * i + 1]);
-    }
+  for (std::size_t l = 0; l < V::lanes; ++l) {
+    const std::size_t of_b = (l & Half) != 0 ? V::lanes : 0;
+    own[l] = static_cast<typename V::Lane>(of_b + l);
+    other[l] = static_cast<typename V::Lane>(of_b + (l ^ Half));
   }
-  return a[0];
+  return __builtin_shuffle(a, b, own) + __builtin_shuffle(a, b, other);
+}
+
+/// Adds up the lanes of each of `lanes` registers; lane i of the result is the total of register
+/// i. Each step halves the number of registers, where adding up one after the other would not.
+template <class V, std::size_t Count = V::lanes>
+[[gnu::always_inline]] inline typename V::Reg transposed_totals(typename V::Reg (&a)[V::lanes]) {
+  if constexpr (Count == 1) {
+    return a[0];
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < Count / 2; ++i) {
+      a[i] = folded<V, Count / 2>(a[i], a[i + Count / 2]);
+    }
+    return transposed_totals<V, Count / 2>(a);
+  }
+}
+
+/// Has the value in a register from here on: the compiler would load it anew for every use, and
+/// loads would be the limit.
+template <class V>
+[[gnu::always_inline]] inline void keep_in_register(typename V::Reg& a) {
+#if defined(__x86_64__)
+  asm("" : "+v"(a));
+#endif
 }
 
 } // namespace clusterbench::simd
