@@ -31,8 +31,12 @@ struct AlignedAllocator {
 #endif
     return static_cast<T*>(p);
   }
-  void deallocate(T* p, std::size_t count) { ::operator delete(p, alignment(count)); }
-  bool operator==(const AlignedAllocator& /*other*/) const { return true; }
+  void deallocate(T* p, std::size_t count) {
+    ::operator delete(p, alignment(count));
+  }
+  bool operator==(const AlignedAllocator& /*other*/) const {
+    return true;
+  }
 
 private:
   static constexpr std::size_t kLine = 64, kHuge = 2 << 20;
