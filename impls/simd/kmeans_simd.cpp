@@ -112,7 +112,7 @@ public:
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
     path_ = &path_for(d, k);
     work_ = PathKernels<T>(kernels_, *path_, d, k);
-    Base::start_team(problem, work_.uses_scratch);
+    Base::start_team(problem, work_.uses_scratch, may_keep_sums(problem));
     columns_.clear();
     if (work_.reads_columns) {
       columns_ = simd::as_columns(problem.points, n, d, kernels_.lanes);
@@ -156,8 +156,35 @@ private:
     } else {
       work_.assign(chunk, centroids, k, labels, distances);
     }
+    if (part.keeps) {
+      return;
+    }
     std::fill(labels + count, labels + simd::rounded_up(count), -1);
     work_.sum(chunk, labels, k, scratch, part.sums.data(), part.counts.data());
+  }
+
+  /// Whether moving points that change their labels pays, and leaves nothing behind.
+  bool may_keep_sums(const Problem<T>& problem) const {
+    if (path_->sum != Sum::by_label || path_->assign != Assign::small_d ||
+        sizeof(T) != sizeof(float)) {
+      return false;
+    }
+    double largest = 0.0, smallest = std::numeric_limits<double>::infinity();
+    for (const T x : problem.points) {
+      if (std::isnan(x)) {
+        return false;
+      }
+      largest = std::max(largest, std::abs(double{x}));
+      smallest = x == T{0} ? smallest : std::min(smallest, std::abs(double{x}));
+    }
+    return largest <= simd::kMostRange * smallest;
+  }
+
+  std::size_t sum_changes(Part& part, std::size_t i, std::size_t count, const std::int32_t* labels,
+                          std::int32_t* previous, bool all) override {
+    const auto [d, k] = std::pair(Base::problem().d, Base::problem().k);
+    return kernels_.sum_changes[d]({nullptr, &columns_[i * d], count, d}, labels, previous, all, k,
+                                   part.kept.data(), part.counts.data());
   }
 
   const Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();

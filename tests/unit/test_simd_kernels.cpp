@@ -140,6 +140,57 @@ TYPED_TEST(SimdKernels, SumsAreOfEveryPointOnce) {
   }
 }
 
+TYPED_TEST(SimdKernels, PointsThatMoveLeaveNothingBehind) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (std::size_t d = 1; d <= kSmallD; ++d) {
+      for (const std::size_t k : {1, 2, 7, 16}) {
+        for (const std::size_t n : {1, 15, 33, 127}) {
+          SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
+                       std::to_string(d) + ", k " + std::to_string(k));
+          std::mt19937_64 random(n + d + k);
+          std::vector<T> points(n * d); // integers, some so large that a double forgets the others
+          std::ranges::generate(points, [&] {
+            const auto value = static_cast<T>(static_cast<double>(random() % 2001) - 1000.0);
+            return random() % 8 == 0 ? value * T{0x1p45} : value;
+          });
+          const std::vector<T> columns = as_columns<T>(points, n, d, kernels->lanes);
+          const Chunk<T> chunk{nullptr, columns.data(), n, d};
+          const std::size_t width = padded<double>(d);
+          std::vector<std::int32_t> labels(rounded_up(n)), previous(n, -1);
+          std::vector<double> kept(2 * k * width), counts(k);
+          for (int pass = 0; pass < 20; ++pass) {
+            std::size_t changes = 0;
+            std::vector<__int128> sums(k * d);
+            std::vector<double> expected_counts(k);
+            for (std::size_t i = 0; i < n; ++i) {
+              if (pass == 0 || random() % 4 == 0) {
+                labels[i] = static_cast<std::int32_t>(random() % k);
+              }
+              changes += labels[i] != previous[i];
+              const auto j = static_cast<std::size_t>(labels[i]);
+              expected_counts[j] += 1.0;
+              for (std::size_t f = 0; f < d; ++f) {
+                sums[j * d + f] += static_cast<__int128>(points[i * d + f]);
+              }
+            }
+            const bool all = pass == 0;
+            EXPECT_EQ(kernels->sum_changes[d](chunk, labels.data(), previous.data(), all, k,
+                                              kept.data(), counts.data()),
+                      changes);
+            EXPECT_TRUE(std::equal(previous.begin(), previous.end(), labels.begin()));
+            EXPECT_EQ(counts, expected_counts);
+            for (std::size_t c = 0; c < sums.size(); ++c) {
+              const std::size_t at = c / d * width + c % d;
+              ASSERT_EQ(kept[at] + kept[k * width + at], static_cast<double>(sums[c]));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 TYPED_TEST(SimdKernels, PassesLabelAndSumAtOnce) {
   using T = TypeParam;
   for (const Kernels<T>* kernels : executable_kernels<T>()) {

@@ -10,6 +10,7 @@
 #include "impls/simd/support/sieve_columns.hpp"
 #include "impls/simd/support/sum_by_label.hpp"
 #include "impls/simd/support/sum_by_mask.hpp"
+#include "impls/simd/support/sum_changes.hpp"
 
 #include <utility>
 
@@ -44,6 +45,7 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .sum_by_mask = sum_by_mask<V>,
           .sum_by_label = sum_by_label<V>,
           .sum_in_double = sum_in_double<V>,
+          .sum_changes = {nullptr, sum_changes<V, D + 1>...},
           .collect_sums = collect_sums<V>,
           .pass_in_registers = {},
           .distances_of_rows = distances_of_rows<V>,

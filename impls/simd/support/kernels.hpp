@@ -30,6 +30,18 @@ template <typename T>
 using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
                            T* scratch, double* sums, double* counts);
 
+/// Moves the points whose labels are not the `previous` ones from one cluster's sums to another's, or
+/// adds `all`, and remembers their labels; returns how many have changed. sums: [2, k,
+/// padded<double>(d)], of which a sum is the sum of two. Reads columns only.
+template <typename T>
+using ChangesKernel = std::size_t (*)(const Chunk<T>& chunk, const std::int32_t* labels,
+                                      std::int32_t* previous, bool all, std::size_t k, double* sums,
+                                      double* counts);
+
+/// The largest value, in units of the smallest, of which sum_changes() leaves nothing behind: 2^-106
+/// times some 2^42 for as many points and moves is still hidden by float's 2^-24.
+inline constexpr double kMostRange = 0x1p40;
+
 /// Both at once; the parameters as above. pass_in_registers takes null for labels that nobody wants.
 template <typename T>
 using PassKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size_t k,
@@ -71,6 +83,7 @@ struct Kernels {
   SumKernel<T> sum_by_mask;                    ///< reads columns only
   SumKernel<T> sum_by_label;                   ///< reads rows only; scratch
   SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
+  ChangesKernel<T> sum_changes[kSmallD + 1];   ///< by d; [0] is unused
   void (*collect_sums)(std::size_t k, std::size_t d, T* scratch, double* sums, double* counts);
   PassKernel<T> pass_in_registers[kPassD][kPassK]; ///< by d - 1 and k - 1; columns only
   /// Fuzzy c-means: squared distances [k, kRoundUp] of a chunk of at most kRoundUp samples to

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/contract.hpp"
+#include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/columns.hpp"
 #include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/team.hpp"
@@ -23,6 +24,9 @@ struct alignas(64) Part {
   std::vector<T> distances;         // of a chunk
   std::vector<T> scratch;           // of the summing kernel, zeros
   std::vector<double> sums, counts; // [k, d], [k]
+  bool keeps = false;               // its sums from pass to pass
+  std::size_t changed = 0;          // labels in the last pass
+  AlignedVector<double> kept;       // sums of sum_changes
   /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
   PassFacts facts[2];
 };
@@ -51,10 +55,11 @@ protected:
   std::size_t threads() const { return parts_.size(); }
   void barrier() { team_->barrier(); }
 
-  /// To be called by prepare() first.
-  void start_team(const Problem<T>& problem, bool uses_scratch) {
+  /// To be called by prepare() first. may_keep_sums: there is a sum_changes().
+  void start_team(const Problem<T>& problem, bool uses_scratch, bool may_keep_sums = false) {
     problem_ = problem;
     uses_scratch_ = uses_scratch;
+    may_keep_sums_ = may_keep_sums;
     const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
     chunk_ = chunk_size(d, sizeof(T));
     labels_.resize(n);
@@ -74,6 +79,7 @@ protected:
       part.scratch.resize(uses_scratch ? scratch_size<T>(k, d) : 0);
       part.sums.resize(k * d);
       part.counts.resize(k);
+      part.kept.resize(may_keep_sums ? 2 * k * padded<double>(d) : 0);
     }
   }
 
@@ -88,11 +94,21 @@ private:
   virtual void assign_and_sum(std::size_t t, Part<T>& part, std::size_t i, std::size_t count,
                               std::int32_t* labels, T* distances) = 0;
 
+  /// For a part that keeps its sums: moves the points of a chunk that have changed their labels, or
+  /// adds all of them. Returns how many have changed.
+  virtual std::size_t sum_changes(Part<T>& /*part*/, std::size_t /*i*/, std::size_t /*count*/,
+                                  const std::int32_t* /*labels*/, std::int32_t* /*previous*/,
+                                  bool /*all*/) {
+    return 0;
+  }
+
   /// The whole run as thread t sees it. Every thread decides by itself, from the same facts, when
   /// it is over: that saves a barrier.
   void run(std::size_t t, Observer<T>& observer) {
     StopTest stop(problem_.stop);
     PassFacts facts;
+    parts_[t].keeps = false;
+    parts_[t].changed = problem_.n;
     do {
       const std::size_t parity = stop.passes() % 2;
       {
@@ -121,11 +137,15 @@ private:
 
   void assign_and_sum(std::size_t t, std::size_t parity, const StopTest& stop) {
     Part<T>& part = parts_[t];
-    std::ranges::fill(part.sums, 0.0);
-    std::ranges::fill(part.counts, 0.0);
+    const bool starts_keeping = keeps_from_now_on(part);
+    if (!part.keeps || starts_keeping) {
+      std::ranges::fill(part.sums, 0.0);
+      std::ranges::fill(part.counts, 0.0);
+    }
+    part.changed = 0;
     PassFacts facts{.labels_changed = false};
     // Labels are part of the answer, so only the last pass must keep them, where it is known.
-    const bool keep_labels = problem_.stop.kind != StopRule::Kind::iterations ||
+    const bool keep_labels = may_keep_sums_ || problem_.stop.kind != StopRule::Kind::iterations ||
                              stop.passes() + 1 == problem_.stop.max_iterations;
     constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
     std::size_t uncollected = 0;
@@ -143,13 +163,42 @@ private:
       if (stop.wants_loss()) {
         facts.loss += kernels_.sum_of_roots(part.distances.data(), count);
       }
-      if (keep_labels) {
-        facts.labels_changed |=
-            stop.wants_labels_changed() && !std::equal(labels, labels + count, &labels_[i]);
+      if (part.keeps) {
+        part.changed += sum_changes(part, i, count, labels, &labels_[i], starts_keeping);
+      } else if (keep_labels) {
+        for (std::size_t r = 0; r < count; ++r) {
+          part.changed += labels[r] != labels_[i + r];
+        }
         std::copy_n(labels, count, &labels_[i]);
       }
     }
+    if (part.keeps) {
+      join_kept_sums(part);
+    }
+    facts.labels_changed = part.changed > 0;
     part.facts[parity] = facts;
+  }
+
+  /// Whether a part begins to keep its sums: to set them up costs as much as some passes without.
+  bool keeps_from_now_on(Part<T>& part) const {
+    constexpr std::size_t kFew = 16; // one label of so many has changed
+    if (!may_keep_sums_ || part.keeps || part.changed * kFew > part.end - part.begin) {
+      return false;
+    }
+    std::ranges::fill(part.kept, 0.0);
+    part.keeps = true;
+    return true;
+  }
+
+  void join_kept_sums(Part<T>& part) const {
+    const auto [d, k] = std::pair(problem_.d, problem_.k);
+    const std::size_t width = padded<double>(d);
+    for (std::size_t j = 0; j < k; ++j) {
+      const double* high = &part.kept[j * width];
+      for (std::size_t f = 0; f < d; ++f) {
+        part.sums[j * d + f] = high[f] + high[k * width + f];
+      }
+    }
   }
 
   /// Moves this thread's share of the centroids to the means of their points, the parts added up in
@@ -181,7 +230,7 @@ private:
 
   const Kernels<T>& kernels_ = *executable_kernels<T>().back();
   Problem<T> problem_;
-  bool uses_scratch_ = false;
+  bool uses_scratch_ = false, may_keep_sums_ = false;
   std::size_t chunk_ = 0;
   std::vector<T> centroids_;         // [k, d]
   std::vector<std::int32_t> labels_; // [n]

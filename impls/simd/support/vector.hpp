@@ -70,6 +70,15 @@ struct Vec {
   }
   static Mask less(Reg a, Reg b) { return a < b; }
   static Mask equal(Ints a, Ints b) { return a == b; }
+  static Mask different(Ints a, Ints b) { return a != b; }
+  /// A bit for each lane that is set.
+  static unsigned bits(Mask m) {
+    unsigned all = 0;
+    for (std::size_t i = 0; i < lanes; ++i) {
+      all |= (m[i] != 0 ? 1u : 0u) << i;
+    }
+    return all;
+  }
   /// a <= b, in the lanes of m only.
   static Mask less_or_equal_where(Mask m, Reg a, Reg b) { return m & (a <= b); }
   static Mask without(Mask a, Mask b) { return a & ~b; }

@@ -48,6 +48,10 @@ struct Vec<float, 64> {
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
   }
+  static Mask different(Ints a, Ints b) {
+    return _mm512_cmpneq_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+  }
+  static unsigned bits(Mask m) { return m; }
   static Mask less_or_equal_where(Mask m, Reg a, Reg b) { // a masked comparison would wait for m
     return static_cast<Mask>(m & _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ));
   }
@@ -113,6 +117,10 @@ struct Vec<double, 64> {
   static Mask equal(Ints a, Ints b) {
     return _mm512_cmpeq_epi64_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
   }
+  static Mask different(Ints a, Ints b) {
+    return _mm512_cmpneq_epi64_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
+  }
+  static unsigned bits(Mask m) { return m; }
   static Mask less_or_equal_where(Mask m, Reg a, Reg b) { // a masked comparison would wait for m
     return static_cast<Mask>(m & _mm512_cmp_pd_mask(a, b, _CMP_LE_OQ));
   }
