@@ -126,6 +126,8 @@ const typename V::Scalar* weighted_sums(const Chunk<typename V::Scalar>& chunk,
   using T = typename V::Scalar;
   const std::size_t d = chunk.d;
   const T* const end = chunk.points + 2 * chunk.count * d; // of the next chunk
+  // Few centres are several sweeps of little work: what is asked for faster than it comes gets lost.
+  constexpr std::size_t kLines = Centres >= 8 ? Registers : Centres >= 4 ? 2 : 1;
   typename V::Reg sum[Centres][Registers];
   const auto each = [&](auto what) __attribute__((always_inline)) {
 #pragma GCC unroll 8
@@ -154,7 +156,7 @@ const typename V::Scalar* weighted_sums(const Chunk<typename V::Scalar>& chunk,
         }
       }
       if (next < end) {
-        next = ask<Registers>(next);
+        next = ask<kLines>(next);
       }
     }
   };
