@@ -3,7 +3,8 @@
 // Changed since kmeans_openmp: a chunk of points is labelled and summed while it is in the cache, by
 //   kernels of vectors (support/): a lane is a point where there are few features, or a feature
 //   where there are many; sums are registers where they fit. The kernels are compiled for several
-//   instruction sets, the widest is taken at run time. One team of threads stays for the whole run
+//   instruction sets, the widest is taken at run time. Sums of few features are kept from pass to pass
+//   once few points change their labels, and those are moved. One team of threads stays for the whole run
 //   and meets twice a pass, where a parallel region per phase would be started and ended.
 // Source: Lloyd 1982; privatised sums as in kmeans_openmp. The table of shapes below is measured.
 // Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, one instruction for 8 to 48.

@@ -155,7 +155,7 @@ private:
       std::int32_t* labels = keep_labels || needs_labels() ? part.labels.data() : nullptr;
       assign_and_sum(t, part, i, count, labels, distances);
       uncollected += count;
-      if (uses_scratch_ && (uncollected >= kCollect || i + count == part.end)) {
+      if (uses_scratch_ && !part.keeps && (uncollected >= kCollect || i + count == part.end)) {
         kernels_.collect_sums(problem_.k, problem_.d, part.scratch.data(), part.sums.data(),
                               part.counts.data());
         uncollected = 0;
