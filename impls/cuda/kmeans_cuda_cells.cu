@@ -13,9 +13,9 @@
 // Limits: float; d <= 16, k <= 256, what shared memory holds, else refused; n < 2^31. d is padded to
 //   the next size that was compiled. Far from the origin all points are compared with all. Same bits.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/cluster_sums.cuh"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/stream.hpp"
 
@@ -30,12 +30,8 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 256;
-constexpr unsigned kCluster = 8;           // blocks that exchange sums in shared memory
 constexpr int kWordBits = 22;              // of a value's magnitude in its first word
 constexpr unsigned kPointsPerCell = 511;   // of 2^22 each, so that a cell holds their sum
-constexpr float kRound = 12582912.0f;      // 1.5 * 2^23: whoever adds it rounds to an integer
-constexpr float kNextWord = 1u << kWordBits;
-constexpr float kBeneath = 0x1p40f;        // of the second word's last bit
 constexpr int kFarAway = 0x7f000000;       // 1.7e38, as a float
 
 struct Task {
@@ -44,9 +40,10 @@ struct Task {
   unsigned n, d, k;
   unsigned groups, keep; // of four centroids; the bits of a score that are not its group's number
   unsigned copies;       // of every cell, a power of two: lane l adds to copy l % copies
-  float shift, certain;  // M; scores further apart than this are in the true order
+  float shift;            // M
+  float certain, of_bits; // scores further apart than certain + of_bits * the larger: the true order
   float to_word[kMaxFeatures]; // powers of two
-  Stamped<double>* words;
+  long long* words; // of GridSums
 };
 
 /// Words of a cluster's cells: the first and the second of every feature, and the count. Odd, so that
@@ -119,13 +116,20 @@ __device__ void find_nearest(const Task& task, const float (&x)[C][D], const flo
   }
 #pragma unroll
   for (unsigned p = 0; p < C; ++p) {
-    // Written so that what is no number is not certain.
-    const bool certain = __int_as_float(second[p]) - __int_as_float(best[p]) > task.certain;
+    // Both without their groups' numbers; written so that what is no number is not certain.
     const unsigned of_best = static_cast<unsigned>(best[p]) & ~task.keep;
+    const float first = __uint_as_float(static_cast<unsigned>(best[p]) & task.keep);
+    const float other = __uint_as_float(static_cast<unsigned>(second[p]) & task.keep);
+    const bool certain = other - first > fmaf(other, task.of_bits, task.certain);
     nearest[p] = INFINITY;
     label[p] = 0;
-    for (unsigned g = certain ? of_best : 0; g < (certain ? of_best + 1 : task.groups); ++g) {
-      compare_exactly<D>(x[p], s_groups + g * kRows<D>, 4 * g, nearest[p], label[p]);
+    compare_exactly<D>(x[p], s_groups + of_best * kRows<D>, 4 * of_best, nearest[p], label[p]);
+    if (!certain) { // few points of most data
+      nearest[p] = INFINITY;
+#pragma unroll 1
+      for (unsigned g = 0; g < task.groups; ++g) {
+        compare_exactly<D>(x[p], s_groups + g * kRows<D>, 4 * g, nearest[p], label[p]);
+      }
     }
   }
 }
@@ -136,52 +140,54 @@ __device__ void add_point(const Task& task, const float (&x)[D], int* cells, lon
   bool whole = true;
   float beneath[D];
 #pragma unroll
-  for (unsigned f = 0; f < D; ++f) { // each step is exact: what is subtracted has been rounded to
-    const float first = fmaf(x[f], task.to_word[f], kRound);
-    const float rest = fmaf(x[f], task.to_word[f], kRound - first);
-    const float second = fmaf(rest, kNextWord, kRound);
-    beneath[f] = fmaf(rest, kNextWord, kRound - second);
+  for (unsigned f = 0; f < D; ++f) {
+    const auto words = Words<kWordBits>::of(x[f], task.to_word[f]);
+    beneath[f] = words.beneath;
     whole = whole && beneath[f] == 0.0f;
-    // Warps share the cells; integers, so that their order does not matter.
-    atomicAdd(&cells[f], __float_as_int(first) - __float_as_int(kRound));
-    atomicAdd(&cells[D + f], __float_as_int(second) - __float_as_int(kRound));
+    atomicAdd(&cells[f], words.first); // warps share the cells
+    atomicAdd(&cells[D + f], words.second);
   }
   atomicAdd(&cells[2 * D], 1);
-  if (!whole) { // a value 2^20 times smaller than the largest
+  if (!whole) {
 #pragma unroll
     for (unsigned f = 0; f < D; ++f) {
       if (beneath[f] != 0.0f) {
-        atomicAdd(reinterpret_cast<unsigned long long*>(&s_rests[f]),
-                  static_cast<unsigned long long>(__float2ll_rn(beneath[f] * kBeneath)));
+        add_integer(&s_rests[f], __float2ll_rn(beneath[f] * kBeneath));
       }
     }
   }
 }
 
-/// The block's sums and counts, [k, D + 1], of all copies of all cells, which are cleared, are added to
-/// s_sums, in units of the second word's last bit. Every value has one thread.
+/// Adds the block's sums and counts, [k, D + 1], to those of all blocks, and clears the cells. Four lanes
+/// a value, each a quarter of the copies.
 template <unsigned D, unsigned kThreads>
-__device__ void drain_cells(const Task& task, int* s_cells, long long* s_rests, double* s_sums) {
-  for (unsigned e = threadIdx.x; e < task.k * (D + 1); e += kThreads) {
-    const unsigned j = e / (D + 1), f = e % (D + 1);
-    long long first = 0, second = 0;
-#pragma unroll 8
-    for (unsigned c = 0; c < task.copies; ++c) { // lanes of different j begin in different banks
-      int* cell = s_cells + (j * task.copies + ((c + j) & (task.copies - 1))) * kWords<D>;
-      first += cell[f < D ? f : 2 * D];
-      cell[f < D ? f : 2 * D] = 0;
+__device__ void drain_cells(const Task& task, int* s_cells, long long* s_rests,
+                            const GridSums& sums) {
+  const unsigned lanes = task.k * (D + 1) * 4, copies = task.copies / 4;
+  for (unsigned u = threadIdx.x; u - threadIdx.x % 32 < lanes; u += kThreads) {
+    const unsigned e = min(u, lanes - 1) / 4, j = e / (D + 1), f = e % (D + 1);
+    int* cell = s_cells + (j * 4 + u % 4) * copies * kWords<D> + (f < D ? f : 2 * D);
+    const bool real = u < lanes;
+    long long sum = 0;
+    for (unsigned c = 0; real && c < copies; c += 2, cell += 2 * kWords<D>) { // loads before stores
+      const int first[2] = {cell[0], cell[kWords<D>]};
+      const int second[2] = {f < D ? cell[D] : 0, f < D ? cell[kWords<D> + D] : 0};
+      sum += (static_cast<long long>(first[0]) + first[1]) * (f < D ? 1 << kWordBits : 1);
+      sum += static_cast<long long>(second[0]) + second[1];
+      cell[0] = cell[kWords<D>] = 0;
       if (f < D) {
-        second += cell[D + f];
-        cell[D + f] = 0;
+        cell[D] = cell[kWords<D> + D] = 0;
       }
     }
-    double sum = static_cast<double>(first);
-    if (f < D) {
-      sum = static_cast<double>(first * (1 << kWordBits) + second) +
-            static_cast<double>(s_rests[j * D + f]) / static_cast<double>(kBeneath);
-      s_rests[j * D + f] = 0;
+    sum = over_lanes<4>(sum);
+    if (real && u % 4 == 0) {
+      long long rest = 0;
+      if (f < D) {
+        rest = s_rests[j * D + f];
+        s_rests[j * D + f] = 0;
+      }
+      sums.add(e, sum, rest);
     }
-    s_sums[e] += sum;
   }
 }
 
@@ -190,16 +196,12 @@ template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   constexpr unsigned kStep = C * kThreads;
   extern __shared__ __align__(16) float4 s_groups[]; // [groups, kRows], then:
-  const unsigned lane = threadIdx.x % 32, values = task.k * (D + 1), places = task.groups * 4;
-  const unsigned padded = ClusterSums<double, kCluster>::padded(values + 1);
-  double* s_received = reinterpret_cast<double*>(s_groups + task.groups * kRows<D>); // [padded]
-  double* s_totals = s_received + padded;                                            // [padded]
-  double* s_sums = s_totals + padded;                                                // [values]
-  long long* s_rests = reinterpret_cast<long long*>(s_sums + values);                // [k, D]
+  const unsigned lane = threadIdx.x % 32, places = task.groups * 4;
+  long long* s_rests = reinterpret_cast<long long*>(s_groups + task.groups * kRows<D>); // [k, D]
   int* s_cells = reinterpret_cast<int*>(s_rests + task.k * D); // [k, copies, kWords]
   __shared__ double s_wanted[kThreads / 32], s_shifts[kThreads / 32];
-  __shared__ std::uint64_t s_barriers[2];
-  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  const bool wants_fact = task.run.wants_fact();
+  GridSums sums(task.words, task.k * (D + 1));
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned begin = min(blockIdx.x * share, task.n), end = begin + min(share, task.n - begin);
@@ -221,11 +223,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
-  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  __syncthreads(); // all of this is there
   task.run.note_time(0);
 
   while (!last) {
-    sums.expect();
     for (unsigned j = threadIdx.x; j < places; j += kThreads) {
       double squared = 0.0;
       for (unsigned f = 0; f < D; ++f) {
@@ -234,21 +235,22 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       }
       s_centroids[place_of(j, D)] = static_cast<float>(0.5 * squared + task.shift);
     }
-    for (unsigned e = threadIdx.x; e < values; e += kThreads) {
-      s_sums[e] = 0.0;
-    }
-    __syncthreads(); // the centroids are complete, and sums.expect() comes before what is sent
+    __syncthreads(); // the centroids are complete
     const bool keep_labels =
         task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
     double wanted = 0.0;
-    const auto add_points = [&](const auto& x, unsigned first) {
+    const auto add_points = [&](const auto& x, unsigned first, unsigned left) {
       constexpr unsigned kPoints = sizeof(x) / sizeof(x[0]);
       float nearest[kPoints];
       unsigned label[kPoints];
       find_nearest(task, x, s_groups, nearest, label);
 #pragma unroll
       for (unsigned p = 0; p < kPoints; ++p) {
-        add_point(task, x[p], s_cells + (label[p] * task.copies + (lane & (task.copies - 1))) * kWords<D>,
+        if (p >= left) {
+          break;
+        }
+        add_point(task, x[p],
+                  s_cells + (label[p] * task.copies + (lane & (task.copies - 1))) * kWords<D>,
                   s_rests + label[p] * D);
         if (keep_labels) {
           std::int32_t& kept = task.run.labels[first + p * kThreads];
@@ -262,58 +264,58 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         }
       }
     };
-    for (unsigned first = begin; first < end;) { // rounds, after which the cells could be full
-      const unsigned stop = first + min(end - first, task.copies * kPointsPerCell / kStep * kStep);
+    unsigned stop = begin;
+    do { // rounds, after which the cells could be full
+      const unsigned first = stop;
+      stop += min(end - first, task.copies * kPointsPerCell / kStep * kStep);
+      // What is no whole step comes first: while some warps work on it, the others go on.
+      const unsigned rest = (stop - first) % kStep;
       unsigned i = first + threadIdx.x;
-      float x[C][D], next[C][D];
-      if (first + kStep <= stop) {
-        fetch<D, C, kThreads>(task.points, task.n, i, stop, next);
-      }
-      for (; i - threadIdx.x + kStep <= stop; i += kStep) { // whole steps, fetched a step ahead
-#pragma unroll
-        for (unsigned e = 0; e < C * D; ++e) {
-          x[e / D][e % D] = next[e / D][e % D];
-        }
-        fetch<D, C, kThreads>(task.points, task.n, i + kStep, stop, next);
-        add_points(x, i);
-      }
-      for (; i < stop; i += kThreads) { // and what is left, a point a thread
+      float x[C][D];
+      if (rest > kThreads) {
+        fetch<D, C, kThreads>(task.points, task.n, i, first + rest, x);
+        add_points(x, i, (first + rest - i + kThreads - 1) / kThreads);
+      } else if (threadIdx.x < rest) {
         float one[1][D];
         fetch<D, 1, kThreads>(task.points, task.n, i, stop, one);
-        add_points(one, i);
+        add_points(one, i, 1);
+      }
+      i += rest;
+#pragma unroll 1
+      for (; i < stop; i += kStep) {
+        fetch<D, C, kThreads>(task.points, task.n, i, stop, x);
+        add_points(x, i, C);
       }
       __syncthreads(); // the cells have the points of all warps
-      drain_cells<D, kThreads>(task, s_cells, s_rests, s_sums);
-      first = stop;
-      if (first < end) {
+      drain_cells<D, kThreads>(task, s_cells, s_rests, sums);
+      if (stop < end) {
         __syncthreads(); // the cells are empty again
       }
-    }
-    for (unsigned e = threadIdx.x; e < values; e += kThreads) { // by the thread that made it
-      sums.send(e, s_sums[e]);
-    }
-    wanted = over_lanes<32>(wanted);
-    if (lane == 0) {
-      s_wanted[threadIdx.x / 32] = wanted;
-    }
-    __syncthreads(); // those of all warps are there
-    if (threadIdx.x == 0) {
-      for (unsigned w = 1; w < kThreads / 32; ++w) {
-        wanted += s_wanted[w];
+    } while (stop < end);
+    if (wants_fact) {
+      wanted = over_lanes<32>(wanted);
+      if (lane == 0) {
+        s_wanted[threadIdx.x / 32] = wanted;
       }
-      sums.send(values, wanted);
+      __syncthreads(); // those of all warps are there
+      if (threadIdx.x == 0) {
+        for (unsigned w = 1; w < kThreads / 32; ++w) {
+          wanted += s_wanted[w];
+        }
+        sums.set_fact(wanted);
+      }
     }
-    sums.finish(task.run.first_stamp + static_cast<unsigned>(pass));
+    sums.finish();
 
     // All threads of all blocks get the same bits, so they take the same decision.
     double shift = 0.0;
     for (unsigned e = threadIdx.x; e < places * D; e += kThreads) {
       const unsigned j = min(e / D, task.k - 1), f = e % D;
       float& centroid = s_centroids[place_of(e / D, f)];
-      const double size = s_totals[j * (D + 1) + D], old = static_cast<double>(centroid);
+      const double size = sums.sum(j * (D + 1) + D), old = static_cast<double>(centroid);
       if (size > 0.0) { // an empty cluster stays
-        const double unit = static_cast<double>(task.to_word[f]) * static_cast<double>(kNextWord);
-        centroid = static_cast<float>(s_totals[j * (D + 1) + f] / (unit * size));
+        const double unit = static_cast<double>(task.to_word[f]) * static_cast<double>(1 << kWordBits);
+        centroid = static_cast<float>(sums.sum(j * (D + 1) + f) / (unit * size));
       }
       const double moved = static_cast<double>(centroid) - old;
       if (e < task.k * D) {
@@ -330,8 +332,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     if (lane == 0) {
       s_shifts[threadIdx.x / 32] = shift;
     }
-    const double fact = s_totals[values];
-    __syncthreads(); // the centroids and shifts are there, and the totals have been read
+    const double fact = wants_fact ? sums.fact() : 0.0;
+    __syncthreads(); // the centroids and shifts are there
     shift = 0.0;
     for (unsigned w = 0; w < kThreads / 32; ++w) {
       shift += s_shifts[w];
@@ -344,7 +346,6 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }
-  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
 /// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
@@ -355,9 +356,9 @@ struct Size {
 };
 template <unsigned D, unsigned kThreads, unsigned C>
 constexpr Size kSize{D, kThreads, kRows<D>, kWords<D>, cluster_points<D, kThreads, C>};
-constexpr std::array kSizes{kSize<1, 512, 4>, kSize<2, 512, 4>, kSize<3, 512, 4>,
-                            kSize<4, 512, 4>, kSize<6, 512, 4>, kSize<8, 512, 4>,
-                            kSize<9, 512, 2>, kSize<12, 512, 2>, kSize<16, 512, 2>};
+constexpr std::array kSizes{kSize<1, 512, 5>, kSize<2, 512, 5>,  kSize<3, 512, 5>,
+                            kSize<4, 512, 5>, kSize<6, 512, 4>,  kSize<8, 512, 4>,
+                            kSize<9, 512, 3>, kSize<12, 512, 2>, kSize<16, 512, 2>};
 constexpr std::size_t kStatic = 1024; // of shared memory, at most
 constexpr std::size_t kCopies = 8;    // at least: as many points as a step has fit the cells
 
@@ -367,9 +368,7 @@ const Size& size_for(std::size_t d) {
 
 /// Bytes of shared memory beside the cells, and of one copy of them.
 std::size_t bytes_beside(const Size& size, std::size_t k) {
-  const std::size_t values = k * (size.d + 1);
-  return ceil_div(k, 4) * size.rows * sizeof(float4) +
-         (2 * (values + kCluster) + values + k * size.d) * sizeof(double);
+  return ceil_div(k, 4) * size.rows * sizeof(float4) + k * size.d * sizeof(long long);
 }
 std::size_t bytes_of_copy(const Size& size, std::size_t k) {
   return k * size.words * sizeof(int);
@@ -408,13 +407,10 @@ public:
     const std::size_t copies = std::bit_floor(std::min<std::size_t>(
         32, (room - bytes_beside(size, problem.k)) / bytes_of_copy(size, problem.k)));
     // A block that takes all shared memory is alone on its multiprocessor.
-    shape_ = {.blocks = 0, .threads = size.threads, .cluster = kCluster, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(
-        std::min<std::size_t>(resident_in_clusters(kernel_, shape_),
-                              ceil_div(ceil_div(problem.n, size.threads), kCluster) * kCluster));
-    const std::size_t words = ceil_div(problem.k * (size.d + 1) + 1, kCluster) * kCluster;
-    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / kCluster * words);
-    d_words_.zero(stream_); // stamps begin with 1
+    shape_ = {.blocks = 0,   .threads = size.threads, .cluster = 1, .shared_bytes = room};
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(kernel_, shape_), ceil_div(problem.n, size.threads)));
+    d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (size.d + 1), shape_.blocks));
     const unsigned groups = static_cast<unsigned>(ceil_div(problem.k, 4));
     task_ = {.run = {},
              .points = d_points_.data(),
@@ -426,6 +422,7 @@ public:
              .copies = static_cast<unsigned>(copies),
              .shift = 0.0f,
              .certain = 0.0f,
+             .of_bits = 0.0f,
              .to_word = {},
              .words = d_words_.data()};
     set_scales(problem, size.d);
@@ -433,6 +430,7 @@ public:
   }
 
   void run(Observer<float>& observer) override {
+    d_words_.zero(stream_);
     launch_.run(observer, kernel_, task_, shape_, stream_);
   }
 
@@ -460,14 +458,13 @@ private:
     largest = {};
     const double x = longest(problem.points), c = std::max(initial, x);
     const double shift = 1.001 * x * c; // so that rounding makes no score negative
-    // A score is rounded at the start and once a feature, all relative to no more than this, and
-    // loses its last bits to the group's number; two scores are compared.
+    // Each of two scores is rounded at the start and once a feature, relative to no more than this.
     const double bound = 0.5 * c * c + 2.0 * shift;
-    const double steps = static_cast<double>(padded_d + 1) + 2.0 * (~task_.keep + 1.0);
-    const double certain = 2.0 * 1.01 * steps * 0x1p-24 * bound + 1e-36;
+    const double certain = 2.0 * 1.01 * static_cast<double>(padded_d + 1) * 0x1p-24 * bound + 1e-36;
     const bool fits = bound < 1e37; // else no order is certain
     task_.shift = fits ? static_cast<float>(shift) : 0.0f;
-    task_.certain = fits ? static_cast<float>(1.001 * certain) : INFINITY;
+    task_.certain = fits ? static_cast<float>(certain) : INFINITY;
+    task_.of_bits = 1.01f * 0x1p-23f * static_cast<float>(~task_.keep + 1); // the lesser has lost them
     for (std::size_t f = 0; f < kMaxFeatures; ++f) {
       // Tiny features have a unit of 2^-122, which is finite; what they lose is beneath, and kept.
       const int exponent = largest[f] > 0.0 ? std::ilogb(largest[f]) + 1 : 0;
@@ -481,7 +478,7 @@ private:
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_; // [D, n]
-  DeviceBuffer<Stamped<double>> d_words_;
+  DeviceBuffer<long long> d_words_;
 };
 
 const Registration registration({.name = "kmeans_cuda_cells",

@@ -9,6 +9,7 @@
 #include "tests/verify/run_variant.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -114,6 +115,25 @@ TEST_P(CudaFused, StopRules) {
          {StopRule{StopRule::Kind::loss, 300.0, 30}, StopRule{StopRule::Kind::labels, 0.0, 30},
           StopRule{StopRule::Kind::shift, 1e-3, 30}}) {
       const auto problem = clouds(size, rule);
+      if (takes(problem.view())) {
+        expect_right(problem);
+      }
+    }
+  }
+}
+
+// Sums in integers: more points a block than its cells hold, and values far beneath the largest.
+TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
+  if (registered_->meta.family != Family::kmeans) {
+    GTEST_SKIP() << "k-means only";
+  }
+  for (const Size size : {Size{300001, 8, 200}, Size{300001, 3, 256}, Size{50001, 9, 7}}) {
+    for (const bool scaled : {false, true}) {
+      auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
+      for (std::size_t e = 0; scaled && e < problem.points.size(); ++e) {
+        problem.points[e] = std::ldexp(problem.points[e], -static_cast<int>(e / problem.d % 50));
+      }
+      std::copy_n(problem.points.begin(), problem.centroids.size(), problem.centroids.begin());
       if (takes(problem.view())) {
         expect_right(problem);
       }
@@ -237,8 +257,8 @@ TEST_P(CudaFused, RangesOfValues) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaFused,
-                         testing::Values("kmeans_cuda_persistent", "kmeans_cuda_fused",
-                                         "fcm_cuda_fused", "fcm_cuda_split"),
+                         testing::Values("kmeans_cuda_persistent", "kmeans_cuda_cells",
+                                         "kmeans_cuda_fused", "fcm_cuda_fused", "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

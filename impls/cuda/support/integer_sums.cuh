@@ -1,0 +1,110 @@
+// Sums of values as integers: in cells of shared memory that the warps of a block share, and over all
+// blocks of a launch. Additions of integers have no order, so atomics give the same bits in every run.
+//
+// A value is two words of kWordBits and a sign, in units of a power of two of its feature: what lies
+// beneath both, in values 2^20 times smaller than the largest, is rare, and added exactly as well.
+#pragma once
+
+#include "impls/cuda/support/warp_sums.cuh"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+
+namespace clusterbench::cuda {
+
+inline constexpr float kRound = 12582912.0f; ///< 1.5 * 2^23: whoever adds it rounds to an integer
+inline constexpr float kBeneath = 0x1p40f;   ///< units of a rest in one of the second word
+
+/// A value in words of kBits, scaled so that it is below 2^kBits. Each step is exact: what is
+/// subtracted is what the value has been rounded to.
+template <int kBits>
+struct Words {
+  int first, second;
+  float beneath; ///< in units of the second word
+
+  __device__ static Words of(float value, float to_word) {
+    constexpr float kNext = 1u << kBits;
+    const float first = fmaf(value, to_word, kRound);
+    const float rest = fmaf(value, to_word, kRound - first);
+    const float second = fmaf(rest, kNext, kRound);
+    return {__float_as_int(first) - __float_as_int(kRound),
+            __float_as_int(second) - __float_as_int(kRound), fmaf(rest, kNext, kRound - second)};
+  }
+};
+
+__device__ inline void add_integer(long long* to, long long value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
+/// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of the
+/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared.
+class GridSums {
+public:
+  /// 64-bit words for `count` sums and a fact of each block; zero before every launch.
+  static std::size_t words(std::size_t count, std::size_t blocks) {
+    return 9 * count + 2 * blocks + 1;
+  }
+
+  __device__ GridSums(long long* words, unsigned count)
+      : words_(words), facts_(reinterpret_cast<double*>(words + 9 * std::size_t{count})),
+        arrived_(reinterpret_cast<unsigned long long*>(facts_ + 2 * gridDim.x)), count_(count) {}
+
+  /// Any thread: adds to sum v. The halves of a sum below 2^62 are added apart, so that billions of
+  /// them fit.
+  __device__ void add(unsigned v, long long sum, long long rest) const {
+    long long* to = words_ + round_ % 3 * 3 * count_ + v;
+    add_integer(to, sum & 0xffffffff);
+    add_integer(to + count_, sum >> 32);
+    if (rest != 0) {
+      add_integer(to + 2 * count_, rest);
+    }
+  }
+  /// One thread a block.
+  __device__ void set_fact(double fact) const {
+    facts_[round_ % 2 * gridDim.x + blockIdx.x] = fact;
+  }
+
+  /// All threads: returns when the sums of all blocks are there, and begins the next round.
+  __device__ void finish() {
+    __syncthreads(); // the block has added everything
+    ++round_;
+    if (threadIdx.x == 0) {
+      __threadfence(); // what the block has added comes before its arrival
+      atomicAdd(arrived_, 1ull);
+      while (*static_cast<volatile unsigned long long*>(arrived_) <
+             static_cast<unsigned long long>(round_) * gridDim.x) {
+      }
+      __threadfence();
+    }
+    __syncthreads(); // all blocks have
+    // Everyone has read the sums of the round before, which are those of the round after the next.
+    long long* to = words_ + (round_ + 1) % 3 * 3 * count_;
+    for (unsigned e = blockIdx.x * blockDim.x + threadIdx.x; e < 3 * count_;
+         e += gridDim.x * blockDim.x) {
+      to[e] = 0;
+    }
+  }
+  /// A sum of the round that has ended, in units of the second word. L1 could hold an old one.
+  __device__ double sum(unsigned v) const {
+    const long long* from = words_ + (round_ + 2) % 3 * 3 * count_ + v;
+    return static_cast<double>(__ldcg(from)) + 0x1p32 * static_cast<double>(__ldcg(from + count_)) +
+           static_cast<double>(__ldcg(from + 2 * count_)) / static_cast<double>(kBeneath);
+  }
+  /// The sum of all facts, always in the same order. Whole warps; all lanes get it.
+  __device__ double fact() const {
+    double sum = 0.0;
+    for (unsigned block = threadIdx.x % 32; block < gridDim.x; block += 32) {
+      sum += __ldcg(facts_ + (round_ + 1) % 2 * gridDim.x + block);
+    }
+    return over_lanes<32>(sum);
+  }
+
+private:
+  long long* words_; // [3, 3, count]: low halves, high halves, rests
+  double* facts_;    // [2, blocks]
+  unsigned long long* arrived_;
+  unsigned count_, round_ = 0;
+};
+
+} // namespace clusterbench::cuda
