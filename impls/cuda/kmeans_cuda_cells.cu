@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const IntegerCells<D> cells{s_cells, s_rests, task.k, task.copies};
   __shared__ double s_wanted[kThreads / 32], s_shifts[kThreads / 32];
   const bool wants_fact = task.run.wants_fact();
-  GridSums sums(task.words, task.k * (D + 1));
+  constexpr int kSpare = 62 - 2 * IntegerCells<D>::kBits; // bits of n that leave a sum below 2^62
+  GridSums sums(task.words, task.k * (D + 1), task.n >> kSpare > 0);
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned begin = min(blockIdx.x * share, task.n), end = begin + min(share, task.n - begin);

@@ -127,7 +127,8 @@ TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
   if (registered_->meta.family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
-  for (const Size size : {Size{300001, 8, 200}, Size{300001, 3, 256}, Size{50001, 9, 7}}) {
+  for (const Size size :
+       {Size{300001, 8, 200}, Size{300001, 3, 256}, Size{50001, 9, 7}, Size{500001, 64, 64}}) {
     for (const bool scaled : {false, true}) {
       auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
       for (std::size_t e = 0; scaled && e < problem.points.size(); ++e) {
@@ -258,7 +259,8 @@ TEST_P(CudaFused, RangesOfValues) {
 
 INSTANTIATE_TEST_SUITE_P(All, CudaFused,
                          testing::Values("kmeans_cuda_persistent", "kmeans_cuda_cells",
-                                         "kmeans_cuda_fused", "fcm_cuda_fused", "fcm_cuda_split"),
+                                         "kmeans_cuda_cells_mma", "kmeans_cuda_fused",
+                                         "fcm_cuda_fused", "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

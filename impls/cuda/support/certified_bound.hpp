@@ -109,4 +109,13 @@ inline PlainError split_error(std::size_t d) {
           static_cast<float>(1.01 * 0x1p-25 * std::sqrt(static_cast<double>(d)))};
 }
 
+/// The same where the products with low parts, which are 2^-10 of |x| |c|, are added up before those of
+/// the high parts, and |c|^2 / 2 is added to them in float: only the latter products are cut at length.
+inline PlainError split_error_small_first(std::size_t d) {
+  const double products = static_cast<double>((d + 15) / 16 * 16);
+  const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 2.0 * 0x1p-10);
+  return {static_cast<float>(1.01 * (0x1p-20 + cut + 0x1p-22)),
+          static_cast<float>(1.01 * 0x1p-25 * std::sqrt(static_cast<double>(d)))};
+}
+
 } // namespace clusterbench::cuda

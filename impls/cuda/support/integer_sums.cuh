@@ -1,8 +1,8 @@
 // Sums of values as integers: in cells of shared memory that the warps of a block share, and over all
 // blocks of a launch. Additions of integers have no order, so atomics give the same bits in every run.
 //
-// A value is two words of kWordBits and a sign, in units of a power of two of its feature: what lies
-// beneath both, in values 2^20 times smaller than the largest, is rare, and added exactly as well.
+// A value is two words of 20 to 22 bits and a sign, in units of a power of two of its feature: what lies
+// beneath both, in values 2^17 times smaller than the largest and less, is rare, and added exactly as well.
 #pragma once
 
 #include "impls/cuda/support/warp_sums.cuh"
@@ -46,16 +46,19 @@ public:
     return 9 * count + 2 * blocks + 1;
   }
 
-  __device__ GridSums(long long* words, unsigned count)
-      : words_(words), facts_(reinterpret_cast<double*>(words + 9 * std::size_t{count})),
+  /// halves: sums over all blocks may not fit 64 bits, so the halves of each are added up apart.
+  __device__ GridSums(long long* words, unsigned count, bool halves)
+      : halves_(halves), words_(words),
+        facts_(reinterpret_cast<double*>(words + 9 * std::size_t{count})),
         arrived_(reinterpret_cast<unsigned long long*>(facts_ + 2 * gridDim.x)), count_(count) {}
 
-  /// Any thread: adds to sum v. The halves of a sum below 2^62 are added apart, so that billions of
-  /// them fit.
+  /// Any thread: adds to sum v.
   __device__ void add(unsigned v, long long sum, long long rest) const {
     long long* to = words_ + round_ % 3 * 3 * count_ + v;
-    add_integer(to, sum & 0xffffffff);
-    add_integer(to + count_, sum >> 32);
+    add_integer(to, halves_ ? sum & 0xffffffff : sum);
+    if (halves_) {
+      add_integer(to + count_, sum >> 32);
+    }
     if (rest != 0) {
       add_integer(to + 2 * count_, rest);
     }
@@ -88,8 +91,10 @@ public:
   /// A sum of the round that has ended, in units of the second word. L1 could hold an old one.
   __device__ double sum(unsigned v) const {
     const long long* from = words_ + (round_ + 2) % 3 * 3 * count_ + v;
-    return static_cast<double>(__ldcg(from)) + 0x1p32 * static_cast<double>(__ldcg(from + count_)) +
-           static_cast<double>(__ldcg(from + 2 * count_)) / static_cast<double>(kBeneath);
+    const double sum =
+        static_cast<double>(__ldcg(from)) +
+        static_cast<double>(__ldcg(from + 2 * count_)) / static_cast<double>(kBeneath);
+    return halves_ ? sum + 0x1p32 * static_cast<double>(__ldcg(from + count_)) : sum;
   }
   /// The sum of all facts, always in the same order. Whole warps; all lanes get it.
   __device__ double fact() const {
@@ -101,6 +106,7 @@ public:
   }
 
 private:
+  bool halves_;
   long long* words_; // [3, 3, count]: low halves, high halves, rests
   double* facts_;    // [2, blocks]
   unsigned long long* arrived_;
@@ -111,9 +117,9 @@ private:
 /// two, and k x D rests. Lane l adds to copy l % copies, so that with 32 no two lanes of a warp meet.
 template <unsigned D>
 struct IntegerCells {
-  static constexpr int kBits = 22;
-  /// Points a copy holds: 511 words of 2^22 are an int.
-  static constexpr unsigned kPoints = 511;
+  static constexpr int kBits = 21;
+  /// Points a copy holds: 1023 words of 2^21 are an int.
+  static constexpr unsigned kPoints = 1023;
   /// The first and the second word of every feature, and the count; odd, so that the copies of all
   /// lanes lie in different banks.
   static constexpr unsigned kWords = 2 * D + 1;
