@@ -27,11 +27,15 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{kAny, 16, 64, "kmeans_cuda_persistent"},     // points and sums stay where they are
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
-    Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
+    Line{kAny, 16, 16, "kmeans_cuda_persistent"},  // points and sums stay where they are
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},      // bound by memory
+    Line{20000, 16, 64, "kmeans_cuda_persistent"}, // few points: few launches
+    Line{20000, 16, 256, "kmeans_cuda_shared_means"},
     Line{20000, kAny, 256, "kmeans_cublas"},
-    Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows: multiplying is not all
+    Line{kAny, 12, 64, "kmeans_cuda_cells"}, // warps share their block's sums
+    Line{kAny, 8, 256, "kmeans_cuda_cells"},
+    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // many products, one launch
+    Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows, devices before 9.0
     Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory
     Line{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Line{kAny, kAny, kAny, "kmeans_cuda_wgmma"},

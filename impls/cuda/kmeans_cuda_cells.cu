@@ -15,8 +15,7 @@
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/group_search.cuh"
-#include "impls/cuda/support/integer_sums.cuh"
-#include "impls/cuda/support/one_launch.cuh"
+#include "impls/cuda/support/integer_run.cuh"
 #include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
@@ -46,14 +45,13 @@ template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   constexpr unsigned kStep = C * kThreads;
   extern __shared__ __align__(16) float4 s_groups[]; // [groups, kRows], then:
-  const unsigned lane = threadIdx.x % 32, places = task.search.groups * 4;
+  const unsigned places = task.search.groups * 4;
   long long* s_rests =
       reinterpret_cast<long long*>(s_groups + task.search.groups * kRows<D>); // [k, D]
   int* s_cells = reinterpret_cast<int*>(s_rests + task.k * D);                // [k, copies, kWords]
   const IntegerCells<D> cells{s_cells, s_rests, task.k, task.copies};
-  __shared__ double s_wanted[kThreads / 32], s_shifts[kThreads / 32];
-  const bool wants_fact = task.run.wants_fact();
-  constexpr int kSpare = 62 - 2 * IntegerCells<D>::kBits; // bits of n that leave a sum below 2^62
+  constexpr int kBits = IntegerCells<D>::kBits,
+                kSpare = 62 - 2 * kBits; // bits of n that leave a sum below 2^62
   GridSums sums(task.words, task.k * (D + 1), task.n >> kSpare > 0);
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
@@ -76,7 +74,11 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     for (unsigned j = threadIdx.x; j < places; j += kThreads) {
       double squared = 0.0;
       for (unsigned f = 0; f < D; ++f) {
-        const double c = static_cast<double>(s_centroids[place_of(j, f)]);
+        const float centroid = s_centroids[place_of(min(j, task.k - 1), f)];
+        if (j >= task.k) { // behind k, the last is repeated: it never wins against itself
+          s_centroids[place_of(j, f)] = centroid;
+        }
+        const double c = static_cast<double>(centroid);
         squared += c * c;
       }
       s_centroids[place_of(j, D)] = static_cast<float>(0.5 * squared + task.search.shift);
@@ -136,59 +138,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         __syncthreads(); // the cells are empty again
       }
     } while (stop < end);
-    if (wants_fact) {
-      wanted = over_lanes<32>(wanted);
-      if (lane == 0) {
-        s_wanted[threadIdx.x / 32] = wanted;
-      }
-      __syncthreads(); // those of all warps are there
-      if (threadIdx.x == 0) {
-        for (unsigned w = 1; w < kThreads / 32; ++w) {
-          wanted += s_wanted[w];
-        }
-        sums.set_fact(wanted);
-      }
-    }
-    sums.finish();
-
-    // All threads of all blocks get the same bits, so they take the same decision.
-    double shift = 0.0;
-    for (unsigned e = threadIdx.x; e < places * D; e += kThreads) {
-      const unsigned j = min(e / D, task.k - 1), f = e % D;
-      float& centroid = s_centroids[place_of(e / D, f)];
-      const double size = sums.sum(j * (D + 1) + D), old = static_cast<double>(centroid);
-      if (size > 0.0) { // an empty cluster stays
-        const double unit = static_cast<double>(task.to_word[f]) * (1 << IntegerCells<D>::kBits);
-        centroid = static_cast<float>(sums.sum(j * (D + 1) + f) / (unit * size));
-      }
-      const double moved = static_cast<double>(centroid) - old;
-      if (e < task.k * D) {
-        shift += moved * moved;
-        if (blockIdx.x == 0 && f < task.d) {
-          task.run.centroids[j * task.d + f] = centroid;
-          if (task.run.history != nullptr) {
-            task.run.history[(pass * task.k + j) * task.d + f] = centroid;
-          }
-        }
-      }
-    }
-    shift = over_lanes<32>(shift);
-    if (lane == 0) {
-      s_shifts[threadIdx.x / 32] = shift;
-    }
-    const double fact = wants_fact ? sums.fact() : 0.0;
-    __syncthreads(); // the centroids and shifts are there
-    shift = 0.0;
-    for (unsigned w = 0; w < kThreads / 32; ++w) {
-      shift += s_shifts[w];
-    }
-    ++pass;
-    task.run.note_time(pass);
-    last = task.run.is_last(pass, fact, previous, shift);
-    previous = fact;
-  }
-  if (blockIdx.x == 0 && threadIdx.x == 0) {
-    *task.run.iterations = pass;
+    last = end_pass<kThreads>(task.run, sums, task.k, task.d, D + 1, task.to_word, kBits, wanted,
+                              s_centroids, place_of, pass, previous);
   }
 }
 
@@ -280,30 +231,14 @@ public:
 private:
   /// What follows from the magnitudes of the data.
   void set_scales(const Problem<float>& problem, std::size_t padded_d) {
-    std::array<double, kMaxFeatures> largest{};
-    const auto longest = [&](std::span<const float> rows) {
-      double most = 0.0;
-      for (std::size_t i = 0; i < rows.size(); i += problem.d) {
-        double squared = 0.0;
-        for (std::size_t f = 0; f < problem.d; ++f) {
-          const double value = static_cast<double>(rows[i + f]);
-          squared += value * value;
-          largest[f] = std::max(largest[f], std::abs(value));
-        }
-        most = std::max(most, squared);
-      }
-      return std::sqrt(most);
-    };
-    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
-    const double initial = longest(problem.centroids);
-    largest = {};
-    const double x = longest(problem.points);
-    task_.search = GroupSearch::of(problem.k, padded_d, x, std::max(initial, x));
+    const Magnitudes of_points = Magnitudes::of(problem.points, problem.d);
+    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
     for (std::size_t f = 0; f < kMaxFeatures; ++f) {
-      // Tiny features have a unit of 2^-122, which is finite; what they lose is beneath, and kept.
-      const int exponent = largest[f] > 0.0 ? std::ilogb(largest[f]) + 1 : 0;
-      task_.to_word[f] = std::ldexp(1.0f, IntegerCells<1>::kBits - std::max(exponent, -100));
+      task_.to_word[f] = of_points.to_word(f, IntegerCells<1>::kBits);
     }
+    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
+    task_.search = GroupSearch::of(problem.k, padded_d, of_points.longest,
+                                   std::max(initial, of_points.longest));
   }
 
   void (*kernel_)(const Task) = nullptr;

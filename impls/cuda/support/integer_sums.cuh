@@ -195,4 +195,89 @@ struct IntegerCells {
   }
 };
 
+/// The same where the four lanes of a row have four of every 16 features each, [k, copies, 4, kWords]:
+/// rows g of a tile add to copy g % copies. Rests are [k, kFeatures].
+template <unsigned kChunks>
+struct QuadCells {
+  static constexpr int kBits = 20;
+  static constexpr unsigned kPoints = 2047; ///< of 2^20 each, of a copy
+  static constexpr unsigned kOwn = 4 * kChunks, kWords = 2 * kOwn + 1, kFeatures = 16 * kChunks;
+
+  int* s_cells;
+  long long* s_rests;
+  const float* s_to_word; ///< [kFeatures] powers of two
+  unsigned k, d, copies;
+
+  template <unsigned kThreads>
+  __device__ void clear() const {
+    for (unsigned e = threadIdx.x; e < k * copies * 4 * kWords; e += kThreads) {
+      s_cells[e] = 0;
+    }
+    for (unsigned e = threadIdx.x; e < k * kFeatures; e += kThreads) {
+      s_rests[e] = 0;
+    }
+  }
+
+  /// Adds the lane's values of a row.
+  __device__ void add(const float4 (&x)[kChunks], unsigned label) const {
+    const unsigned lane = threadIdx.x % 32, t = lane % 4;
+    const unsigned copy = label * copies + (lane / 4 & (copies - 1));
+    int* cells = s_cells + (copy * 4 + t) * kWords;
+    bool whole = true;
+    float beneath[kOwn];
+#pragma unroll
+    for (unsigned c = 0; c < kChunks; ++c) {
+      const float4 to_word = *reinterpret_cast<const float4*>(s_to_word + c * 16 + t * 4);
+      const float of[4] = {to_word.x, to_word.y, to_word.z, to_word.w};
+      const float v[4] = {x[c].x, x[c].y, x[c].z, x[c].w};
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const auto words = Words<kBits>::of(v[e], of[e]);
+        beneath[c * 4 + e] = words.beneath;
+        whole = whole && words.beneath == 0.0f;
+        atomicAdd(&cells[c * 4 + e], words.first); // warps share the cells
+        atomicAdd(&cells[kOwn + c * 4 + e], words.second);
+      }
+    }
+    if (t == 0) {
+      atomicAdd(&cells[2 * kOwn], 1);
+    }
+    if (!whole) {
+#pragma unroll
+      for (unsigned e = 0; e < kOwn; ++e) {
+        if (beneath[e] != 0.0f) {
+          add_integer(&s_rests[label * kFeatures + e / 4 * 16 + t * 4 + e % 4],
+                      __float2ll_rn(beneath[e] * kBeneath));
+        }
+      }
+    }
+  }
+
+  /// Adds the sums and counts, [k, d + 1], to those of all blocks, and clears them.
+  template <unsigned kThreads>
+  __device__ void drain(const GridSums& sums) const {
+    for (unsigned v = threadIdx.x; v < k * (d + 1); v += kThreads) {
+      const unsigned j = v / (d + 1), f = v % (d + 1);
+      const bool counts = f == d;
+      int* cell = s_cells + j * copies * 4 * kWords +
+                  (counts ? 2 * kOwn : f % 16 / 4 * kWords + f / 16 * 4 + f % 4);
+      long long first = 0, second = 0, rest = 0;
+      for (unsigned c = 0; c < copies; ++c, cell += 4 * kWords) {
+        first += cell[0];
+        cell[0] = 0;
+        if (!counts) {
+          second += cell[kOwn];
+          cell[kOwn] = 0;
+        }
+      }
+      if (!counts) {
+        first *= 1 << kBits;
+        rest = s_rests[j * kFeatures + f];
+        s_rests[j * kFeatures + f] = 0;
+      }
+      sums.add(v, first + second, rest);
+    }
+  }
+};
+
 } // namespace clusterbench::cuda
