@@ -32,7 +32,7 @@ using namespace cuda;
 constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
 /// As many threads as leave them the registers they need: 128 or 168.
 template <unsigned kChunks, unsigned T>
-constexpr unsigned kThreads = kChunks == 1 || (kChunks == 2 && T <= 3) ? 512 : 384;
+constexpr unsigned kThreads = kChunks == 1 || (kChunks <= 3 && T <= 3) ? 512 : 384;
 
 struct Task {
   RunTask run;
