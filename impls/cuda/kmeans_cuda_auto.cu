@@ -27,12 +27,14 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{kAny, 16, 16, "kmeans_cuda_persistent"},  // points and sums stay where they are
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},      // bound by memory
-    Line{20000, 16, 64, "kmeans_cuda_persistent"}, // few points: few launches
-    Line{20000, 16, 256, "kmeans_cuda_shared_means"},
-    Line{20000, kAny, 256, "kmeans_cublas"},
+    Line{200000, 16, 64, "kmeans_cuda_persistent"}, // points and sums stay where they are
+    Line{kAny, 8, 16, "kmeans_cuda_persistent"},
+    Line{kAny, 16, 8, "kmeans_cuda_persistent"},
     Line{kAny, 12, 64, "kmeans_cuda_cells"}, // warps share their block's sums
+    Line{kAny, 16, 16, "kmeans_cuda_persistent"},
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
+    Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
+    Line{20000, kAny, 256, "kmeans_cublas"},
     Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // many products, one launch
     Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows, devices before 9.0

@@ -2,13 +2,13 @@
 //
 // Changed since kmeans_cuda_cells: a warp takes 16 rows, splits their values in registers into two
 //   float16 parts of 11 bits, and multiplies them with all centroids' (three products of parts, of 16
-//   features and 8 clusters each): 2 d instructions a row and 64 clusters instead of 2 d a cluster.
-//   Accumulators begin with |c|^2 / 2. Where one score alone is least beyond all rounding, it has the
-//   label; other rows are compared by squared differences, all lanes of the warp together.
+//   features and 8 clusters each), where a score took an instruction a feature. Where one score alone
+//   is least beyond all rounding, it has the label; other rows are compared by squared differences,
+//   all lanes of the warp together.
 //   The lane that splits a value also adds it to cells of its own, as integers.
 // Source: kmeans_cuda_cells; the parts as in kmeans_cuda_split, the bound: docs/certified.md.
-// Cost per iteration: 4 n d bytes; 3/16 n k d / 8 products of a warp for 16 rows, n (10 d + 40) other
-//   instructions of a warp for 32 rows; about 8 us between blocks.
+// Cost per iteration: 4 n d bytes; for 16 rows 3 k d / 128 products and about 10 d + 4 k + 250 other
+//   instructions of a warp; 2 n k d flops of them useful; about 8 us between blocks.
 // Limits: float; d <= 64, k <= 64, what shared memory holds, else refused; n < 2^31; rows are padded to
 //   four features. Far from the origin all rows are compared with all centroids. Same bits in every run.
 // Needs: sm_80
