@@ -33,9 +33,9 @@ constexpr std::array kTable{
     Line{kAny, 12, 64, "kmeans_cuda_cells"}, // warps share their block's sums
     Line{kAny, 16, 16, "kmeans_cuda_persistent"},
     Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
+    Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
     Line{20000, kAny, 256, "kmeans_cublas"},
-    Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // many products, one launch
     Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows, devices before 9.0
     Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory

@@ -267,6 +267,7 @@ const Registration
                   .idea = "split float16 products, sums in integer cells, one launch",
                   .source = "kmeans_cuda_cells and kmeans_cuda_split",
                   .device = Device::gpu,
+                  .multiplier = Multiplier::tensor_f16,
                   .max_d = kMaxFeatures,
                   .max_k = kMaxClusters,
                   .previous = "kmeans_cuda_cells"},

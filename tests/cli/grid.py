@@ -8,7 +8,15 @@ ALLOWED = 1.10
 def cells_of(path):
     """The cells of a ledger, without its header lines."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [line for line in lines if "ms_per_iteration" in line]
+    return [line for line in lines if line["type"] == "cell"]
+
+
+def missing(cells, table):
+    """The (variant, problem) of a table's rows that were not run to an end."""
+    ended = {(cell["variant"], cell["name"].split("/")[1]) for cell in cells
+             if cell["status"] not in ("interrupted", "unavailable")}
+    return [(row["variant"], problem) for row in table["rows"] for problem in row["problems"]
+            if (row["variant"], problem) not in ended]
 
 
 def behind(cells, own):
@@ -49,3 +57,6 @@ def check_that_it_can_fail(test, own, other):
     test.assertEqual(behind([fast, cell(own, 1.2)], own), {"p": 1.2})
     test.assertEqual(behind([fast], own), {"p": "not run"})
     test.assertEqual(behind([cell(other, 1.0, "wrong"), slow, cell(own, 9.0)], own), {})
+    table = {"rows": [{"variant": own, "problems": ["p"]}, {"variant": other, "problems": ["p"]}]}
+    test.assertEqual(missing([fast, cell(own, 1.0, "refused")], table), [])
+    test.assertEqual(missing([fast, cell(own, 1.0, "interrupted")], table), [(own, "p")])
