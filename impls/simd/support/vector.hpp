@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace clusterbench::simd {
 
@@ -125,29 +126,32 @@ double total(typename V::Reg a) {
   return sum[0];
 }
 
+/// Lane l is lane of(l) of a, or of b behind it. of: a function without captures.
+template <class V, class Of, std::size_t... L>
+[[gnu::always_inline]] inline typename V::Reg chosen(typename V::Reg a, typename V::Reg b, Of,
+                                                     std::index_sequence<L...>) {
+  return __builtin_shufflevector(a, b, static_cast<int>(Of{}(L))...);
+}
+
 /// Sums of neighbours: lanes 0.. hold a0 + a1, a2 + a3, ..., then b0 + b1, ...
 template <class V>
 typename V::Reg pair_sums(typename V::Reg a, typename V::Reg b) {
-  typename V::Ints even, odd;
-  for (std::size_t i = 0; i < V::lanes; ++i) {
-    even[i] = static_cast<typename V::Lane>(2 * i);
-    odd[i] = static_cast<typename V::Lane>(2 * i + 1);
-  }
-  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, odd);
+  constexpr auto even = [](std::size_t l) { return 2 * l; };
+  constexpr auto odd = [](std::size_t l) { return 2 * l + 1; };
+  constexpr std::make_index_sequence<V::lanes> all;
+  return chosen<V>(a, b, even, all) + chosen<V>(a, b, odd, all);
 }
 
 /// In lanes whose number has bit Half, the sums of b over pairs of lanes that differ in that bit; in
 /// the others those of a. Half of the shuffles move nothing across, which is a blend.
 template <class V, std::size_t Half>
 [[gnu::always_inline]] inline typename V::Reg folded(typename V::Reg a, typename V::Reg b) {
-  typename V::Ints own, other;
-#pragma GCC unroll 16
-  for (std::size_t l = 0; l < V::lanes; ++l) {
-    const std::size_t of_b = (l & Half) != 0 ? V::lanes : 0;
-    own[l] = static_cast<typename V::Lane>(of_b + l);
-    other[l] = static_cast<typename V::Lane>(of_b + (l ^ Half));
-  }
-  return __builtin_shuffle(a, b, own) + __builtin_shuffle(a, b, other);
+  constexpr auto own = [](std::size_t l) { return (l & Half) != 0 ? V::lanes + l : l; };
+  constexpr auto other = [](std::size_t l) {
+    return (l & Half) != 0 ? V::lanes + (l ^ Half) : l ^ Half;
+  };
+  constexpr std::make_index_sequence<V::lanes> all;
+  return chosen<V>(a, b, own, all) + chosen<V>(a, b, other, all);
 }
 
 /// Adds up the lanes of each of `lanes` registers; lane i of the result is the total of register
