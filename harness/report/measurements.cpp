@@ -59,7 +59,8 @@ std::size_t known_machine(std::vector<Machine>& machines, const json& header,
 void add_row(std::vector<Measured>& cells, std::size_t machine, json row) {
   const auto same = [&](const Measured& cell) {
     return cell.machine == machine && cell.threads == row.at("threads") &&
-           cell.variant == row.at("variant") && cell.precision == row.at("precision") &&
+           cell.variant == row.at("variant").get_ref<const std::string&>() &&
+           cell.precision == row.at("precision").get_ref<const std::string&>() &&
            cell.problem == row.at("problem").value("id", "");
   };
   auto cell = std::ranges::find_if(cells, same);
