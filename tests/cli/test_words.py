@@ -295,7 +295,9 @@ class Run(Program):
     def test_sampling_ends_where_it_should(self):
         row = self.sampled("--samples", 2, "--min-time", 3600, "--budget", 3600)
         self.assertEqual(row["sampling_ended"], "largest number of samples")
-        self.assertEqual(len(row["samples_ms"]), 199)
+        # Load that comes later raises the fence, and what was warm-up before is a sample again.
+        self.assertIn(len(row["samples_ms"]), range(199, 199 + 199 // 3 + 1))
+        self.assertIn(len(row["samples_ms"] + row["warm_up_samples_ms"]), range(199, 199 * 4 // 3 + 1))
         row = self.sampled("--samples", 12, "--target", 1e9, "--min-time", 0)
         self.assertEqual(row["sampling_ended"], "the interval is narrow")
         self.assertIn(len(row["samples_ms"]), range(12, 17))
