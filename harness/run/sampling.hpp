@@ -15,7 +15,7 @@ struct SamplingPlan {
   double target = 0.01;          ///< enough if the median's interval is no wider, relative to it
   double min_seconds = 0.1;      ///< the samples add up to, before the target counts
   double budget_seconds = 3.0;   ///< of sampling, untimed parts included
-  std::size_t max_samples = 199; ///< kept, at most
+  std::size_t max_samples = 199; ///< kept, when no more are taken
   double slow_seconds = 5.0;     ///< a run that takes longer
   std::size_t slow_samples = 3;  ///< is sampled so often only
 };

@@ -98,6 +98,25 @@ TEST(WarmUp, TooFewToTell) {
   EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0, 1.0}), 1U);
 }
 
+TEST(Sampling, LaterLoadTurnsWarmUpIntoSamplesAgain) {
+  SamplingPlan plan;
+  plan.samples = 9;
+  plan.max_samples = 20;
+  plan.min_seconds = 1e9; // never enough
+  Series seconds;
+  SamplingStep step = next_step(plan, seconds, 0.0);
+  for (; step.more > 0; step = next_step(plan, seconds, 0.01)) {
+    for (std::size_t i = 0; i < step.more; ++i) {
+      const std::size_t run = seconds.size();
+      seconds.push_back(run < 2 ? 1.2 : run < 16 ? 1.0 : 1.5); // the machine is busy from then on
+    }
+  }
+  EXPECT_EQ(step.ended_because, "largest number of samples");
+  EXPECT_EQ(step.warm_up, 0U);
+  EXPECT_GT(seconds.size(), plan.max_samples);
+  EXPECT_LE(seconds.size(), most_runs(plan));
+}
+
 TEST(Sampling, NeverTakesMoreThanTheMostRuns) {
   for (const std::size_t least : {1, 9, 30}) {
     SamplingPlan plan;
