@@ -141,6 +141,19 @@ def house():
             if (SOURCE / path).is_file()}
 
 
+# Products on tensor cores, by what a variant includes or writes itself.
+TENSOR = re.compile(r"row_tiles\.cuh|split_rows\.cuh|mma_tiles\.cuh|wgmma_sweep\.cuh|"
+                    r"split_products\.cuh|mma\.sync")
+
+
+def complaints_about_multiplier(path, text):
+    """A variant whose products tensor cores make has their rate as its limit."""
+    if re.fullmatch(r"impls/cuda/\w+\.cu", path) and TENSOR.search(text) and (
+            ".multiplier = Multiplier::tensor_" not in text):
+        return [f"{path}: multiplies on tensor cores, but its Meta has no multiplier"]
+    return []
+
+
 class House(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -161,6 +174,9 @@ class House(unittest.TestCase):
 
     def test_variants_can_be_read(self):
         self.check(complaints_about_length, self.variants)
+
+    def test_tensor_cores_have_their_own_limit(self):
+        self.check(complaints_about_multiplier, self.variants)
 
     def test_plots_read_files_only(self):
         scripts = {path: text for path, text in self.files.items()
@@ -247,6 +263,12 @@ class RulesCanFail(unittest.TestCase):
         self.assertEqual(len(complaints_about_registration(self.PATH, second)), 1)
         second = self.GOOD + 'const Registration other(\n  meta("kmeans_cuda_x_wide"), f());\n'
         self.assertEqual(complaints_about_registration(self.PATH, second), [])
+
+    def test_multiplier(self):
+        text = '#include "impls/cuda/support/row_tiles.cuh"\n'
+        self.assertEqual(len(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text)), 1)
+        text += ".multiplier = Multiplier::tensor_f16,\n"
+        self.assertEqual(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text), [])
 
     def test_length(self):
         self.assertNotEqual(complaints_about_length(self.PATH, "// more\n" * 12 + self.GOOD), [])
