@@ -8,8 +8,9 @@
 // Source: measured on one NVIDIA H200: the grid up to k = 256, beyond it single runs (docs/ladder.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
-//   order may differ from run to run; up to k = 16, and where shared memory holds all sums, the
-//   picks give the same bits in every run.
+//   order may differ from run to run; up to k = 16, and up to 64 features and clusters, the picks give
+//   the same bits in every run. Picked for runs of so many iterations; the rule `loss` would make others
+//   the fastest here and there.
 #include "impls/contract.hpp"
 
 #include <algorithm>
@@ -29,14 +30,17 @@ struct Line {
 constexpr std::array kTable{
     Line{200000, 16, 64, "kmeans_cuda_persistent"}, // points and sums stay where they are
     Line{kAny, 8, 16, "kmeans_cuda_persistent"},
-    Line{kAny, 16, 8, "kmeans_cuda_persistent"},
-    Line{kAny, 12, 64, "kmeans_cuda_cells"}, // warps share their block's sums
-    Line{kAny, 16, 16, "kmeans_cuda_persistent"},
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},         // bound by memory
+    Line{kAny, 12, 8, "kmeans_cuda_persistent"},
+    Line{kAny, 6, 64, "kmeans_cuda_cells"}, // warps share their block's sums
+    Line{kAny, 9, 48, "kmeans_cuda_cells"},
+    Line{kAny, 12, 32, "kmeans_cuda_cells"},
+    Line{50000, 64, 32, "kmeans_cuda_cells_mma"},  // one barrier a pass
+    Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},      // bound by memory
+    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // values too far apart for wgmma
     Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
     Line{20000, kAny, 256, "kmeans_cublas"},
-    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // many products, one launch
     Line{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows, devices before 9.0
     Line{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory
     Line{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying

@@ -14,8 +14,10 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/group_search.cuh"
-#include "impls/cuda/support/integer_run.cuh"
+#include "impls/cuda/support/integer_sums.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
@@ -138,8 +140,13 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         __syncthreads(); // the cells are empty again
       }
     } while (stop < end);
-    last = end_pass<kThreads>(task.run, sums, task.k, task.d, D + 1, task.to_word, kBits, wanted,
-                              s_centroids, place_of, pass, previous);
+    share_fact<kThreads>(task.run, sums, wanted);
+    sums.finish();
+    const auto mean_of = [&](unsigned j, unsigned f, float old) {
+      return sums.mean(j, f, D + 1, static_cast<double>(task.to_word[f]) * (1 << kBits), old);
+    };
+    last = end_pass<kThreads>(task.run, sums, task.k, task.d, mean_of, s_centroids, place_of, pass,
+                              previous);
   }
 }
 

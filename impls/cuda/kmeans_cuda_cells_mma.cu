@@ -14,8 +14,10 @@
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/certified_bound.hpp"
+#include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/integer_run.cuh"
+#include "impls/cuda/support/integer_sums.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/split_products.cuh"
 #include "impls/cuda/support/stream.hpp"
 
@@ -136,8 +138,14 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
     __syncthreads(); // the cells have the rows of all warps
     cells.template drain<kAll>(sums);
     const auto place_of = [&](unsigned j, unsigned f) { return j * rows.stride() + f; };
-    last = end_pass<kAll>(task.run, sums, k, task.d, task.d + 1, s_to_word, Cells::kBits, wanted,
-                          rows.s_centroids, place_of, pass, previous);
+    share_fact<kAll>(task.run, sums, wanted);
+    sums.finish();
+    const auto mean_of = [&](unsigned j, unsigned f, float old) {
+      const double unit = static_cast<double>(s_to_word[f]) * (1 << Cells::kBits);
+      return sums.mean(j, f, task.d + 1, unit, old);
+    };
+    last = end_pass<kAll>(task.run, sums, k, task.d, mean_of, rows.s_centroids, place_of, pass,
+                          previous);
   }
 }
 

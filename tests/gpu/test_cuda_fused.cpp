@@ -260,7 +260,8 @@ TEST_P(CudaFused, RangesOfValues) {
 INSTANTIATE_TEST_SUITE_P(All, CudaFused,
                          testing::Values("kmeans_cuda_persistent", "kmeans_cuda_cells",
                                          "kmeans_cuda_cells_mma", "kmeans_cuda_fused",
-                                         "fcm_cuda_fused", "fcm_cuda_split"),
+                                         "kmeans_cuda_fused_wgmma", "fcm_cuda_fused",
+                                         "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

@@ -96,6 +96,11 @@ public:
         static_cast<double>(__ldcg(from + 2 * count_)) / static_cast<double>(kBeneath);
     return halves_ ? sum + 0x1p32 * static_cast<double>(__ldcg(from + count_)) : sum;
   }
+  /// Of sums [k, width], the count last: the mean of a feature whose units are `unit` to one, or `old`.
+  __device__ float mean(unsigned j, unsigned f, unsigned width, double unit, float old) const {
+    const double size = sum(j * width + width - 1), total = sum(j * width + f);
+    return size > 0.0 ? static_cast<float>(total / (unit * size)) : old;
+  }
   /// The sum of all facts, always in the same order. Whole warps; all lanes get it.
   __device__ double fact() const {
     double sum = 0.0;

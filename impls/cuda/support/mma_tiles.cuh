@@ -2,29 +2,13 @@
 // bring them there.
 #pragma once
 
+#include "impls/cuda/support/copies.cuh"
 #include "impls/cuda/support/half_tiles.cuh"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 namespace clusterbench::cuda {
-
-__device__ inline unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-
-/// Starts copying 16 bytes to shared memory.
-__device__ inline void copy_async(void* to, const void* from) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from));
-}
-__device__ inline void close_copies() {
-  asm volatile("cp.async.commit_group;");
-}
-/// Waits until at most `kPending` groups of copies of this thread are under way.
-template <int kPending>
-__device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
-}
 
 /// Four 8x8 matrices; the address is that of row lane % 8 of matrix lane / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {

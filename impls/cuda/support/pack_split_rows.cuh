@@ -1,31 +1,17 @@
-// Rows as tiles of two float16 parts (split_rows.cuh): whether they can be split without loss, and the
-// upload.
+// Rows as tiles of two float16 parts (split_rows.cuh): the upload.
 #pragma once
 
 #include "impls/cuda/support/pack_tiles.cuh"
+#include "impls/cuda/support/split_range.hpp"
 #include "impls/cuda/support/split_rows.cuh"
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace clusterbench::cuda {
-
-/// A power of two that takes |largest| to between 2^14 and 2^15; 1 for 0. Both it and its inverse are
-/// normal numbers.
-__host__ __device__ inline float split_scale(float largest) {
-  if (!(largest > 0.0f)) {
-    return 1.0f;
-  }
-  const int exponent = 14 - ilogbf(largest);
-  return ldexpf(1.0f, exponent < -126 ? -126 : exponent > 126 ? 126 : exponent);
-}
 
 /// A warp a row. rows: [count, d], the first of which is row `first` of all tiles.
 static __global__ void pack_split_rows(const float* rows, std::size_t count, unsigned d,
@@ -72,62 +58,6 @@ struct SplitRows {
           check_launch("pack_split_rows");
         });
   }
-};
-
-/// The sizes that decide whether one scale serves all values of [n, d] rows.
-class SplitRange {
-public:
-  SplitRange(std::span<const float> rows, std::size_t n, std::size_t d) {
-    std::vector<float> largest(d, 0.0f);
-    float shortest = INFINITY; // squared, of the rows that are not zero
-    for (std::size_t i = 0; i < n; ++i) {
-      float squared = 0.0f;
-      for (std::size_t f = 0; f < d; ++f) {
-        const float x = rows[i * d + f];
-        finite_ = finite_ && std::isfinite(x);
-        largest[f] = std::max(largest[f], std::abs(x));
-        squared += x * x;
-      }
-      shortest = squared > 0.0f ? std::min(shortest, squared) : shortest;
-    }
-    for (const float value : largest) {
-      largest_ = std::max(largest_, value);
-      smallest_feature_ = value > 0.0f ? std::min(smallest_feature_, value) : smallest_feature_;
-    }
-    shortest_ = std::sqrt(shortest);
-  }
-  float scale() const { return split_scale(largest_); }
-  /// Why float16 parts would lose digits of some row or feature; empty if they do not.
-  std::string refuse() const {
-    constexpr float kShortestRow = 0x1p-12f, kSmallestFeature = 0x1p-16f;
-    // Squares must not overflow, nor may the inverse of two scales underflow.
-    constexpr float kLargest = 0x1p58f, kSmallest = 0x1p-48f;
-    if (!finite_) {
-      return "values that are not finite";
-    }
-    if (largest_ > kLargest || (largest_ > 0.0f && largest_ < kSmallest)) {
-      return "the largest value is " + in_words(largest_) +
-             "; float16 parts and their squares want it between " + in_words(kSmallest) + " and " +
-             in_words(kLargest);
-    }
-    if (shortest_ < kShortestRow * largest_ || smallest_feature_ < kSmallestFeature * largest_) {
-      return "values too far apart for float16 parts of one scale: the largest is " +
-             in_words(largest_) + ", the shortest row " + in_words(shortest_) +
-             " (2^-12 of it at least), the largest of the smallest feature " +
-             in_words(smallest_feature_) + " (2^-16)";
-    }
-    return {};
-  }
-
-private:
-  static std::string in_words(float value) {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.3g", static_cast<double>(value));
-    return text;
-  }
-
-  bool finite_ = true;
-  float largest_ = 0.0f, shortest_ = 0.0f, smallest_feature_ = INFINITY;
 };
 
 } // namespace clusterbench::cuda

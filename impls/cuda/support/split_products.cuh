@@ -6,6 +6,7 @@
 // are compared by squared differences, by all lanes of the warp together.
 #pragma once
 
+#include "impls/cuda/support/exact_rows.cuh"
 #include "impls/cuda/support/warp_sums.cuh"
 
 #include <cuda_fp16.h>
@@ -17,8 +18,7 @@
 
 namespace clusterbench::cuda {
 
-inline constexpr unsigned kRows = 16;  ///< of a tile
-inline constexpr float kNever = 1e38f; ///< the score of a cluster behind k
+inline constexpr unsigned kRows = 16; ///< of a tile
 
 /// Two values as float16, and what is left of them.
 __device__ inline unsigned split(float& a, float& b) {
@@ -55,17 +55,12 @@ __device__ inline void multiply(float (&sums)[4], const unsigned (&a)[4], unsign
 template <unsigned kChunks>
 using Tile = float4[2][kChunks];
 
-/// The rows, and in shared memory the centroids; parts and half squares are made of them.
-struct SplitRows {
-  const float* rows; ///< [n to the next tile, width]
-  unsigned n, width, k;
+/// Rows up to the next tile, and of the centroids in shared memory, [8 T], parts and half squares.
+struct SplitRows : ExactRows {
   float scale, certain; ///< of the parts, a power of two; of two scores, 2 * their error
 
   uint4* s_parts; ///< [T, kChunks, 32]: high and low parts of -c, as a product's lanes want them
   float* s_half_squares; ///< [8 T]
-  float* s_centroids;    ///< [8 T, stride()], zero behind k and d
-
-  __host__ __device__ unsigned stride() const { return width + 4; }
 };
 
 template <unsigned kChunks>
@@ -116,7 +111,7 @@ __device__ void split_centroids(const SplitRows& task) {
 template <unsigned kChunks, unsigned T>
 __device__ void find_labels(const SplitRows& task, unsigned tile, const Tile<kChunks>& x,
                             unsigned (&label)[2]) {
-  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, stride = task.stride();
+  const unsigned lane = threadIdx.x % 32;
   // Of rows g, g, g + 8, g + 8 and clusters 8 e + 2 t, ... + 1, ... , ... + 1. What is small is added up
   // first, so that the tensor cores cut less of it.
   float score[T][4] = {};
@@ -160,63 +155,10 @@ __device__ void find_labels(const SplitRows& task, unsigned tile, const Tile<kCh
       multiply(score[e], high, of_high.x, of_high.y);
     }
   }
-#pragma unroll
-  for (unsigned e = 0; e < T; ++e) {
-    const float2 half = *reinterpret_cast<const float2*>(task.s_half_squares + 8 * e + 2 * t);
-    score[e][0] += half.x, score[e][1] += half.y, score[e][2] += half.x, score[e][3] += half.y;
-  }
-#pragma unroll
-  for (unsigned h = 0; h < 2; ++h) {
-    float least = fminf(score[0][2 * h], score[0][2 * h + 1]);
-#pragma unroll
-    for (unsigned e = 1; e < T; ++e) {
-      least = fminf(least, fminf(score[e][2 * h], score[e][2 * h + 1]));
-    }
-    least = fminf(least, __shfl_xor_sync(kAllLanes, least, 1));
-    least = fminf(least, __shfl_xor_sync(kAllLanes, least, 2)) + task.certain;
-    unsigned close = 0; // how many are as close as rounding allows, times 256, and their numbers
-#pragma unroll
-    for (unsigned e = 0; e < 2 * T; ++e) {
-      if (score[e / 2][2 * h + e % 2] <= least) {
-        close += 256 + e / 2 * 8 + e % 2;
-      }
-    }
-    close += close / 256 * 2 * t;
-    close += __shfl_xor_sync(kAllLanes, close, 1);
-    close += __shfl_xor_sync(kAllLanes, close, 2);
-    label[h] = close % 256;
-    // All lanes together compare a row that is open with all centroids; ties to the lowest.
-    unsigned open = __ballot_sync(kAllLanes, t == 0 && close / 256 != 1);
-    for (; open != 0; open &= open - 1) {
-      const unsigned of_row = (__ffs(static_cast<int>(open)) - 1) / 4;
-      const unsigned row = min(tile * kRows + of_row + h * 8, task.n - 1);
-      const float* values = task.rows + std::size_t{row} * task.width;
-      float nearest = INFINITY;
-      unsigned found = 0;
-#pragma unroll 1
-      for (unsigned j = lane; j < task.k; j += 32) {
-        float squared = 0.0f;
-        for (unsigned f = 0; f < task.width; f += 4) {
-          const float4 v = __ldg(reinterpret_cast<const float4*>(values + f));
-          const float4 m = *reinterpret_cast<const float4*>(task.s_centroids + j * stride + f);
-          squared += (v.x - m.x) * (v.x - m.x);
-          squared += (v.y - m.y) * (v.y - m.y);
-          squared += (v.z - m.z) * (v.z - m.z);
-          squared += (v.w - m.w) * (v.w - m.w);
-        }
-        found = squared < nearest ? j : found;
-        nearest = fminf(nearest, squared);
-      }
-#pragma unroll
-      for (int offset = 16; offset > 0; offset /= 2) {
-        const float other = __shfl_xor_sync(kAllLanes, nearest, offset);
-        const unsigned its = __shfl_xor_sync(kAllLanes, found, offset);
-        found = other < nearest || (other == nearest && its < found) ? its : found;
-        nearest = fminf(nearest, other);
-      }
-      label[h] = g == of_row ? found : label[h];
-    }
-  }
+  label_rows(task, task.s_half_squares, task.certain, score, label,
+             [&](unsigned row, const auto& among) {
+               return among(two_of_row(task, tile * kRows + row)).label;
+             });
 }
 
 /// Squared distances of a row to its centroid, known to its four lanes.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/cuda/support/mma_tiles.cuh"
+#include "impls/cuda/support/product_order.cuh"
 
 #include <cstdint>
 
@@ -65,19 +66,6 @@ __device__ std::uint64_t describe(const void* tile) {
   constexpr std::uint64_t kUnit = 8 * kWidth * 2;
   return (shared_address(tile) & 0x3ffffu) >> 4 | std::uint64_t{1} << 16 | (kUnit >> 4) << 32 |
          kLayout << 62;
-}
-
-/// To be called before the first product and whenever registers of sums were written.
-__device__ inline void open_products() {
-  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-__device__ inline void close_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-/// Waits until at most `kPending` groups of products are under way.
-template <int kPending>
-__device__ void wait_for_products() {
-  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
 }
 
 /// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
