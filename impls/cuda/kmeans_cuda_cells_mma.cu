@@ -10,7 +10,7 @@
 // Cost per iteration: 4 n d bytes; for 16 rows 3 k d / 128 products and about 10 d + 4 k + 250 other
 //   instructions of a warp; 2 n k d flops of them useful; about 8 us between blocks.
 // Limits: float; d <= 64, k <= 64, what shared memory holds, else refused; n < 2^31; rows are padded to
-//   four features. Far from the origin all rows are compared with all centroids. Same bits in every run.
+//   four features. Far from the origin nearly all rows are compared with all centroids. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/certified_bound.hpp"

@@ -39,7 +39,7 @@ __device__ inline Compared compare(const ExactRows& exact, float2 x, unsigned g,
     for (; left != 0; left &= left - 1) {
       const unsigned e = __ffs(static_cast<int>(left)) - 1, j = e / 2 * 8 + 2 * t + e % 2;
       if (j >= exact.k) {
-        continue; // close only where nothing is certain
+        continue; // behind k: close only where the bound is infinite
       }
       float squared = 0.0f;
       if (f < exact.width) { // which is even
@@ -126,6 +126,20 @@ __device__ void label_rows(const ExactRows& exact, const float* s_half_squares, 
       label[1] = g == of && h == 1 ? found : label[1];
     }
   }
+}
+
+/// The distance of a row to its centroid, by the row's four lanes.
+__device__ inline float row_distance(const ExactRows& exact, unsigned row, unsigned label) {
+  const float* values = exact.rows + std::size_t{min(row, exact.n - 1)} * exact.width;
+  float squared = 0.0f;
+  for (unsigned f = threadIdx.x % 4 * 4; f < exact.width; f += 16) {
+    const float4 x = __ldg(reinterpret_cast<const float4*>(values + f));
+    const float4 c =
+        *reinterpret_cast<const float4*>(exact.s_centroids + label * exact.stride() + f);
+    squared += (x.x - c.x) * (x.x - c.x) + (x.y - c.y) * (x.y - c.y) + (x.z - c.z) * (x.z - c.z) +
+               (x.w - c.w) * (x.w - c.w);
+  }
+  return sqrtf(over_lanes<4>(squared));
 }
 
 } // namespace clusterbench::cuda

@@ -1,4 +1,4 @@
-// How large the data is, which decides the scales of its float16 parts and of its integers. Float only.
+// How large the data is, which decides the units of sums in integers. Float only.
 #pragma once
 
 #include <algorithm>

@@ -103,7 +103,9 @@ __device__ void split_centroids(const SplitRows& task) {
       squares += c * c;
     }
     squares = over_lanes<4>(squares);
-    task.s_half_squares[e / 4] = e / 4 < task.k ? static_cast<float>(0.5 * squares) : kNever;
+    if (e % 4 == 0) {
+      task.s_half_squares[e / 4] = e / 4 < task.k ? static_cast<float>(0.5 * squares) : kNever;
+    }
   }
 }
 

@@ -1,7 +1,8 @@
-// Whether rows can be split into two float16 parts of one scale without loss, and the scale.
+// Whether rows can be split into two float16 parts of one scale without losing digits, and the scale.
+// Plain C++ without CUDA.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "impls/cuda/support/certified_bound.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,7 @@ namespace clusterbench::cuda {
 
 /// A power of two that takes |largest| to between 2^14 and 2^15; 1 for 0. Both it and its inverse are
 /// normal numbers.
-__host__ __device__ inline float split_scale(float largest) {
+CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
   if (!(largest > 0.0f)) {
     return 1.0f;
   }
@@ -38,12 +39,14 @@ public:
         squared += x * x;
       }
       shortest = squared > 0.0f ? std::min(shortest, squared) : shortest;
+      longest_ = std::max(longest_, squared);
     }
     for (const float value : largest) {
       largest_ = std::max(largest_, value);
       smallest_feature_ = value > 0.0f ? std::min(smallest_feature_, value) : smallest_feature_;
     }
     shortest_ = std::sqrt(shortest);
+    longest_ = 1.001f * std::sqrt(longest_); // sums of squares in float are rounded
   }
   /// The scale has to suit these, too, [k, d].
   void include(std::span<const float> centroids) {
@@ -53,6 +56,8 @@ public:
     }
   }
   float scale() const { return split_scale(largest_); }
+  /// No less than the length of the longest row.
+  float longest() const { return longest_; }
   /// Why float16 parts would lose digits of some row or feature; empty if they do not.
   std::string refuse() const {
     constexpr float kShortestRow = 0x1p-12f, kSmallestFeature = 0x1p-16f;
@@ -83,7 +88,7 @@ private:
   }
 
   bool finite_ = true;
-  float largest_ = 0.0f, shortest_ = 0.0f, smallest_feature_ = INFINITY;
+  float largest_ = 0.0f, shortest_ = 0.0f, longest_ = 0.0f, smallest_feature_ = INFINITY;
 };
 
 } // namespace clusterbench::cuda

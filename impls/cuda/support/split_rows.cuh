@@ -2,9 +2,9 @@
 // centres, and the weighted sums of 16 rows, as m16n8k16 products with float32 sums.
 //
 // A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either has 11
-// bits and l a sign of its own, so h + l differs from it by 2^-24 of it at most; or, as float16 ends at
+// bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as float16 ends at
 // 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a product of two such
-// values that of the two low parts is left out: 2^-24 of the term. Both parts lie in memory side by side,
+// values that of the two low parts is left out: 2^-22 of the term. Both parts lie in memory side by side,
 // four bytes a value, so nothing is split during a sweep. Sums of a tile are added to those of the
 // sweep in float32, as the tensor cores' own additions do not round to nearest.
 //

@@ -1,0 +1,191 @@
+// What a warpgroup ("team") does with tiles of rows in two float16 parts: their scores, and their sums by
+// label, both by wgmma. What the parts lose: split_rows.cuh. Needs sm_90a.
+#pragma once
+
+#include "impls/cuda/support/exact_rows.cuh"
+#include "impls/cuda/support/grid_means.cuh"
+#include "impls/cuda/support/narrow_products.cuh"
+#include "impls/cuda/support/product_order.cuh"
+#include "impls/cuda/support/split_columns.cuh"
+
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+namespace clusterbench::cuda {
+
+/// The rows, and how their parts were made.
+struct SplitRun {
+  ExactRows exact;
+  float scale;   ///< of the parts, a power of two
+  float longest; ///< row, times the scale
+  float lost;    ///< by the parts of a row, at most, times the scale
+};
+
+/// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of tiles each.
+/// As many as leave threads the registers they need, 128 or 168, and tiles enough room.
+template <unsigned D_, unsigned K_>
+struct TeamShape {
+  static constexpr unsigned D = D_, K = K_;
+  static constexpr unsigned kTeams = D > 40 || D + K > 88 ? 3 : 4, kThreads = kTeams * 128;
+  static constexpr unsigned kStages = D > 40 ? 4 : 5;
+  static constexpr unsigned kSteps = (D + 15) / 16; // of 16 features
+  using Tile = SplitTile<D / 8>;
+  /// Floats of all rings, and of what the last step reads beside the last tile.
+  static constexpr unsigned kRings =
+      (kTeams * kStages * Tile::kBytes + (kSteps * 16 - D) / 8 * Tile::kRows * Tile::kUnit) / 4;
+  /// Halves of a part of the centroids: [2 kSteps columns, K, 8].
+  static constexpr unsigned kPart = kSteps * 16 * K;
+  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then what
+  /// GridMeans needs.
+  static constexpr unsigned kPartBytes = std::max(kPart * 4, GridMeans<kThreads>::kScratchBytes);
+  static_assert(K * D * sizeof(float) <= kPartBytes);
+};
+
+/// The centroids' parts, with the sign changed, and half squares; all threads. s_parts: [2, kPart].
+template <typename S>
+__device__ void split_centroids(const SplitRun& run, const float* s_centroids, __half* s_parts,
+                                float* s_half_squares) {
+  const unsigned stride = run.exact.stride();
+  for (unsigned e = threadIdx.x; e < S::kPart; e += S::kThreads) {
+    const unsigned f = e / (8 * S::K) * 8 + e % 8, j = e / 8 % S::K;
+    const auto parts =
+        SplitPair::of(f < run.exact.width ? -s_centroids[j * stride + f] * run.scale : 0.0f);
+    s_parts[e] = parts.high;
+    s_parts[S::kPart + e] = parts.low;
+  }
+  for (unsigned e = threadIdx.x; e < S::K * 4; e += S::kThreads) { // four lanes a centroid
+    const unsigned j = e / 4;
+    double squares = 0.0;
+    for (unsigned f = e % 4; f < run.exact.width; f += 4) {
+      const double c = static_cast<double>(s_centroids[j * stride + f] * run.scale);
+      squares += c * c;
+    }
+    squares = over_lanes<4>(squares);
+    if (e % 4 == 0) {
+      s_half_squares[j] = j < run.exact.k ? static_cast<float>(0.5 * squares) : kNever;
+    }
+  }
+  publish_operands();
+}
+
+/// The length of the longest centroid, times the scale, or a little more.
+template <typename S>
+__device__ float longest_of(const SplitRun& run, const float* s_half_squares) {
+  float largest = 0.0f;
+  for (unsigned j = threadIdx.x % 32; j < run.exact.k; j += 32) {
+    largest = fmaxf(largest, s_half_squares[j]);
+  }
+  largest = __uint_as_float(__reduce_max_sync(kAllLanes, __float_as_uint(largest))); // not negative
+  return 1.001f * sqrtf(2.0f * largest);
+}
+
+/// Starts the scores but for the half squares, -x.c, of 64 rows with all centroids. What is small is added up
+/// first, so that the tensor cores cut less of it. tile, parts: places in units of 16 bytes.
+template <typename S>
+__device__ void multiply_tile(unsigned tile, unsigned parts, float (&score)[S::K / 8][4]) {
+  const unsigned low = tile + S::Tile::kLow, low_parts = parts + S::kPart / 8;
+  const auto of = [](unsigned part, unsigned step) {
+    return operand(part + step * 2 * S::K, S::K, 8);
+  };
+  open_products();
+#pragma unroll
+  for (unsigned step = 0; step < S::kSteps; ++step) {
+    multiply_rows<S::K>(score, S::Tile::rows(low, step), of(parts, step), step > 0);
+    multiply_rows<S::K>(score, S::Tile::rows(tile, step), of(low_parts, step), true);
+  }
+#pragma unroll
+  for (unsigned step = 0; step < S::kSteps; ++step) {
+    multiply_rows<S::K>(score, S::Tile::rows(tile, step), of(parts, step), true);
+  }
+  close_products();
+}
+
+/// Starts a tile's sums by label. s_labels: of 64 rows.
+template <typename S>
+__device__ void start_sums(unsigned tile, const __half* s_labels, float (&sums)[S::D / 8][4]) {
+  const unsigned lane = threadIdx.x % 32, t = lane % 4;
+  const unsigned cluster = threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const __half2 own[2] = {__float2half2_rn(static_cast<float>(cluster)),
+                          __float2half2_rn(static_cast<float>(cluster + 8))};
+  unsigned weights[4][4]; // 1 or 0, of 16 rows each
+#pragma unroll
+  for (unsigned e = 0; e < 16; ++e) {
+    const unsigned row = e / 4 * 16 + e % 4 / 2 * 8 + 2 * t;
+    const __half2 equal = __heq2(*reinterpret_cast<const __half2*>(s_labels + row), own[e % 2]);
+    weights[e / 4][e % 4] = *reinterpret_cast<const unsigned*>(&equal);
+    asm volatile("" : "+r"(weights[e / 4][e % 4])); // made before products are opened
+  }
+  open_products();
+#pragma unroll
+  for (unsigned step = 0; step < 4; ++step) {
+    const std::uint64_t low = S::Tile::sixteen_rows(tile + S::Tile::kLow, step);
+    add_rows<S::D>(sums, weights[step], low, step > 0);
+    add_rows<S::D>(sums, weights[step], S::Tile::sixteen_rows(tile, step), true);
+  }
+  close_products();
+}
+
+/// Waits for all products, and adds a tile's sums to those of the pass: to nearest, as tensor cores do not,
+/// in float.
+template <typename S>
+__device__ void finish_sums(float (&sums)[S::D / 8][4], float (&all_sums)[S::D / 8][4]) {
+  wait_for_products<0>();
+  take_products(sums);
+#pragma unroll
+  for (unsigned e = 0; e < S::D / 2; ++e) {
+    all_sums[e / 4][e % 4] += sums[e / 4][e % 4];
+  }
+}
+
+/// Puts a team's sums into s_sums [K, D], or adds them to what is there.
+template <typename S>
+__device__ void add_sums(float (&sums)[S::D / 8][4], bool add, float* s_sums) {
+  const unsigned lane = threadIdx.x % 32, j = threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const auto at = [&](unsigned e) { // two neighbours: of row j, of row j + 8
+    return reinterpret_cast<float2*>(s_sums + (j + e % 2 * 8) * S::D + e / 2 * 8 + lane % 4 * 2);
+  };
+#pragma unroll
+  for (unsigned e = 0; add && e < S::D / 4; ++e) { // all loads before the stores
+    if (j + e % 2 * 8 < S::K) {
+      const float2 there = *at(e);
+      sums[e / 2][e % 2 * 2] += there.x;
+      sums[e / 2][e % 2 * 2 + 1] += there.y;
+    }
+  }
+#pragma unroll
+  for (unsigned e = 0; e < S::D / 4; ++e) {
+    if (j + e % 2 * 8 < S::K) {
+      *at(e) = make_float2(sums[e / 2][e % 2 * 2], sums[e / 2][e % 2 * 2 + 1]);
+    }
+  }
+}
+
+/// The label of a row that scores leave open: by its parts, unless what they lose could matter.
+template <typename S, typename Among>
+__device__ unsigned settle(const SplitRun& run, unsigned tile, unsigned row_of_tile, unsigned row,
+                           const Among& among) {
+  const unsigned f = threadIdx.x % 32 * 2;
+  const float inverse = 1.0f / run.scale;
+  const unsigned place = tile + f / 8 * S::Tile::kRows + row_of_tile;
+  const auto part = [&](unsigned from) {
+    const auto* halves = static_cast<const __half2*>(__cvta_shared_to_generic(from * 16));
+    return __half22float2(halves[f % 8 / 2]);
+  };
+  float2 x{};
+  if (f < run.exact.width) {
+    const float2 high = part(place), low = part(place + S::Tile::kLow);
+    x = {(high.x + low.x) * inverse, (high.y + low.y) * inverse};
+  }
+  const Compared found = among(x);
+  // By Cauchy and Schwarz, for two centroids no further away than the second; for one that is further
+  // away the difference grows by more than what may be lost.
+  return found.second - found.nearest > 4.1f * sqrtf(found.second) * run.lost * inverse
+             ? found.label
+             : among(two_of_row(run.exact, row)).label;
+}
+
+} // namespace clusterbench::cuda
