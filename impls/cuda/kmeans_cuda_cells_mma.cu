@@ -18,6 +18,7 @@
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/padded_rows.hpp"
 #include "impls/cuda/support/split_products.cuh"
 #include "impls/cuda/support/stream.hpp"
 
@@ -168,7 +169,7 @@ struct Plan {
   static Plan of(std::size_t d, std::size_t k) {
     const Size* size = std::ranges::find_if(
         kSizes, [=](const Size& one) { return one.chunks * 16 >= d && one.tiles * 8 >= k; });
-    const std::size_t width = ceil_div(d, 4) * 4;
+    const std::size_t width = padded_width(d);
     return {size, width,
             size->tiles * size->chunks * 32 * sizeof(uint4) +
                 (8 * size->tiles * (width + 5) + kMaxFeatures) * sizeof(float) +
@@ -204,14 +205,8 @@ public:
     kernel_ = plan.size->kernel;
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
-    d_rows_ = DeviceBuffer<float>(ceil_div(problem.n, kRows) * kRows * plan.width);
-    d_rows_.zero(stream_);
-    DeviceBuffer<float> staging(problem.points.size()); // padding is quicker on the device
-    staging.upload(problem.points, stream_);
-    check(cudaMemcpy2DAsync(d_rows_.data(), plan.width * sizeof(float), staging.data(),
-                            problem.d * sizeof(float), problem.d * sizeof(float), problem.n,
-                            cudaMemcpyDeviceToDevice, stream_),
-          "cudaMemcpy2DAsync of the rows");
+    d_rows_ = upload_padded(problem.points, problem.n, problem.d,
+                            ceil_div(problem.n, kRows) * kRows, stream_);
     const std::size_t room = shared_memory_limit() - kStatic;
     const std::size_t copies =
         std::bit_floor(std::min<std::size_t>(8, (room - plan.beside) / plan.copy));

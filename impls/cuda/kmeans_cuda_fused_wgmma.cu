@@ -9,14 +9,16 @@
 // Source: kmeans_cuda_fused, which does both on mma.sync; fcm_cuda_split for the parts.
 // Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns and 8
 //   with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
-// Limits: float; d <= 64, k <= 64, values that one scale serves (split_range.hpp), else refused; n < 2^31.
-//   Far from the origin all rows are compared; the rule `loss` reads all again. Same bits in every run.
+// Limits: float; d, k <= 64, values that one scale serves (split_range.hpp), else refused; n < 2^31. The
+//   data lies on the device twice; far from the origin all rows are compared, and the rule `loss` reads
+//   all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/certified_bound.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/padded_rows.hpp"
 #include "impls/cuda/support/split_columns.cuh"
 #include "impls/cuda/support/split_range.hpp"
 #include "impls/cuda/support/split_teams.cuh"
@@ -127,8 +129,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     }
 #pragma unroll 1
     for (unsigned i = 0; i < ring.count(); ++i) {
-      meet(
-          team); // this tile and the labels of the one before are there; nobody needs what came earlier
+      // This tile and the labels of the one before are there, and nobody needs what came earlier.
+      meet(team);
       const unsigned tile = for_all(ring.place());
       multiply_tile<S>(tile, shared_address(s_parts) / 16, score);
       ring.fetch();
@@ -232,7 +234,7 @@ public:
   }
 
   void prepare(const Problem<float>& problem) override {
-    const std::size_t n = problem.n, d = problem.d, width = ceil_div(d, 4) * 4;
+    const std::size_t n = problem.n, d = problem.d, width = padded_width(d);
     const Kernel& kernel = kernel_for(d, problem.k);
     kernel_ = kernel.run;
     stream_ = Stream::create();
@@ -240,17 +242,7 @@ public:
     const SplitRange range = range_of(problem);
     const float scale = range.scale();
     d_tiles_ = upload_split_columns(problem.points, n, d, scale, stream_);
-    d_rows_ = DeviceBuffer<float>(n * width);
-    d_rows_.zero(stream_);
-    {
-      DeviceBuffer<float> staging(problem.points.size()); // padding is quicker on the device
-      staging.upload(problem.points, stream_);
-      check(cudaMemcpy2DAsync(d_rows_.data(), width * sizeof(float), staging.data(),
-                              d * sizeof(float), d * sizeof(float), n, cudaMemcpyDeviceToDevice,
-                              stream_),
-            "cudaMemcpy2DAsync of the rows");
-      stream_.synchronize();
-    }
+    d_rows_ = upload_padded(problem.points, n, d, n, stream_);
     const std::size_t tiles = ceil_div(n, SplitTile<1>::kRows);
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
