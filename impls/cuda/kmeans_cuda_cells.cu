@@ -180,25 +180,13 @@ std::size_t bytes_of_copy(const Size& size, std::size_t k) {
 class KmeansCudaCells final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (problem.n > 0x7fffffff) {
-      return "more than 2^31 - 1 points";
-    }
-    if (lacks_clusters()) {
-      return "the device has no clusters of blocks (compute capability 9.0)";
-    }
-    if (problem.d > kMaxFeatures || problem.k > kMaxClusters) {
-      return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +
-             ": at most " + std::to_string(kMaxClusters) + " clusters of " +
-             std::to_string(kMaxFeatures) + " features";
+    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+    if (!reason.empty()) {
+      return reason;
     }
     const Size& size = size_for(problem.d);
-    const std::size_t needed =
-        bytes_beside(size, problem.k) + kCopies * bytes_of_copy(size, problem.k);
-    if (needed + kStatic > shared_memory_limit()) {
-      return "needs " + std::to_string(needed + kStatic) + " bytes of shared memory, there are " +
-             std::to_string(shared_memory_limit());
-    }
-    return {};
+    return refuse_shared(bytes_beside(size, problem.k) + kCopies * bytes_of_copy(size, problem.k) +
+                         kStatic);
   }
 
   void prepare(const Problem<float>& problem) override {

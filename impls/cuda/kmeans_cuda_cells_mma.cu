@@ -181,23 +181,12 @@ struct Plan {
 class KmeansCudaCellsMma final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (problem.n > 0x7fffffff) {
-      return "more than 2^31 - 1 points";
-    }
-    if (lacks_clusters()) {
-      return "the device has no clusters of blocks (compute capability 9.0)";
-    }
-    if (problem.d > kMaxFeatures || problem.k > kMaxClusters) {
-      return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +
-             ": at most " + std::to_string(kMaxClusters) + " clusters of " +
-             std::to_string(kMaxFeatures) + " features";
+    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+    if (!reason.empty()) {
+      return reason;
     }
     const Plan plan = Plan::of(problem.d, problem.k);
-    if (plan.beside + plan.copy + kStatic > shared_memory_limit()) {
-      return "needs " + std::to_string(plan.beside + plan.copy + kStatic) +
-             " bytes of shared memory, there are " + std::to_string(shared_memory_limit());
-    }
-    return {};
+    return refuse_shared(plan.beside + plan.copy + kStatic);
   }
 
   void prepare(const Problem<float>& problem) override {

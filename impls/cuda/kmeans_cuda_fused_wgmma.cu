@@ -219,18 +219,11 @@ SplitRange range_of(const Problem<float>& problem) {
 class KmeansCudaFusedWgmma final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (problem.n > 0x7fffffff) {
-      return "more than 2^31 - 1 points";
-    }
     if (const int capability = compute_capability(); capability != 0 && capability != 90) {
       return "compute capability 9.0 is needed, and no other"; // 0: no device, which others report
     }
-    if (problem.d > kMaxFeatures || problem.k > kMaxClusters) {
-      return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +
-             ": at most " + std::to_string(kMaxClusters) + " clusters of " +
-             std::to_string(kMaxFeatures) + " features";
-    }
-    return range_of(problem).refuse();
+    const std::string reason = refuse_size(problem, kMaxFeatures, kMaxClusters);
+    return reason.empty() ? range_of(problem).refuse() : reason;
   }
 
   void prepare(const Problem<float>& problem) override {

@@ -4,6 +4,8 @@
 // features change places for free, so the tile that is multiplied with the centroids is the one that is
 // summed. Of 64 x N results s, s[i][e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and column
 // 8 i + 2 (lane % 4) + e % 2, as in an m16n8k16 product of each warp.
+//
+// The shape is part of an instruction's name, and every result an operand of its own: hence the length.
 #pragma once
 
 #include <cstdint>

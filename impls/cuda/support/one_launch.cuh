@@ -4,6 +4,7 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/launch_clusters.hpp"
 #include "impls/cuda/support/warp_sums.cuh"
 
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace clusterbench::cuda {
@@ -88,6 +90,33 @@ __device__ double adopt_means(const RunTask& run, const float* s_sums, const dou
     total += s_shift[w];
   }
   return total;
+}
+
+/// Why a kernel for up to so many features and clusters does not take the problem; empty if it does.
+inline std::string refuse_size(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+  if (problem.n > 0x7fffffff) {
+    return "more than 2^31 - 1 points";
+  }
+  if (problem.d > max_d || problem.k > max_k) {
+    return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +
+           ": at most " + std::to_string(max_k) + " clusters of " + std::to_string(max_d) +
+           " features";
+  }
+  return {};
+}
+
+/// The same of a kernel that needs clusters of blocks.
+inline std::string refuse_clustered(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+  return lacks_clusters() ? "the device has no clusters of blocks (compute capability 9.0)"
+                          : refuse_size(problem, max_d, max_k);
+}
+
+/// Why a block does not get so many bytes of shared memory; empty if it does.
+inline std::string refuse_shared(std::size_t needed) {
+  const std::size_t there = shared_memory_limit();
+  return needed <= there ? ""
+                         : "needs " + std::to_string(needed) +
+                               " bytes of shared memory, there are " + std::to_string(there);
 }
 
 /// The buffers behind a RunTask, and the launch.
