@@ -54,9 +54,11 @@ __device__ void keep_label(const Task& task, const ExactRows& exact, unsigned ro
   if (first_lane && row < exact.n) {
     std::int32_t& kept = task.run.labels[row];
     const auto now = static_cast<std::int32_t>(label);
-    wanted += wants_loss ? static_cast<double>(distance)
-              : task.run.rule == StopRule::Kind::labels && kept != now ? 1.0
-                                                                       : 0.0;
+    if (wants_loss) {
+      wanted += static_cast<double>(distance);
+    } else if (task.run.rule == StopRule::Kind::labels && kept != now) {
+      wanted += 1.0;
+    }
     kept = now;
   }
 }
@@ -102,6 +104,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     s_centroids[e] = j < k && f < d ? task.run.initial[j * d + f] : 0.0f;
   }
   __syncthreads(); // the zeros come first
+  static_assert(CopiedRing<S::kStages, D / 8>::kBytes == S::Tile::kBytes);
   CopiedRing<S::kStages, D / 8> ring(task.tiles, task.tiles_count,
                                      s_tiles + team * S::kStages * S::Tile::kBytes / 4,
                                      blockIdx.x * kTeams + team, gridDim.x * kTeams);
@@ -193,12 +196,12 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
 
 /// A compiled shape, and bytes of shared memory beside what the compiler places.
 struct Kernel {
-  unsigned d, k, teams;
+  unsigned teams;
   std::size_t bytes;
   void (*run)(const Task);
 };
 template <unsigned D, unsigned K, typename S = TeamShape<D, K>>
-constexpr Kernel kKernel{D, K, S::kTeams,
+constexpr Kernel kKernel{S::kTeams,
                          S::kRings * sizeof(float) + S::kPartBytes + K*(D + 4) * sizeof(float),
                          cluster_rows<S>};
 template <unsigned K>

@@ -96,6 +96,24 @@ class Auto(unittest.TestCase):
         self.assertEqual(sorted(otherwise),
                          sorted(problem for all_of_it in named for problem in all_of_it.split("; ")))
 
+    def test_the_ladder_names_the_fastest_of_each_shape(self):
+        cells = grid.cells_of(grid.newest("*/gpu_shapes/ledger.jsonl", SOURCE / "results/reference"))
+        newest = {(cell["name"].split("/")[1], cell["variant"]): cell for cell in cells}
+        fastest = {}
+        for (name, variant), cell in newest.items():
+            if cell["status"] == "ok" and variant != "kmeans_cuda_auto":
+                fastest[name] = min(fastest.get(name, cell), cell,
+                                    key=lambda one: one["ms_per_iteration"])
+        text = (SOURCE / "docs/ladder.md").read_text()
+        rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\w ]+) \| (\d+) \|$",
+                          text[text.index("## Any shape"):], re.MULTILINE)
+        self.assertEqual(len(rows), 16)
+        for d, k, *row in rows:
+            cell = fastest[f"n=1M d={d} k={k}"]
+            self.assertEqual(row, [cell["variant"], f'{cell["ms_per_iteration"]:.4f}',
+                                   f'{cell["limit_ms_per_iteration"]:.4f}', cell["limit"],
+                                   f'{cell["percent_of_limit"]:.0f}'], (d, k))
+
     def test_the_comparison_can_fail(self):
         grid.check_that_it_can_fail(self, "kmeans_cuda_auto", "kmeans_cublas")
 

@@ -23,8 +23,8 @@ public:
   static constexpr unsigned kThreads = 128, kPieceBytes = kThreads * 16;
   static constexpr unsigned kBytes = kPieces * kPieceBytes; ///< of a tile
 
-  /// tiles: [count, kBytes]; s_tiles: [kStages, kBytes]. Sends for the first
-  /// tiles and waits for this thread's share of one. A barrier must follow.
+  /// tiles: [count, kBytes]; s_tiles: [kStages, kBytes]. Sends for the first tiles and waits for this
+  /// thread's share of one. A barrier must follow.
   __device__ CopiedRing(const float* tiles, unsigned count, float* s_tiles, unsigned team,
                         unsigned teams)
       : s_first_(shared_address(s_tiles)), team_(team), teams_(teams),

@@ -83,13 +83,9 @@ public:
   __device__ float mean(unsigned j, unsigned f) const {
     return __ldcg(means_ + j * d_ + f);
   }
-  /// The sum of all facts, always in the same order. Whole warps; all lanes get it.
+  /// The sum of all facts. Whole warps; all lanes get it.
   __device__ double fact() const {
-    double sum = 0.0;
-    for (unsigned block = threadIdx.x % 32; block < gridDim.x; block += 32) {
-      sum += __ldcg(facts_ + (pass_ + 1) % 2 * gridDim.x + block);
-    }
-    return over_lanes<32>(sum);
+    return sum_of_blocks(facts_ + (pass_ + 1) % 2 * gridDim.x, gridDim.x);
   }
 
 private:

@@ -101,13 +101,9 @@ public:
     const double size = sum(j * width + width - 1), total = sum(j * width + f);
     return size > 0.0 ? static_cast<float>(total / (unit * size)) : old;
   }
-  /// The sum of all facts, always in the same order. Whole warps; all lanes get it.
+  /// The sum of all facts. Whole warps; all lanes get it.
   __device__ double fact() const {
-    double sum = 0.0;
-    for (unsigned block = threadIdx.x % 32; block < gridDim.x; block += 32) {
-      sum += __ldcg(facts_ + (round_ + 1) % 2 * gridDim.x + block);
-    }
-    return over_lanes<32>(sum);
+    return sum_of_blocks(facts_ + (round_ + 1) % 2 * gridDim.x, gridDim.x);
   }
 
 private:

@@ -17,6 +17,15 @@ __device__ T over_lanes(T value) {
   return value;
 }
 
+/// Adds up values that other blocks left in memory, always in the same order. Whole warps; all lanes get it.
+__device__ inline double sum_of_blocks(const double* values, unsigned blocks) {
+  double sum = 0.0;
+  for (unsigned block = threadIdx.x % 32; block < blocks; block += 32) {
+    sum += __ldcg(values + block); // L1 could hold old ones
+  }
+  return over_lanes<32>(sum);
+}
+
 /// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the
 /// total of value l % N of its group. Each step halves the values that a lane carries, so that 32
 /// sums take 31 shuffles instead of 160.
