@@ -178,9 +178,8 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     const auto store_team = [&](bool later) {
       sums.store(layout, group, task.k, width, later, s_totals);
     };
-    share_sums<kTeams>(facts_of_all, sums_of_all,
-                       task.run.first_stamp + static_cast<unsigned>(sweep), team, store_team,
-                       s_masses, s_wanted, task.k, s_totals, values);
+    share_sums<kTeams>(facts_of_all, sums_of_all, task.run.stamp(sweep), team, store_team, s_masses,
+                       s_wanted, task.k, s_totals, values);
     // All threads of all blocks get the same bits, so they take the same decision. From memberships,
     // a pass moves the centres before it needs them, and the last pass moves them no more.
     const double fact = s_facts[task.k];

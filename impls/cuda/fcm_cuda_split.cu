@@ -200,8 +200,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
     const auto store_team = [&](bool later) {
       sums.store(s_factors, step, task.k, width, later, s_totals);
     };
-    share_sums<kTeams>(facts_of_all, sums_of_all,
-                       task.run.first_stamp + static_cast<unsigned>(rounds), team, store_team,
+    share_sums<kTeams>(facts_of_all, sums_of_all, task.run.stamp(rounds), team, store_team,
                        s_masses, s_wanted, task.k, s_totals, values);
     ++rounds;
     // All threads of all blocks get the same bits, so they take the same decisions. A weight is no

@@ -24,6 +24,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 namespace clusterbench {
 namespace {
@@ -66,6 +67,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         f < task.d ? task.run.initial[min(j, task.k - 1) * task.d + f] : 0.0f;
   }
   cells.template clear<kThreads>();
+  const bool wants_changes = task.run.rule == StopRule::Kind::labels;
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
@@ -86,13 +88,18 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       s_centroids[place_of(j, D)] = static_cast<float>(0.5 * squared + task.search.shift);
     }
     __syncthreads(); // the centroids are complete
-    const bool keep_labels =
-        task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
     double wanted = 0.0;
-    const auto add_points = [&](const auto& x, unsigned first, unsigned left) {
+    unsigned changes = 0;
+    const auto add_points = [&](auto keep, const auto& x, unsigned first, unsigned left) {
+      constexpr bool kKeep = decltype(keep)::value; // the labels, or only add up
       constexpr unsigned kPoints = sizeof(x) / sizeof(x[0]);
       float nearest[kPoints];
       unsigned label[kPoints];
+      std::int32_t before[kPoints]; // on their way during the search
+#pragma unroll
+      for (unsigned p = 0; kKeep && p < kPoints; ++p) {
+        before[p] = wants_changes && p < left ? task.run.labels[first + p * kThreads] : -1;
+      }
       find_nearest(task.search, x, s_groups, nearest, label);
 #pragma unroll
       for (unsigned p = 0; p < kPoints; ++p) {
@@ -100,39 +107,45 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
           break;
         }
         cells.add(x[p], label[p], task.to_word);
-        if (keep_labels) {
-          std::int32_t& kept = task.run.labels[first + p * kThreads];
-          const auto now = static_cast<std::int32_t>(label[p]);
+        if constexpr (kKeep) {
           if (task.run.rule == StopRule::Kind::loss) {
             wanted += static_cast<double>(sqrtf(nearest[p]));
-          } else if (task.run.rule == StopRule::Kind::labels) {
-            wanted += kept != now ? 1.0 : 0.0;
           }
-          kept = now;
+          if (const auto now = static_cast<std::int32_t>(label[p]); before[p] != now) {
+            task.run.labels[first + p * kThreads] = now;
+            ++changes;
+          }
         }
       }
     };
-    unsigned stop = begin;
-    do { // rounds, after which the cells could be full
-      const unsigned first = stop;
-      stop += min(end - first, task.copies * IntegerCells<D>::kPoints / kStep * kStep);
+    const auto sweep = [&](auto keep, unsigned first, unsigned stop) {
       // What is no whole step comes first: while some warps work on it, the others go on.
       const unsigned rest = (stop - first) % kStep;
       unsigned i = first + threadIdx.x;
       float x[C][D];
       if (rest > kThreads) {
         fetch<D, C, kThreads>(task.points, task.n, i, first + rest, x);
-        add_points(x, i, (first + rest - i + kThreads - 1) / kThreads);
+        add_points(keep, x, i, (first + rest - i + kThreads - 1) / kThreads);
       } else if (threadIdx.x < rest) {
         float one[1][D];
         fetch<D, 1, kThreads>(task.points, task.n, i, stop, one);
-        add_points(one, i, 1);
+        add_points(keep, one, i, 1);
       }
       i += rest;
 #pragma unroll 1
       for (; i < stop; i += kStep) {
         fetch<D, C, kThreads>(task.points, task.n, i, stop, x);
-        add_points(x, i, C);
+        add_points(keep, x, i, C);
+      }
+    };
+    unsigned stop = begin;
+    do { // rounds, after which the cells could be full
+      const unsigned first = stop;
+      stop += min(end - first, task.copies * IntegerCells<D>::kPoints / kStep * kStep);
+      if (task.run.keeps_labels(pass)) {
+        sweep(std::true_type{}, first, stop);
+      } else {
+        sweep(std::false_type{}, first, stop);
       }
       __syncthreads(); // the cells have the points of all warps
       cells.template drain<kThreads>(sums);
@@ -140,7 +153,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         __syncthreads(); // the cells are empty again
       }
     } while (stop < end);
-    share_fact<kThreads>(task.run, sums, wanted);
+    share_fact<kThreads>(task.run, sums, wants_changes ? static_cast<double>(changes) : wanted);
     sums.finish();
     const auto mean_of = [&](unsigned j, unsigned f, float old) {
       return sums.mean(j, f, D + 1, static_cast<double>(task.to_word[f]) * (1 << kBits), old);

@@ -85,8 +85,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
   while (!last) {
     sums_of_all.expect();
     facts_of_all.expect();
-    const bool keep_labels =
-        task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
+    const bool keep_labels = task.run.keeps_labels(pass);
     const Lengths lengths = measure<kThreads, K>(s_centroids, task.k, width, s_squared, s_rests);
     const Centroids<Shape::kGroups, T, true> centroids(s_centroids, task.k, width, group);
     WeightedSums<Shape::kGroups, T, true> sums;
@@ -177,9 +176,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     const auto store_team = [&](bool later) {
       sums.store(layout, group, task.k, width, later, s_totals);
     };
-    share_sums<kTeams>(facts_of_all, sums_of_all,
-                       task.run.first_stamp + static_cast<unsigned>(pass), team, store_team,
-                       s_counts, s_wanted, task.k, s_totals, values);
+    share_sums<kTeams>(facts_of_all, sums_of_all, task.run.stamp(pass), team, store_team, s_counts,
+                       s_wanted, task.k, s_totals, values);
     // All threads of all blocks get the same bits, so they take the same decision.
     const double squared_shift = adopt_means<kThreads>(task.run, s_totals, s_facts, s_centroids,
                                                        task.k, task.d, width, pass);

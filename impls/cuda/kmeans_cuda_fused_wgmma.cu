@@ -29,6 +29,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 namespace clusterbench {
 namespace {
@@ -43,24 +44,18 @@ struct Task {
   const float* tiles; // see split_columns.cuh
   unsigned d, tiles_count;
   PlainError of_scores;
-  double* words; // of GridMeans
+  GridMeansView means;
 };
 
-/// Keeps a row's label, and adds what the stop rule asks for to `wanted` of one of its four lanes.
-__device__ void keep_label(const Task& task, const ExactRows& exact, unsigned row, unsigned label,
-                           bool first_lane, double& wanted) {
-  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
-  const float distance = wants_loss ? row_distance(exact, row, label) : 0.0f;
-  if (first_lane && row < exact.n) {
-    std::int32_t& kept = task.run.labels[row];
-    const auto now = static_cast<std::int32_t>(label);
-    if (wants_loss) {
-      wanted += static_cast<double>(distance);
-    } else if (task.run.rule == StopRule::Kind::labels && kept != now) {
-      wanted += 1.0;
-    }
-    kept = now;
+/// The distances of rows `row` and row + 8 to their centroids, if they are real, by their four lanes; one
+/// of them gets the sum.
+__device__ double two_distances(const ExactRows& exact, unsigned row, const unsigned (&label)[2]) {
+  double sum = 0.0;
+  for (unsigned h = 0; h < 2; ++h) {
+    const float distance = row_distance(exact, row + 8 * h, label[h]);
+    sum += row + 8 * h < exact.n ? static_cast<double>(distance) : 0.0;
   }
+  return threadIdx.x % 4 == 0 ? sum : 0.0;
 }
 
 /// A value that all lanes of a warp have: so the compiler knows it, too, and needs no register of each.
@@ -78,10 +73,10 @@ template <typename S>
 __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) {
   constexpr unsigned kThreads = S::kThreads, kTeams = S::kTeams, D = S::D, K = S::K;
   constexpr unsigned kRows = S::Tile::kRows;
-  extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], [beside]:
+  extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], then:
   __half* s_parts = reinterpret_cast<__half*>(s_tiles + S::kRings); // see TeamShape
   float* s_sums = reinterpret_cast<float*>(s_parts);                // [K, D], after the products
-  float* s_centroids = s_sums + S::kPartBytes / 4;                  // [K, stride]
+  float* s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;     // [K, stride]
   __shared__ __align__(8) float s_half_squares[K];
   __shared__ unsigned s_counts[K];
   __shared__ __align__(8) __half s_labels[kTeams][2][kRows];
@@ -93,21 +88,17 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   const unsigned n = task.split.exact.n, k = task.split.exact.k, d = task.d;
   ExactRows exact = task.split.exact;
   exact.s_centroids = s_centroids;
-  GridMeans<kThreads> means(task.words, k, d, s_parts);
-  // With an odd number of columns the last step reads one behind the low parts: of the next tile, perhaps
-  // while that is copied, or of nothing. It is multiplied by zero, so it only has to be a number.
-  for (unsigned e = threadIdx.x; e < S::kRings; e += kThreads) {
-    s_tiles[e] = 0.0f;
-  }
+  GridMeans<kThreads> means(task.means, k, D, s_parts);
   for (unsigned e = threadIdx.x; e < K * exact.stride(); e += kThreads) {
     const unsigned j = e / exact.stride(), f = e % exact.stride();
     s_centroids[e] = j < k && f < d ? task.run.initial[j * d + f] : 0.0f;
   }
-  __syncthreads(); // the zeros come first
   static_assert(CopiedRing<S::kStages, D / 8>::kBytes == S::Tile::kBytes);
   CopiedRing<S::kStages, D / 8> ring(task.tiles, task.tiles_count,
                                      s_tiles + team * S::kStages * S::Tile::kBytes / 4,
-                                     blockIdx.x * kTeams + team, gridDim.x * kTeams);
+                                     team * gridDim.x + blockIdx.x, gridDim.x * kTeams);
+  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
+  const bool wants_changes = task.run.rule == StopRule::Kind::labels;
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
@@ -122,48 +113,63 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     __syncthreads(); // the parts are there
     const float certain =
         2.0f * task.of_scores.of(task.split.longest, longest_of<S>(task.split, s_half_squares));
-    const bool keep_labels =
-        task.run.rule != StopRule::Kind::iterations || pass + 1 == task.run.max_iterations;
+    means.begin(task.run.stamp(pass));
     double wanted = 0.0;
+    unsigned changes = 0;
     float score[K / 8][4], sums[D / 8][4], all_sums[D / 8][4] = {};
     unsigned before = for_all(ring.place()); // no tile: nothing has a label yet
     if (threadIdx.x % 128 < kRows) {
       s_labels[team][1][threadIdx.x % 128] = kNone;
     }
+    const auto sweep = [&](auto keep) { // labels of the run, or only for the sums
+      constexpr bool kKeep = decltype(keep)::value;
 #pragma unroll 1
-    for (unsigned i = 0; i < ring.count(); ++i) {
-      // This tile and the labels of the one before are there, and nobody needs what came earlier.
-      meet(team);
-      const unsigned tile = for_all(ring.place());
-      multiply_tile<S>(tile, shared_address(s_parts) / 16, score);
-      ring.fetch();
-      start_sums<S>(before, s_labels[team][(i + 1) % 2], sums);
-      wait_for_products<1>();
-      take_products(score);
-      // While the sums of the tile before are made:
-      const unsigned row = ring.tile(pass, i) * kRows + first_row;
-      unsigned label[2];
-      label_rows(exact, s_half_squares, certain, score, label, [&](unsigned r, const auto& among) {
-        return settle<S>(task.split, tile, first_row + r, row + r, among);
-      });
-      if (t < 2) { // one lane a row
-        const unsigned its = t == 0 ? label[0] : label[1], r = g + 8 * t;
-        const bool real = row + r < n;
-        s_labels[team][i % 2][first_row + r] =
-            real ? __ushort2half_rn(static_cast<unsigned short>(its)) : kNone;
+      for (unsigned i = 0; i < ring.count(); ++i) {
+        // This tile and the labels of the one before are there, and nobody needs what came earlier.
+        meet(team);
+        const unsigned tile = for_all(ring.place());
+        multiply_tile<S>(tile, shared_address(s_parts) / 16, score);
+        ring.fetch();
+        const unsigned row = ring.tile(pass, i) * kRows + first_row;
+        const unsigned own = g + 8 * t; // the row of lanes with t < 2
+        const bool real = t < 2 && row + own < n;
+        std::int32_t* kept = task.run.labels + row + own;
+        const std::int32_t label_before = kKeep && real && wants_changes ? *kept : -1; // on its way
+        start_sums<S>(before, s_labels[team][(i + 1) % 2], sums);
+        wait_for_products<1>();
+        take_products(score);
+        // While the sums of the tile before are made:
+        unsigned label[2];
+        label_rows(exact, s_half_squares, certain, score, label,
+                   [&](unsigned r, const auto& among) {
+                     return settle<S>(task.split, tile, first_row + r, row + r, among);
+                   });
+        const unsigned its = t == 0 ? label[0] : label[1];
+        if (t < 2) {
+          s_labels[team][i % 2][first_row + own] =
+              real ? __ushort2half_rn(static_cast<unsigned short>(its)) : kNone;
+        }
         if (real) {
           atomicAdd(&s_counts[its], 1u);
+          if (const auto now = static_cast<std::int32_t>(its); kKeep && label_before != now) {
+            *kept = now;
+            ++changes;
+          }
         }
+        if (kKeep && wants_loss) {
+          wanted += two_distances(exact, row + g, label);
+        }
+        __syncwarp(); // products are waited for together
+        finish_sums<S>(sums, all_sums);
+        ring.await_next();
+        ring.advance();
+        before = tile;
       }
-      if (keep_labels) {
-        keep_label(task, exact, row + g, label[0], t == 0, wanted);
-        keep_label(task, exact, row + g + 8, label[1], t == 0, wanted);
-      }
-      __syncwarp(); // products are waited for together
-      finish_sums<S>(sums, all_sums);
-      ring.await_next();
-      ring.advance();
-      before = tile;
+    };
+    if (task.run.keeps_labels(pass)) {
+      sweep(std::true_type{});
+    } else {
+      sweep(std::false_type{});
     }
     meet(team); // the labels of the last tile are there
     if (ring.count() > 0) {
@@ -177,11 +183,11 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       }
       __syncthreads(); // the team's sums are there
     }
-    for (unsigned v = threadIdx.x; v < k * (d + 1); v += kThreads) {
-      const unsigned j = v / (d + 1), f = v % (d + 1);
-      means.set(v, f < d ? s_sums[j * D + f] : static_cast<float>(s_counts[j]));
+    for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
+      const unsigned j = v / (D + 1), f = v % (D + 1);
+      means.set(v, f < D ? s_sums[j * D + f] : static_cast<float>(s_counts[j]));
     }
-    share_fact<kThreads>(task.run, means, wanted);
+    share_fact<kThreads>(task.run, means, wants_changes ? static_cast<double>(changes) : wanted);
     const auto place_of = [&](unsigned j, unsigned f) { return j * exact.stride() + f; };
     means.finish([&](unsigned j, unsigned f, double sum, double size) {
       return size > 0.0 ? static_cast<float>(sum / (static_cast<double>(task.split.scale) * size))
@@ -244,7 +250,7 @@ public:
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel_, shape_), ceil_div(tiles, kernel.teams)));
-    d_words_ = DeviceBuffer<double>(grid_mean_words(problem.k, d, shape_.blocks));
+    means_ = GridMeansBuffers(problem.k, ceil_div(d, 8) * 8, shape_.blocks, stream_);
     const double longest = static_cast<double>(scale) * static_cast<double>(range.longest());
     task_ = {.run = {},
              .split = {.exact = {.rows = d_rows_.data(),
@@ -260,7 +266,7 @@ public:
              .d = static_cast<unsigned>(d),
              .tiles_count = static_cast<unsigned>(tiles),
              .of_scores = split_error_small_first(d),
-             .words = d_words_.data()};
+             .means = means_.view()};
     stream_.synchronize();
   }
 
@@ -277,7 +283,7 @@ private:
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_tiles_, d_rows_; // [tiles, tile], [n, width]
-  DeviceBuffer<double> d_words_;
+  GridMeansBuffers means_;
 };
 
 const Registration registration({.name = "kmeans_cuda_fused_wgmma",

@@ -42,8 +42,9 @@ struct Task {
 };
 
 /// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
-/// Returns what the stop rule wants of them: the distances, or how many labels change.
-template <unsigned D, unsigned C, unsigned kThreads, bool kWanted, typename Label>
+/// kKeep: keeps their labels, too, and returns what the stop rule wants of them: the distances, or how
+/// many labels change.
+template <unsigned D, unsigned C, unsigned kThreads, bool kKeep, typename Label>
 __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned left,
                              const float* s_centroids, float* s_own, Label* labels) {
   float nearest[C];
@@ -59,14 +60,14 @@ __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned 
         sums[f * 32] += x[p][f];
       }
       sums[D * 32] += 1.0f;
-      if constexpr (kWanted) {
+      if constexpr (kKeep) {
         const Label now = static_cast<Label>(label[p]);
         if (task.run.rule == StopRule::Kind::loss) {
           wanted += static_cast<double>(sqrtf(nearest[p]));
         } else {
           wanted += labels[p * kThreads] != now ? 1.0 : 0.0;
-          labels[p * kThreads] = now;
         }
+        labels[p * kThreads] = now;
       }
     }
   }
@@ -75,7 +76,7 @@ __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned 
 
 /// Adds `count` points of this block, C a thread at a time, and those behind the last whole step one a
 /// thread if that is enough. kAhead: fetches points a step before they are needed.
-template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, bool kWanted, typename Label>
+template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, bool kKeep, typename Label>
 __device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned count,
                         const float* s_centroids, float* s_own, Label* labels) {
   constexpr unsigned kStep = C * kThreads;
@@ -97,16 +98,16 @@ __device__ double sweep(const Task& task, const float* points, std::size_t strid
     } else {
       fetch<D, C, kThreads>(points, stride, i, count, x);
     }
-    wanted += add_points<D, C, kThreads, kWanted>(task, x, C, s_centroids, s_own, labels + i);
+    wanted += add_points<D, C, kThreads, kKeep>(task, x, C, s_centroids, s_own, labels + i);
   }
   if (i < count && rest > kThreads) {
     const unsigned left = (count - i + kThreads - 1) / kThreads;
     fetch<D, C, kThreads>(points, stride, i, count, x);
-    wanted += add_points<D, C, kThreads, kWanted>(task, x, left, s_centroids, s_own, labels + i);
+    wanted += add_points<D, C, kThreads, kKeep>(task, x, left, s_centroids, s_own, labels + i);
   } else if (i < count) {
     float one[1][D];
     fetch<D, 1, kThreads>(points, stride, i, count, one);
-    wanted += add_points<D, 1, kThreads, kWanted>(task, one, 1, s_centroids, s_own, labels + i);
+    wanted += add_points<D, 1, kThreads, kKeep>(task, one, 1, s_centroids, s_own, labels + i);
   }
   return wanted;
 }
@@ -154,17 +155,17 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 
   while (!last) {
     sums.expect();
-    const auto sweep_all = [&](auto wanted) {
-      constexpr bool kWanted = decltype(wanted)::value;
+    const auto sweep_all = [&](auto keep) {
+      constexpr bool kKeep = decltype(keep)::value;
       float* own = s_sums + warp * values * 32 + lane;
-      return sweep<D, C, kThreads, false, kWanted>(task, s_points, task.resident, resident,
-                                                   s_centroids, own, s_labels) +
-             sweep<D, C, kThreads, true, kWanted>(task, task.points + first + resident, task.n,
-                                                  count - resident, s_centroids, own,
-                                                  task.run.labels + first + resident);
+      return sweep<D, C, kThreads, false, kKeep>(task, s_points, task.resident, resident,
+                                                 s_centroids, own, s_labels) +
+             sweep<D, C, kThreads, true, kKeep>(task, task.points + first + resident, task.n,
+                                                count - resident, s_centroids, own,
+                                                task.run.labels + first + resident);
     };
     double wanted = 0.0;
-    if (wants_fact) {
+    if (task.run.keeps_labels(pass)) {
       wanted = over_lanes<32>(sweep_all(std::true_type{}));
       if (lane == 0) {
         s_wanted[warp] = wanted;
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       }
       sums.send(values, wanted);
     }
-    sums.finish(task.run.first_stamp + static_cast<unsigned>(pass));
+    sums.finish(task.run.stamp(pass));
 
     for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
       const unsigned j = e / D, f = e % D;
@@ -218,15 +219,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     previous = fact;
   }
 
-  // The labels belong to the centroids that entered the last pass.
-  for (unsigned i = threadIdx.x; i < count; i += kThreads) {
-    const bool here = i < resident;
-    float x[1][D], nearest[1];
-    unsigned label[1];
-    fetch<D, 1, kThreads>(here ? s_points : task.points + first, here ? task.resident : task.n, i,
-                          count, x);
-    compare<D, 1>(x, s_entering, task.k, nearest, label);
-    task.run.labels[first + i] = static_cast<std::int32_t>(label[0]);
+  for (unsigned i = threadIdx.x; i < resident; i += kThreads) { // the others' are there
+    task.run.labels[first + i] = s_labels[i];
   }
   for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
     task.run.centroids[e] = s_centroids[e / task.d * kStride<D> + e % task.d];

@@ -1,99 +1,185 @@
-// Means over all blocks of a launch: every block leaves its sums in memory, and each adds up a share of
-// them for all. Two barriers of the grid a pass, and the same order, so the same bits, in every run.
-// GridSums, in integer_sums.cuh, takes one barrier, but about 7 ns a sum for its atomics.
+// Means over all blocks of a launch, without a barrier of the grid: every block leaves its sums in memory,
+// each block adds up a share of them and publishes the means, all in words that carry the number of the
+// pass. Always in the same order, so the same bits in every run.
+//
+// A word is written again only by a block that has all means of the pass between, so after all have read it.
 #pragma once
 
+#include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/stamped.cuh"
 #include "impls/cuda/support/warp_sums.cuh"
 
-#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 
 #include <cstddef>
 
 namespace clusterbench::cuda {
 
-/// Doubles in device memory for k clusters of d features and so many blocks.
-inline std::size_t grid_mean_words(std::size_t k, std::size_t d, std::size_t blocks) {
-  return 2 * blocks + (k * d + k * (d + 1) * blocks + 1) / 2;
-}
+/// Words in device memory, of k clusters and `width` features. Stamps differ from all that will be used.
+struct GridMeansView {
+  Stamped<float>* sums;   ///< [blocks, k, width + 1], the count behind the features
+  Stamped<float>* means;  ///< [k, width]
+  Stamped<double>* facts; ///< [2, blocks]
+};
 
-/// All blocks must be resident (a cooperative launch).
+/// The memory behind it.
+class GridMeansBuffers {
+public:
+  GridMeansBuffers() = default;
+  /// Throws std::runtime_error.
+  GridMeansBuffers(std::size_t k, std::size_t width, std::size_t blocks, cudaStream_t stream)
+      : d_sums_(blocks * k * (width + 1)), d_means_(k * width), d_facts_(2 * blocks) {
+    d_sums_.zero(stream); // stamps begin with 1
+    d_means_.zero(stream);
+    d_facts_.zero(stream);
+  }
+  GridMeansView view() { return {d_sums_.data(), d_means_.data(), d_facts_.data()}; }
+
+private:
+  DeviceBuffer<Stamped<float>> d_sums_, d_means_;
+  DeviceBuffer<Stamped<double>> d_facts_;
+};
+
+/// All blocks must be resident (a cooperative launch) and take part in every pass.
 template <unsigned kThreads>
 class GridMeans {
 public:
-  static constexpr unsigned kWarps = kThreads / 32, kScratchBytes = kThreads * sizeof(double2);
+  static constexpr unsigned kWarps = kThreads / 32;
+  static constexpr unsigned kScratchBytes = kThreads * sizeof(double2);
   static_assert(kWarps <= 16);
 
-  /// s_scratch: kScratchBytes, free during finish().
-  __device__ GridMeans(double* words, unsigned k, unsigned d, void* s_scratch)
-      : s_scratch_(static_cast<double2*>(s_scratch)), facts_(words),
-        means_(reinterpret_cast<float*>(words + 2 * gridDim.x)), sums_(means_ + k * d), k_(k),
-        d_(d) {}
+  /// s_scratch: kScratchBytes, and no less than [k, width] floats; free during finish() and for mean().
+  __device__ GridMeans(const GridMeansView& view, unsigned k, unsigned width, void* s_scratch)
+      : view_(view), s_scratch_(static_cast<double2*>(s_scratch)), k_(k), width_(width) {}
 
-  /// Any thread: of this block's sums [k, d + 1], the count behind the features, number v.
-  __device__ void set(unsigned v, float sum) const {
-    sums_[std::size_t{blockIdx.x} * k_ * (d_ + 1) + v] = sum;
-  }
+  /// Begins a pass, with a stamp that no pass and run before had.
+  __device__ void begin(unsigned stamp) { stamp_ = stamp; }
+  /// Any thread: of this block's sums [k, width + 1], the count behind the features, number v.
+  __device__ void set(unsigned v, float sum) const { publish(sum_of(blockIdx.x, v), sum, stamp_); }
   /// One thread a block.
-  __device__ void set_fact(double fact) const { facts_[pass_ % 2 * gridDim.x + blockIdx.x] = fact; }
+  __device__ void set_fact(double fact) const { publish(fact_of(blockIdx.x), fact, stamp_); }
 
   /// All threads: makes mean_of(j, f, sum, size) of the sums over all blocks, and returns when those of
   /// all j and f are there.
   template <typename MeanOf>
-  __device__ void finish(MeanOf mean_of) {
-    const auto grid = cooperative_groups::this_grid();
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, values = k_ * d_;
-    const unsigned wide = values > 16 * gridDim.x ? 32 : 8; // means that a block makes at a time
-    grid.sync();                                            // all blocks have left their sums
-    for (unsigned first = blockIdx.x * wide; first < values; first += gridDim.x * wide) {
-      const unsigned e = min(first + lane % wide, values - 1), j = e / d_;
-      const float* from = sums_ + j * (d_ + 1);
-      double sum = 0.0, size = 0.0;
-#pragma unroll 3
-      for (unsigned block = (warp * 32 + lane) / wide; block < gridDim.x;
-           block += kThreads / wide) {
-        const float* of_block = from + std::size_t{block} * k_ * (d_ + 1);
-        sum += static_cast<double>(__ldcg(of_block + e % d_));
-        size += static_cast<double>(__ldcg(of_block + d_));
-      }
-      for (unsigned offset = 16; offset >= wide; offset /= 2) {
-        sum += __shfl_xor_sync(kAllLanes, sum, static_cast<int>(offset));
-        size += __shfl_xor_sync(kAllLanes, size, static_cast<int>(offset));
-      }
-      if (lane < wide) {
-        s_scratch_[warp * wide + lane] = make_double2(sum, size);
-      }
+  __device__ void finish(MeanOf mean_of) const {
+    // Means that a block makes at a time: neighbours, which a warp reads as whole sectors.
+    const unsigned wide = values() <= 8 * gridDim.x ? 8 : values() <= 16 * gridDim.x ? 16 : 32;
+    for (unsigned first = blockIdx.x * wide; first < values(); first += gridDim.x * wide) {
+      __syncthreads(); // the scratch is free
+      add_up_blocks(first, wide);
       __syncthreads();                                               // those of all warps are there
       for (unsigned u = threadIdx.x; u < wide * 16; u += kThreads) { // sixteen lanes a mean
         const unsigned of_warp = u % 16, at = first + u / 16;
         const double2 part =
             of_warp < kWarps ? s_scratch_[of_warp * wide + u / 16] : make_double2(0.0, 0.0);
-        sum = over_lanes<16>(part.x);
-        size = over_lanes<16>(part.y);
-        if (of_warp == 0 && at < values) {
-          means_[at] = mean_of(at / d_, at % d_, sum, size);
+        const double sum = over_lanes<16>(part.x), size = over_lanes<16>(part.y);
+        if (of_warp == 0 && at < values()) {
+          publish(view_.means + at, mean_of(at / width_, at % width_, sum, size), stamp_);
         }
       }
-      __syncthreads(); // and have been read
     }
-    grid.sync(); // all means are there
-    ++pass_;
+    __syncthreads(); // the scratch is free
+    float* s_means = reinterpret_cast<float*>(s_scratch_);
+    constexpr unsigned kBatch = 4;
+    for (unsigned first = threadIdx.x; first < values(); first += kBatch * kThreads) {
+      float mean[kBatch];
+      await(mean, [&](unsigned b) {
+        const unsigned at = first + b * kThreads;
+        return at < values() ? view_.means + at : nullptr;
+      });
+#pragma unroll
+      for (unsigned b = 0; b < kBatch; ++b) {
+        if (first + b * kThreads < values()) {
+          s_means[first + b * kThreads] = mean[b];
+        }
+      }
+    }
+    __syncthreads(); // all means are there
   }
-  /// A mean of the pass that has ended. L1 could hold an old one.
+  /// A mean of the pass that has ended.
   __device__ float mean(unsigned j, unsigned f) const {
-    return __ldcg(means_ + j * d_ + f);
+    return reinterpret_cast<const float*>(s_scratch_)[j * width_ + f];
   }
   /// The sum of all facts. Whole warps; all lanes get it.
   __device__ double fact() const {
-    return sum_of_blocks(facts_ + (pass_ + 1) % 2 * gridDim.x, gridDim.x);
+    double sum = 0.0;
+    constexpr unsigned kBatch = 5; // 132 blocks at once
+    for (unsigned first = threadIdx.x % 32; first < gridDim.x; first += kBatch * 32) {
+      double facts[kBatch];
+      await(facts, [&](unsigned b) {
+        const unsigned block = first + b * 32;
+        return block < gridDim.x ? fact_of(block) : nullptr;
+      });
+#pragma unroll
+      for (unsigned b = 0; b < kBatch; ++b) {
+        sum += facts[b];
+      }
+    }
+    return over_lanes<32>(sum);
   }
 
 private:
+  __device__ unsigned values() const {
+    return k_ * width_;
+  }
+  __device__ Stamped<float>* sum_of(unsigned block, unsigned v) const {
+    return view_.sums + std::size_t{block} * k_ * (width_ + 1) + v;
+  }
+  __device__ Stamped<double>* fact_of(unsigned block) const { // two sets: some read, others go on
+    return view_.facts + stamp_ % 2 * gridDim.x + block;
+  }
+  /// Waits for the words at place(0), ..., place(N - 1); zero where that is null. Their loads do not wait
+  /// for one another.
+  template <typename Value, unsigned N, typename Place>
+  __device__ void await(Value (&value)[N], Place place) const {
+    bool all = false;
+    while (!all) {
+      Stamped<Value> word[N];
+#pragma unroll
+      for (unsigned b = 0; b < N; ++b) {
+        const Stamped<Value>* from = place(b);
+        word[b] = from != nullptr ? look_at(from) : Stamped<Value>{Value{}, stamp_};
+      }
+      all = true;
+#pragma unroll
+      for (unsigned b = 0; b < N; ++b) {
+        all = all && word[b].stamp == stamp_;
+        value[b] = word[b].value;
+      }
+    }
+  }
+  /// Each warp's part of the sums and sizes of `wide` means.
+  __device__ void add_up_blocks(unsigned first, unsigned wide) const {
+    constexpr unsigned kBatch = 6; // blocks at once
+    const unsigned lane = threadIdx.x % 32, slots = kThreads / wide;
+    const unsigned e = min(first + lane % wide, values() - 1), j = e / width_;
+    const unsigned place[2] = {e + j, j * (width_ + 1) + width_}; // of the sum and of the size
+    double sum = 0.0, size = 0.0;
+    for (unsigned block = threadIdx.x / wide; block < gridDim.x; block += kBatch * slots) {
+      float parts[2 * kBatch];
+      await(parts, [&](unsigned b) {
+        const unsigned of = block + b / 2 * slots;
+        return of < gridDim.x ? sum_of(of, place[b % 2]) : nullptr;
+      });
+#pragma unroll
+      for (unsigned b = 0; b < kBatch; ++b) {
+        sum += static_cast<double>(parts[2 * b]);
+        size += static_cast<double>(parts[2 * b + 1]);
+      }
+    }
+    for (unsigned offset = 16; offset >= wide; offset /= 2) {
+      sum += __shfl_xor_sync(kAllLanes, sum, static_cast<int>(offset));
+      size += __shfl_xor_sync(kAllLanes, size, static_cast<int>(offset));
+    }
+    if (lane < wide) {
+      s_scratch_[threadIdx.x / 32 * wide + lane] = make_double2(sum, size);
+    }
+  }
+
+  GridMeansView view_;
   double2* s_scratch_;
-  double* facts_; // [2, blocks]
-  float* means_;  // [k, d]
-  float* sums_;   // [blocks, k, d + 1]
-  unsigned k_, d_, pass_ = 0;
+  unsigned k_, width_, stamp_ = 0;
 };
 
 } // namespace clusterbench::cuda

@@ -34,6 +34,10 @@ struct RunTask {
   std::size_t max_iterations;
   unsigned first_stamp; // of the words that blocks exchange: no stamp is ever used twice
 
+  /// The stamp of a pass (from 0).
+  __device__ unsigned stamp(std::size_t pass) const {
+    return first_stamp + static_cast<unsigned>(pass);
+  }
   /// Notes the time of the start (0) or of the end of a pass (counted from 1), if it is recorded.
   __device__ void note_time(std::size_t pass) const {
     if (times != nullptr && blockIdx.x == 0 && threadIdx.x == 0) {
@@ -43,6 +47,10 @@ struct RunTask {
   /// Whether the rule asks for a sum over the points: their loss, or how many labels change.
   __device__ bool wants_fact() const {
     return rule == StopRule::Kind::loss || rule == StopRule::Kind::labels;
+  }
+  /// Whether a pass (from 0) has to leave labels: it is the last, or might be.
+  __device__ bool keeps_labels(std::size_t pass) const {
+    return rule != StopRule::Kind::iterations || pass + 1 == max_iterations;
   }
   /// StopTest::after_pass() for the device.
   __device__ bool is_last(std::size_t passes, double fact, double previous_fact,
@@ -94,8 +102,8 @@ __device__ double adopt_means(const RunTask& run, const float* s_sums, const dou
 
 /// Why a kernel for up to so many features and clusters does not take the problem; empty if it does.
 inline std::string refuse_size(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
-  if (problem.n > 0x7fffffff) {
-    return "more than 2^31 - 1 points";
+  if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
+    return "more than 2^31 - 1 points or 2^30 - 1 iterations";
   }
   if (problem.d > max_d || problem.k > max_k) {
     return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +

@@ -24,9 +24,10 @@ struct SplitTile {
   static constexpr unsigned kLow = kColumns * kRows; ///< where the low parts begin
   static constexpr unsigned kBytes = 2 * kLow * kUnit;
 
-  /// 64 rows, 16 features from column 2 step on, as multiply_rows() wants them. `part`: its place.
+  /// 64 rows, 16 features from column 2 step on, as multiply_rows() wants them. `part`: its place. Of an
+  /// odd number of columns the last is there twice: a step's second half is multiplied by zero then.
   __device__ static std::uint64_t rows(unsigned part, unsigned step) {
-    return operand(part + step * 2 * kRows, kRows, 8);
+    return operand(part + step * 2 * kRows, 2 * step + 1 < kColumns ? kRows : 0, 8);
   }
   /// Rows 16 step ... 16 step + 15, all features, as add_rows() wants them.
   __device__ static std::uint64_t sixteen_rows(unsigned part, unsigned step) {

@@ -30,13 +30,11 @@ struct SplitRun {
 template <unsigned D_, unsigned K_>
 struct TeamShape {
   static constexpr unsigned D = D_, K = K_;
-  static constexpr unsigned kTeams = D > 40 || D + K > 88 ? 3 : 4, kThreads = kTeams * 128;
+  static constexpr unsigned kTeams = D > 40 ? 3 : 4, kThreads = kTeams * 128;
   static constexpr unsigned kStages = D > 40 ? 4 : 5;
   static constexpr unsigned kSteps = (D + 15) / 16; // of 16 features
   using Tile = SplitTile<D / 8>;
-  /// Floats of all rings, and of what the last step reads beside the last tile.
-  static constexpr unsigned kRings =
-      (kTeams * kStages * Tile::kBytes + (kSteps * 16 - D) / 8 * Tile::kRows * Tile::kUnit) / 4;
+  static constexpr unsigned kRings = kTeams * kStages * Tile::kBytes / 4; ///< floats
   /// Halves of a part of the centroids: [2 kSteps columns, K, 8].
   static constexpr unsigned kPart = kSteps * 16 * K;
   /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then what
