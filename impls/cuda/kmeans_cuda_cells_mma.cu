@@ -77,8 +77,6 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
   cells.template clear<kAll>();
   const unsigned tiles = (n + kRows - 1) / kRows;
   const unsigned round = task.copies * Cells::kPoints / (kRows * kWarps); // until cells are full
-  const bool wants_changes = task.run.rule == StopRule::Kind::labels;
-  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
@@ -92,7 +90,6 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
     // Every second pass goes backwards: what was read last is still in L2.
     const auto tile_of = [&](unsigned i) { return pass % 2 == 0 ? i : tiles - 1 - i; };
     double wanted = 0.0;
-    unsigned changes = 0;
     Tile<kChunks> x, next;
     unsigned step = 0;
     if (blockIdx.x * kWarps + warp < tiles) {
@@ -103,11 +100,6 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
       if (i < tiles) {
         const unsigned tile = tile_of(i);
         unsigned label[2];
-        std::int32_t before[2]; // on their way during the comparison
-        for (unsigned h = 0; h < 2; ++h) {
-          const unsigned row = tile * kRows + h * 8 + lane / 4;
-          before[h] = wants_changes && lane % 4 == 0 && row < n ? task.run.labels[row] : -1;
-        }
         find_labels<kChunks, T>(rows, tile, x, label);
         if (i + gridDim.x * kWarps < tiles) { // arrives while this tile is added
           fetch_tile<kChunks>(rows, tile_of(i + gridDim.x * kWarps), next);
@@ -115,17 +107,19 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
 #pragma unroll
         for (unsigned h = 0; h < 2; ++h) {
           const unsigned row = tile * kRows + h * 8 + lane / 4;
+          const bool wants_loss = task.run.rule == StopRule::Kind::loss;
           const float squared = wants_loss ? distance_to<kChunks>(rows, x[h], label[h]) : 0.0f;
           if (row < n) {
             cells.add(x[h], label[h]);
             if (keep_labels && lane % 4 == 0) {
+              std::int32_t& kept = task.run.labels[row];
+              const auto now = static_cast<std::int32_t>(label[h]);
               if (wants_loss) {
                 wanted += static_cast<double>(sqrtf(squared));
+              } else if (task.run.rule == StopRule::Kind::labels) {
+                wanted += kept != now ? 1.0 : 0.0;
               }
-              if (const auto now = static_cast<std::int32_t>(label[h]); before[h] != now) {
-                task.run.labels[row] = now;
-                ++changes;
-              }
+              kept = now;
             }
           }
           __syncwarp(); // lanes without a row have not waited
@@ -144,7 +138,7 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
     __syncthreads(); // the cells have the rows of all warps
     cells.template drain<kAll>(sums);
     const auto place_of = [&](unsigned j, unsigned f) { return j * rows.stride() + f; };
-    share_fact<kAll>(task.run, sums, wants_changes ? static_cast<double>(changes) : wanted);
+    share_fact<kAll>(task.run, sums, wanted);
     sums.finish();
     const auto mean_of = [&](unsigned j, unsigned f, float old) {
       const double unit = static_cast<double>(s_to_word[f]) * (1 << Cells::kBits);

@@ -30,8 +30,9 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kMaxClusters = 64;
+constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
 constexpr unsigned kMaxValues = 208; // sums and counts
+constexpr unsigned kFewPoints = 16;  // the size of clusters of blocks that few points have
 
 struct Task {
   RunTask run;
@@ -122,6 +123,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   __shared__ double s_wanted[kThreads / 32], s_shift;
   __shared__ std::uint64_t s_barriers[2];
 
+  // Few points are swept once more for their labels: a pass that may keep them takes a little longer.
+  constexpr bool kLastSweep = kCluster == kFewPoints;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   float* s_points = s_sums + kThreads * values;
@@ -165,7 +168,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
                                                 task.run.labels + first + resident);
     };
     double wanted = 0.0;
-    if (task.run.keeps_labels(pass)) {
+    if (kLastSweep ? wants_fact : task.run.keeps_labels(pass)) {
       wanted = over_lanes<32>(sweep_all(std::true_type{}));
       if (lane == 0) {
         s_wanted[warp] = wanted;
@@ -219,7 +222,16 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     previous = fact;
   }
 
-  for (unsigned i = threadIdx.x; i < resident; i += kThreads) { // the others' are there
+  for (unsigned i = threadIdx.x; kLastSweep && i < count; i += kThreads) {
+    const bool here = i < resident;
+    float x[1][D], nearest[1];
+    unsigned label[1]; // of the centroids that entered the last pass
+    fetch<D, 1, kThreads>(here ? s_points : task.points + first, here ? task.resident : task.n, i,
+                          count, x);
+    compare<D, 1>(x, s_entering, task.k, nearest, label);
+    task.run.labels[first + i] = static_cast<std::int32_t>(label[0]);
+  }
+  for (unsigned i = threadIdx.x; !kLastSweep && i < resident; i += kThreads) { // others have theirs
     task.run.labels[first + i] = s_labels[i];
   }
   for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
@@ -240,48 +252,40 @@ struct Size {
 };
 template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
 constexpr Size kSize{D, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
-constexpr std::array kSizes{// of two sizes for d, the one for many points last
-                            kSize<1, 256, 4, 16>, kSize<1, 256, 8, 8>,  kSize<2, 256, 4, 16>,
-                            kSize<2, 256, 8, 8>,  kSize<3, 256, 4, 16>, kSize<3, 512, 4, 8>,
-                            kSize<4, 256, 4, 16>, kSize<4, 512, 4, 8>,  kSize<6, 256, 4, 8>,
-                            kSize<6, 512, 2, 8>,  kSize<8, 256, 4, 8>,  kSize<8, 512, 2, 8>,
-                            kSize<9, 256, 4, 8>,  kSize<9, 512, 2, 8>,  kSize<12, 256, 3, 8>,
-                            kSize<12, 512, 2, 8>, kSize<16, 256, 3, 8>, kSize<16, 512, 2, 8>};
+constexpr std::array kSizes{
+    // of two sizes for d, the one for many points last
+    kSize<1, 256, 4, kFewPoints>, kSize<1, 256, 8, 8>,          kSize<2, 256, 4, kFewPoints>,
+    kSize<2, 256, 8, 8>,          kSize<3, 256, 4, kFewPoints>, kSize<3, 512, 4, 8>,
+    kSize<4, 256, 4, kFewPoints>, kSize<4, 512, 4, 8>,          kSize<6, 256, 4, 8>,
+    kSize<6, 512, 2, 8>,          kSize<8, 256, 4, 8>,          kSize<8, 512, 2, 8>,
+    kSize<9, 256, 4, 8>,          kSize<9, 512, 2, 8>,          kSize<12, 256, 3, 8>,
+    kSize<12, 512, 2, 8>,         kSize<16, 256, 3, 8>,         kSize<16, 512, 2, 8>};
 constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads and clusters
 constexpr std::size_t kManySums = 96 * 512; // of all threads, which leave room for some points
 
-/// The size for a problem; null if d is too large.
-const Size* size_for(std::size_t n, std::size_t d, std::size_t k) {
-  for (std::size_t s = 0; s < kSizes.size(); s += 2) {
-    if (kSizes[s].d >= d) {
-      const std::size_t sums = kSizes[s + 1].threads * k * (kSizes[s].d + 1);
-      const bool many = n >= kManyPoints && sums <= kManySums;
-      return &kSizes[many ? s + 1 : s];
-    }
-  }
-  return nullptr;
+const Size& size_for(std::size_t n, std::size_t d, std::size_t k) {
+  const Size* few = std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d; });
+  const std::size_t sums = few[1].threads * k * (few->d + 1);
+  return n >= kManyPoints && sums <= kManySums ? few[1] : few[0];
 }
 
 class KmeansCudaPersistent final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
-      return "more than 2^31 - 1 points or 2^30 - 1 iterations";
+    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+    if (!reason.empty()) {
+      return reason;
     }
-    if (lacks_clusters()) {
-      return "the device has no clusters of blocks (compute capability 9.0)";
-    }
-    const Size* size = size_for(problem.n, problem.d, problem.k);
-    if (size == nullptr || problem.k > kMaxClusters || problem.k * (size->d + 1) > kMaxValues) {
+    if (problem.k * (size_for(problem.n, problem.d, problem.k).d + 1) > kMaxValues) {
       return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
-             std::to_string(kMaxValues) + ", d <= 16, k <= " + std::to_string(kMaxClusters);
+             std::to_string(kMaxValues);
     }
     return {};
   }
 
   void prepare(const Problem<float>& problem) override {
-    size_ = size_for(problem.n, problem.d, problem.k);
+    size_ = &size_for(problem.n, problem.d, problem.k);
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
@@ -335,7 +339,7 @@ const Registration
                   .idea = "one launch, points resident, sums across clusters of blocks",
                   .source = "article 004, CUDA (3), as one persistent kernel",
                   .device = Device::gpu,
-                  .max_d = 16,
+                  .max_d = kMaxFeatures,
                   .max_k = kMaxClusters,
                   .previous = "kmeans_cuda_block_sums"},
                  f32_only<KmeansCudaPersistent>());
