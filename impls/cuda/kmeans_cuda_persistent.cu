@@ -32,7 +32,7 @@ using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
 constexpr unsigned kMaxValues = 208; // sums and counts
-constexpr unsigned kFewPoints = 16;  // the size of clusters of blocks that few points have
+constexpr unsigned kFewPoints = 16;  // blocks of a cluster, for few points of up to four features
 
 struct Task {
   RunTask run;
@@ -43,8 +43,8 @@ struct Task {
 };
 
 /// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
-/// kKeep: keeps their labels, too, and returns what the stop rule wants of them: the distances, or how
-/// many labels change.
+/// kKeep: keeps their labels, too, and returns what the rule `loss` wants of them, the distances, or else
+/// how many labels change.
 template <unsigned D, unsigned C, unsigned kThreads, bool kKeep, typename Label>
 __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned left,
                              const float* s_centroids, float* s_own, Label* labels) {
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   __shared__ double s_wanted[kThreads / 32], s_shift;
   __shared__ std::uint64_t s_barriers[2];
 
-  // Few points are swept once more for their labels: a pass that may keep them takes a little longer.
+  // These are swept once more for their labels: passes that may keep them would take a little longer.
   constexpr bool kLastSweep = kCluster == kFewPoints;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule

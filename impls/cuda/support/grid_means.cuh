@@ -2,7 +2,9 @@
 // each block adds up a share of them and publishes the means, all in words that carry the number of the
 // pass. Always in the same order, so the same bits in every run.
 //
-// A word is written again only by a block that has all means of the pass between, so after all have read it.
+// No word is written again before all have read it: a sum, by a block that has all means of its pass, which
+// were made of it; a mean, by one that has the next sums of all blocks, who had read it; a fact, two passes
+// later.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -52,7 +54,7 @@ public:
   __device__ GridMeans(const GridMeansView& view, unsigned k, unsigned width, void* s_scratch)
       : view_(view), s_scratch_(static_cast<double2*>(s_scratch)), k_(k), width_(width) {}
 
-  /// Begins a pass, with a stamp that no pass and run before had.
+  /// Begins a pass, with a stamp that no word has.
   __device__ void begin(unsigned stamp) { stamp_ = stamp; }
   /// Any thread: of this block's sums [k, width + 1], the count behind the features, number v.
   __device__ void set(unsigned v, float sum) const { publish(sum_of(blockIdx.x, v), sum, stamp_); }

@@ -32,7 +32,7 @@ struct RunTask {
   StopRule::Kind rule;
   double threshold;
   std::size_t max_iterations;
-  unsigned first_stamp; // of the words that blocks exchange: no stamp is ever used twice
+  unsigned first_stamp; // of the words that blocks exchange: two runs in a row share none
 
   /// The stamp of a pass (from 0).
   __device__ unsigned stamp(std::size_t pass) const {
@@ -139,6 +139,7 @@ public:
     }
     d_centroids_ = DeviceBuffer<float>(problem.k * problem.d);
     d_labels_ = DeviceBuffer<std::int32_t>(problem.n);
+    d_labels_.fill_bytes(0xFF, stream); // kernels may compare before they store
     d_iterations_ = DeviceBuffer<unsigned long long>(1);
     next_stamp_ = 1;
   }
