@@ -6,12 +6,14 @@
 # CLUSTERBENCH names the program (default build/release/clusterbench). OUT gets ledger.jsonl and
 # gbench.json of the articles' tables, OUT/scaling, OUT/bounds and so on those of the studies. Unless
 # --variant or --threads is given, OUT/threads gets those of the thread scaling, OUT/cpu_shapes-T the
-# shapes with T threads, and OUT/quality the time to quality. Interrupted, it goes on where it stopped.
+# shapes with T threads, and OUT/quality the time to quality. Started again after an interruption (130), it
+# goes on where it stopped; else the exit code is that of the first part that failed.
 set -euo pipefail
-(( $# )) || { sed -n '2,9p' "$0" >&2; exit 64; }
+(( $# )) || { sed -n '2,10p' "$0" >&2; exit 64; }
 out=$(realpath -m "$1")
 shift
 program=$(realpath "${CLUSTERBENCH:-$(dirname "$0")/../build/release/clusterbench}")
+export CLUSTERBENCH=$program
 cd "$(dirname "$0")/.."
 
 articles=()
@@ -29,6 +31,7 @@ has_a_row() {
     shift
   done
   (( ${#patterns[@]} )) || return 0
+  # shellcheck disable=SC2013
   for name in $(grep -o '"variant": "[^"]*"' "$table" | cut -d '"' -f 4); do
     for pattern in "${patterns[@]}"; do
       # shellcheck disable=SC2053
@@ -38,8 +41,15 @@ has_a_row() {
   return 1
 }
 
-worst=0
-run() { "$program" run "$@" --resume || worst=$(( worst ? worst : $? )); }
+# What fails first is the exit code of all; an interruption ends it.
+failure=0
+attempt() {
+  local code=0
+  "$@" || code=$?
+  (( code != 130 )) || exit 130
+  (( failure )) || failure=$code
+}
+run() { attempt "$program" run "$@" --resume; }
 run "${articles[@]}" --out "$out" "$@"
 for study in "${studies[@]}"; do
   # Without a device, or where --variant chooses none of a study's, there is nothing to run.
@@ -54,10 +64,10 @@ case " $*" in
     for threads in 1 2; do # what the committed grids have
       run cpu_shapes --threads "$threads" --out "$out/cpu_shapes-$threads" "$@"
     done
-    "$program" quality --data article002 --take 50000 --k 8 --data article002 --take 50000 --k 16 \
+    attempt "$program" quality --data article002 --take 50000 --k 8 --data article002 --take 50000 --k 16 \
       --data article004-100k --take 0 --k 5 --seeds 1..3 --budget 0.3 --out "$out/quality" --resume \
-      --json "$out/quality/quality.json" || worst=$(( worst ? worst : $? ))
-    CLUSTERBENCH=$program scripts/thread_scaling.sh "$out/threads" "$@" || worst=$(( worst ? worst : $? ))
+      --json "$out/quality/quality.json"
+    attempt scripts/thread_scaling.sh "$out/threads" "$@"
     ;;
 esac
-exit "$worst"
+exit "$failure"
