@@ -32,7 +32,6 @@ using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
 constexpr unsigned kMaxValues = 208; // sums and counts
-constexpr unsigned kFewPoints = 16;  // blocks of a cluster, for few points of up to four features
 
 struct Task {
   RunTask run;
@@ -123,8 +122,9 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   __shared__ double s_wanted[kThreads / 32], s_shift;
   __shared__ std::uint64_t s_barriers[2];
 
-  // These are swept once more for their labels: passes that may keep them would take a little longer.
-  constexpr bool kLastSweep = kCluster == kFewPoints;
+  // The few points of large clusters (kSizes) are swept once more for their labels: passes that may keep
+  // them would take a little longer.
+  constexpr bool kLastSweep = kCluster > kPortableCluster;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   float* s_points = s_sums + kThreads * values;
@@ -252,14 +252,13 @@ struct Size {
 };
 template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
 constexpr Size kSize{D, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
-constexpr std::array kSizes{
-    // of two sizes for d, the one for many points last
-    kSize<1, 256, 4, kFewPoints>, kSize<1, 256, 8, 8>,          kSize<2, 256, 4, kFewPoints>,
-    kSize<2, 256, 8, 8>,          kSize<3, 256, 4, kFewPoints>, kSize<3, 512, 4, 8>,
-    kSize<4, 256, 4, kFewPoints>, kSize<4, 512, 4, 8>,          kSize<6, 256, 4, 8>,
-    kSize<6, 512, 2, 8>,          kSize<8, 256, 4, 8>,          kSize<8, 512, 2, 8>,
-    kSize<9, 256, 4, 8>,          kSize<9, 512, 2, 8>,          kSize<12, 256, 3, 8>,
-    kSize<12, 512, 2, 8>,         kSize<16, 256, 3, 8>,         kSize<16, 512, 2, 8>};
+constexpr std::array kSizes{// of two sizes for d, the one for many points last
+                            kSize<1, 256, 4, 16>, kSize<1, 256, 8, 8>,  kSize<2, 256, 4, 16>,
+                            kSize<2, 256, 8, 8>,  kSize<3, 256, 4, 16>, kSize<3, 512, 4, 8>,
+                            kSize<4, 256, 4, 16>, kSize<4, 512, 4, 8>,  kSize<6, 256, 4, 8>,
+                            kSize<6, 512, 2, 8>,  kSize<8, 256, 4, 8>,  kSize<8, 512, 2, 8>,
+                            kSize<9, 256, 4, 8>,  kSize<9, 512, 2, 8>,  kSize<12, 256, 3, 8>,
+                            kSize<12, 512, 2, 8>, kSize<16, 256, 3, 8>, kSize<16, 512, 2, 8>};
 constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads and clusters
 constexpr std::size_t kManySums = 96 * 512; // of all threads, which leave room for some points
 
