@@ -14,19 +14,15 @@
 //   all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
-#include "impls/cuda/support/certified_bound.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/padded_rows.hpp"
-#include "impls/cuda/support/split_columns.cuh"
-#include "impls/cuda/support/split_range.hpp"
+#include "impls/cuda/support/split_data.cuh"
 #include "impls/cuda/support/split_teams.cuh"
 #include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <type_traits>
@@ -41,32 +37,8 @@ constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
 struct Task {
   RunTask run;
   SplitRun split;
-  const float* tiles; // see split_columns.cuh
-  unsigned d, tiles_count;
-  PlainError of_scores;
   GridMeansView means;
 };
-
-/// The distances of rows `row` and row + 8 to their centroids, if they are real, by their four lanes; one
-/// of them gets the sum.
-__device__ double two_distances(const ExactRows& exact, unsigned row, const unsigned (&label)[2]) {
-  double sum = 0.0;
-  for (unsigned h = 0; h < 2; ++h) {
-    const float distance = row_distance(exact, row + 8 * h, label[h]);
-    sum += row + 8 * h < exact.n ? static_cast<double>(distance) : 0.0;
-  }
-  return threadIdx.x % 4 == 0 ? sum : 0.0;
-}
-
-/// A value that all lanes of a warp have: so the compiler knows it, too, and needs no register of each.
-__device__ unsigned for_all(unsigned value) {
-  return __shfl_sync(kAllLanes, value, 0);
-}
-
-/// A barrier of a team.
-__device__ void meet(unsigned team) {
-  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
-}
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see below.
 template <typename S>
@@ -74,7 +46,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   constexpr unsigned kThreads = S::kThreads, kTeams = S::kTeams, D = S::D, K = S::K;
   constexpr unsigned kRows = S::Tile::kRows;
   extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], then:
-  __half* s_parts = reinterpret_cast<__half*>(s_tiles + S::kRings); // see TeamShape
+  __half* s_parts = reinterpret_cast<__half*>(s_tiles + S::kRings); // see SplitShape
   float* s_sums = reinterpret_cast<float*>(s_parts);                // [K, D], after the products
   float* s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;     // [K, stride]
   __shared__ __align__(8) float s_half_squares[K];
@@ -85,7 +57,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   const unsigned team = for_all(threadIdx.x / 128);
   const unsigned first_row = threadIdx.x % 128 / 32 * 16;
   const __half kNone = __float2half(1000.0f); // no cluster's number
-  const unsigned n = task.split.exact.n, k = task.split.exact.k, d = task.d;
+  const unsigned n = task.split.exact.n, k = task.split.exact.k, d = task.split.d;
   ExactRows exact = task.split.exact;
   exact.s_centroids = s_centroids;
   GridMeans<kThreads> means(task.means, k, D, s_parts);
@@ -93,10 +65,10 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     const unsigned j = e / exact.stride(), f = e % exact.stride();
     s_centroids[e] = j < k && f < d ? task.run.initial[j * d + f] : 0.0f;
   }
-  static_assert(CopiedRing<S::kStages, D / 8>::kBytes == S::Tile::kBytes);
-  CopiedRing<S::kStages, D / 8> ring(task.tiles, task.tiles_count,
-                                     s_tiles + team * S::kStages * S::Tile::kBytes / 4,
-                                     team * gridDim.x + blockIdx.x, gridDim.x * kTeams);
+  static_assert(CopiedRing<S::kStages, D / 8, 1>::kBytes == S::Tile::kBytes);
+  CopiedRing<S::kStages, D / 8, 1> ring(task.split.tiles, task.split.tiles_count,
+                                        s_tiles + team * S::kStages * S::Tile::kBytes / 4,
+                                        team * gridDim.x + blockIdx.x, gridDim.x * kTeams);
   const bool wants_loss = task.run.rule == StopRule::Kind::loss;
   const bool wants_changes = task.run.rule == StopRule::Kind::labels;
   double previous = INFINITY;
@@ -111,8 +83,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       s_counts[j] = 0;
     }
     __syncthreads(); // the parts are there
-    const float certain =
-        2.0f * task.of_scores.of(task.split.longest, longest_of<S>(task.split, s_half_squares));
+    const float certain = 2.0f * task.split.of_scores.of(task.split.longest,
+                                                         longest_of<S>(task.split, s_half_squares));
     means.begin(task.run.stamp(pass));
     double wanted = 0.0;
     unsigned changes = 0;
@@ -200,6 +172,10 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   wait_for_copies<0>();
 }
 
+/// As many teams as leave threads the registers they need, 128 or 168, and tiles enough room.
+template <unsigned D, unsigned K>
+using TeamShape = SplitShape<D, K, D <= 40 ? 4 : 3, D <= 40 ? 5 : 4>;
+
 /// A compiled shape, and bytes of shared memory beside what the compiler places.
 struct Kernel {
   unsigned teams;
@@ -219,54 +195,24 @@ const Kernel& kernel_for(std::size_t d, std::size_t k) {
   return kernels[(d - 1) / 8];
 }
 
-SplitRange range_of(const Problem<float>& problem) {
-  SplitRange range(problem.points, problem.n, problem.d);
-  range.include(problem.centroids);
-  return range;
-}
-
 class KmeansCudaFusedWgmma final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    if (const int capability = compute_capability(); capability != 0 && capability != 90) {
-      return "compute capability 9.0 is needed, and no other"; // 0: no device, which others report
-    }
-    const std::string reason = refuse_size(problem, kMaxFeatures, kMaxClusters);
-    return reason.empty() ? range_of(problem).refuse() : reason;
+    return SplitData::refuse(problem, kMaxFeatures, kMaxClusters);
   }
 
   void prepare(const Problem<float>& problem) override {
-    const std::size_t n = problem.n, d = problem.d, width = padded_width(d);
-    const Kernel& kernel = kernel_for(d, problem.k);
+    const Kernel& kernel = kernel_for(problem.d, problem.k);
     kernel_ = kernel.run;
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
-    const SplitRange range = range_of(problem);
-    const float scale = range.scale();
-    d_tiles_ = upload_split_columns(problem.points, n, d, scale, stream_);
-    d_rows_ = upload_padded(problem.points, n, d, n, stream_);
-    const std::size_t tiles = ceil_div(n, SplitTile<1>::kRows);
+    data_ = SplitData(problem, stream_);
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
-        resident_in_clusters(kernel_, shape_), ceil_div(tiles, kernel.teams)));
-    means_ = GridMeansBuffers(problem.k, ceil_div(d, 8) * 8, shape_.blocks, stream_);
-    const double longest = static_cast<double>(scale) * static_cast<double>(range.longest());
-    task_ = {.run = {},
-             .split = {.exact = {.rows = d_rows_.data(),
-                                 .n = static_cast<unsigned>(n),
-                                 .width = static_cast<unsigned>(width),
-                                 .k = static_cast<unsigned>(problem.k),
-                                 .s_centroids = nullptr},
-                       .scale = scale,
-                       .longest = static_cast<float>(longest),
-                       // 2^-23 of a value, or half of float16's smallest step.
-                       .lost = static_cast<float>(0x1p-23 * longest + 0x1p-25 * std::sqrt(d))},
-             .tiles = d_tiles_.data(),
-             .d = static_cast<unsigned>(d),
-             .tiles_count = static_cast<unsigned>(tiles),
-             .of_scores = split_error_small_first(d),
-             .means = means_.view()};
+        resident_in_clusters(kernel_, shape_), ceil_div(data_.run().tiles_count, kernel.teams)));
+    means_ = GridMeansBuffers(problem.k, ceil_div(problem.d, 8) * 8, shape_.blocks, stream_);
+    task_ = {.run = {}, .split = data_.run(), .means = means_.view()};
     stream_.synchronize();
   }
 
@@ -282,7 +228,7 @@ private:
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
-  DeviceBuffer<float> d_tiles_, d_rows_; // [tiles, tile], [n, width]
+  SplitData data_;
   GridMeansBuffers means_;
 };
 

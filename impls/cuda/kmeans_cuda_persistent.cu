@@ -74,41 +74,17 @@ __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned 
   return wanted;
 }
 
-/// Adds `count` points of this block, C a thread at a time, and those behind the last whole step one a
-/// thread if that is enough. kAhead: fetches points a step before they are needed.
+/// The same of `count` points of this block.
 template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, bool kKeep, typename Label>
 __device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned count,
                         const float* s_centroids, float* s_own, Label* labels) {
-  constexpr unsigned kStep = C * kThreads;
-  const unsigned rest = count % kStep, whole = count - rest;
   double wanted = 0.0;
-  unsigned i = threadIdx.x;
-  float x[C][D], next[C][D];
-  if (kAhead && whole > 0) {
-    fetch<D, C, kThreads>(points, stride, i, count, next);
-  }
-#pragma unroll 1
-  for (; i < whole; i += kStep) {
-    if constexpr (kAhead) {
-#pragma unroll
-      for (unsigned e = 0; e < C * D; ++e) {
-        x[e / D][e % D] = next[e / D][e % D];
-      }
-      fetch<D, C, kThreads>(points, stride, i + kStep, count, next);
-    } else {
-      fetch<D, C, kThreads>(points, stride, i, count, x);
-    }
-    wanted += add_points<D, C, kThreads, kKeep>(task, x, C, s_centroids, s_own, labels + i);
-  }
-  if (i < count && rest > kThreads) {
-    const unsigned left = (count - i + kThreads - 1) / kThreads;
-    fetch<D, C, kThreads>(points, stride, i, count, x);
-    wanted += add_points<D, C, kThreads, kKeep>(task, x, left, s_centroids, s_own, labels + i);
-  } else if (i < count) {
-    float one[1][D];
-    fetch<D, 1, kThreads>(points, stride, i, count, one);
-    wanted += add_points<D, 1, kThreads, kKeep>(task, one, 1, s_centroids, s_own, labels + i);
-  }
+  for_columns<D, C, kThreads, kAhead>(
+      points, stride, count, [&](const auto& x, unsigned i, unsigned left) {
+        constexpr unsigned kAtOnce = sizeof(x) / sizeof(x[0]);
+        wanted +=
+            add_points<D, kAtOnce, kThreads, kKeep>(task, x, left, s_centroids, s_own, labels + i);
+      });
   return wanted;
 }
 

@@ -26,6 +26,43 @@ __device__ void fetch(const float* points, std::size_t stride, unsigned i, unsig
   }
 }
 
+/// Fetches `count` points, C a thread at a time, and those behind the last whole step one a thread if that is
+/// enough; calls visit(x, i, left) for x[C or 1], the first of which is point i, and of which `left` are
+/// real. kAhead: fetches points a step before they are needed.
+template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, typename Visit>
+__device__ void for_columns(const float* points, std::size_t stride, unsigned count,
+                            const Visit& visit) {
+  constexpr unsigned kStep = C * kThreads;
+  const unsigned rest = count % kStep, whole = count - rest;
+  unsigned i = threadIdx.x;
+  float x[C][D], next[C][D];
+  if (kAhead && whole > 0) {
+    fetch<D, C, kThreads>(points, stride, i, count, next);
+  }
+#pragma unroll 1
+  for (; i < whole; i += kStep) {
+    if constexpr (kAhead) {
+#pragma unroll
+      for (unsigned e = 0; e < C * D; ++e) {
+        x[e / D][e % D] = next[e / D][e % D];
+      }
+      fetch<D, C, kThreads>(points, stride, i + kStep, count, next);
+    } else {
+      fetch<D, C, kThreads>(points, stride, i, count, x);
+    }
+    visit(x, i, C);
+  }
+  if (i < count && rest > kThreads) {
+    const unsigned left = (count - i + kThreads - 1) / kThreads;
+    fetch<D, C, kThreads>(points, stride, i, count, x);
+    visit(x, i, left);
+  } else if (i < count) {
+    float one[1][D];
+    fetch<D, 1, kThreads>(points, stride, i, count, one);
+    visit(one, i, 1);
+  }
+}
+
 template <unsigned D>
 __device__ void read_centroid(const float* s_centroid, float (&c)[D]) {
   if constexpr (D <= 2) {

@@ -14,10 +14,11 @@ namespace clusterbench::cuda {
 
 /// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
 /// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
-/// has the tile at hand, one that before it, and one, of a tile that nobody needs, is filled next.
-template <unsigned kStages, unsigned kPieces>
+/// has the tile at hand, kBehind those before it, and the others tiles that are on their way.
+template <unsigned kStages, unsigned kPieces, unsigned kBehind>
 class CopiedRing {
-  static_assert(kStages >= 3);
+  static constexpr unsigned kAhead = kStages - 1 - kBehind; // tiles on their way
+  static_assert(kStages > 1 + kBehind);
 
 public:
   static constexpr unsigned kThreads = 128, kPieceBytes = kThreads * 16;
@@ -32,10 +33,10 @@ public:
         from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kBytes +
               threadIdx.x % kThreads * 16),
         stride_(static_cast<std::ptrdiff_t>(std::size_t{teams} * kBytes)), left_(count_) {
-    for (unsigned stage = 0; stage + 2 < kStages; ++stage) {
+    for (unsigned tile = 0; tile < kAhead; ++tile) {
       fetch();
     }
-    wait_for_copies<kStages - 3>();
+    wait_for_copies<kAhead - 1>();
     publish_operands();
   }
   /// Tiles of this team.
@@ -49,11 +50,11 @@ public:
   /// Waits for this thread's share of the next tile. After a barrier of the team it is there, and
   /// advance() makes it the one at hand.
   __device__ void await_next() const {
-    wait_for_copies<kStages - 3>();
+    wait_for_copies<kAhead - 1>();
     publish_operands();
   }
   __device__ void advance() { stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1; }
-  /// Sends for one more tile, into the place of the one before the one before the one at hand.
+  /// Sends for one more tile, into the place of the one that nobody needs any more: for once a tile.
   __device__ void fetch() {
     if (count_ > 0) {
       const unsigned to = s_first_ + fetched_stage_ * kBytes + threadIdx.x % kThreads * 16;

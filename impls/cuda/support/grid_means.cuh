@@ -48,7 +48,8 @@ class GridMeans {
 public:
   static constexpr unsigned kWarps = kThreads / 32;
   static constexpr unsigned kScratchBytes = kThreads * sizeof(double2);
-  static_assert(kWarps <= 16);
+  static constexpr unsigned kLanes = kWarps <= 16 ? 16 : 32; ///< that add up what the warps have
+  static_assert(kWarps <= kLanes);
 
   /// s_scratch: kScratchBytes, and no less than [k, width] floats; free during finish() and for mean().
   __device__ GridMeans(const GridMeansView& view, unsigned k, unsigned width, void* s_scratch)
@@ -70,12 +71,12 @@ public:
     for (unsigned first = blockIdx.x * wide; first < values(); first += gridDim.x * wide) {
       __syncthreads(); // the scratch is free
       add_up_blocks(first, wide);
-      __syncthreads();                                               // those of all warps are there
-      for (unsigned u = threadIdx.x; u < wide * 16; u += kThreads) { // sixteen lanes a mean
-        const unsigned of_warp = u % 16, at = first + u / 16;
+      __syncthreads(); // those of all warps are there
+      for (unsigned u = threadIdx.x; u < wide * kLanes; u += kThreads) {
+        const unsigned of_warp = u % kLanes, at = first + u / kLanes;
         const double2 part =
-            of_warp < kWarps ? s_scratch_[of_warp * wide + u / 16] : make_double2(0.0, 0.0);
-        const double sum = over_lanes<16>(part.x), size = over_lanes<16>(part.y);
+            of_warp < kWarps ? s_scratch_[of_warp * wide + u / kLanes] : make_double2(0.0, 0.0);
+        const double sum = over_lanes<kLanes>(part.x), size = over_lanes<kLanes>(part.y);
         if (of_warp == 0 && at < values()) {
           publish(view_.means + at, mean_of(at / width_, at % width_, sum, size), stamp_);
         }

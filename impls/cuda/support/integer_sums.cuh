@@ -16,20 +16,18 @@ namespace clusterbench::cuda {
 inline constexpr float kRound = 12582912.0f; ///< 1.5 * 2^23: whoever adds it rounds to an integer
 inline constexpr float kBeneath = 0x1p40f;   ///< units of a rest in one of the second word
 
-/// A value in words of kBits, scaled so that it is below 2^kBits. Each step is exact: what is
-/// subtracted is what the value has been rounded to.
-template <int kBits>
+/// A value in two words, scaled so that it is below `next`, a power of two up to 2^22, of which the
+/// second is a fraction. Each step is exact: what is subtracted is what the value has been rounded to.
 struct Words {
   int first, second;
   float beneath; ///< in units of the second word
 
-  __device__ static Words of(float value, float to_word) {
-    constexpr float kNext = 1u << kBits;
+  __device__ static Words of(float value, float to_word, float next) {
     const float first = fmaf(value, to_word, kRound);
     const float rest = fmaf(value, to_word, kRound - first);
-    const float second = fmaf(rest, kNext, kRound);
+    const float second = fmaf(rest, next, kRound);
     return {__float_as_int(first) - __float_as_int(kRound),
-            __float_as_int(second) - __float_as_int(kRound), fmaf(rest, kNext, kRound - second)};
+            __float_as_int(second) - __float_as_int(kRound), fmaf(rest, next, kRound - second)};
   }
 };
 
@@ -146,7 +144,7 @@ struct IntegerCells {
     float beneath[D];
 #pragma unroll
     for (unsigned f = 0; f < D; ++f) {
-      const auto words = Words<kBits>::of(x[f], to_word[f]);
+      const auto words = Words::of(x[f], to_word[f], 1 << kBits);
       beneath[f] = words.beneath;
       whole = whole && beneath[f] == 0.0f;
       atomicAdd(&cells[f], words.first); // warps share the cells
@@ -233,7 +231,7 @@ struct QuadCells {
       const float v[4] = {x[c].x, x[c].y, x[c].z, x[c].w};
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
-        const auto words = Words<kBits>::of(v[e], of[e]);
+        const auto words = Words::of(v[e], of[e], 1 << kBits);
         beneath[c * 4 + e] = words.beneath;
         whole = whole && words.beneath == 0.0f;
         atomicAdd(&cells[c * 4 + e], words.first); // warps share the cells

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -34,6 +35,27 @@ struct Magnitudes {
   float to_word(std::size_t f, int bits) const {
     const bool zero = f >= largest.size() || largest[f] == 0.0;
     return std::ldexp(1.0f, bits - std::max(zero ? 0 : std::ilogb(largest[f]) + 1, -100));
+  }
+};
+
+/// Bits of a word such that those of so many rows fit an int.
+constexpr int moved_bits(std::size_t rows) {
+  return std::min(20, 31 - static_cast<int>(std::bit_width(rows)));
+}
+
+/// Magnitudes::to_word() of every feature, as a kernel takes it.
+template <std::size_t kMost>
+struct ToWords {
+  float factor[kMost];
+
+  /// Of [n, d] rows; d <= kMost. scale: what the kernel's values have been multiplied by, a power of two.
+  static ToWords of(std::span<const float> rows, std::size_t d, int bits, float scale = 1.0f) {
+    const Magnitudes of_rows = Magnitudes::of(rows, d);
+    ToWords words{};
+    for (std::size_t f = 0; f < kMost; ++f) {
+      words.factor[f] = of_rows.to_word(f, bits) / scale;
+    }
+    return words;
   }
 };
 

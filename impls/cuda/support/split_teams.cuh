@@ -2,6 +2,7 @@
 // label, both by wgmma. What the parts lose: split_rows.cuh. Needs sm_90a.
 #pragma once
 
+#include "impls/cuda/support/certified_bound.hpp"
 #include "impls/cuda/support/exact_rows.cuh"
 #include "impls/cuda/support/grid_means.cuh"
 #include "impls/cuda/support/narrow_products.cuh"
@@ -17,21 +18,23 @@
 
 namespace clusterbench::cuda {
 
-/// The rows, and how their parts were made.
+/// The rows, in parts and as they came, and how the parts were made.
 struct SplitRun {
   ExactRows exact;
+  const float* tiles; ///< see split_columns.cuh
+  unsigned d, tiles_count;
   float scale;   ///< of the parts, a power of two
   float longest; ///< row, times the scale
   float lost;    ///< by the parts of a row, at most, times the scale
+  PlainError of_scores;
 };
 
-/// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of tiles each.
-/// As many as leave threads the registers they need, 128 or 168, and tiles enough room.
-template <unsigned D_, unsigned K_>
-struct TeamShape {
-  static constexpr unsigned D = D_, K = K_;
-  static constexpr unsigned kTeams = D > 40 ? 3 : 4, kThreads = kTeams * 128;
-  static constexpr unsigned kStages = D > 40 ? 4 : 5;
+/// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of kStages tiles
+/// each.
+template <unsigned D_, unsigned K_, unsigned kTeams_, unsigned kStages_>
+struct SplitShape {
+  static constexpr unsigned D = D_, K = K_, kTeams = kTeams_, kStages = kStages_;
+  static constexpr unsigned kThreads = kTeams * 128;
   static constexpr unsigned kSteps = (D + 15) / 16; // of 16 features
   using Tile = SplitTile<D / 8>;
   static constexpr unsigned kRings = kTeams * kStages * Tile::kBytes / 4; ///< floats
@@ -42,6 +45,28 @@ struct TeamShape {
   static constexpr unsigned kPartBytes = std::max(kPart * 4, GridMeans<kThreads>::kScratchBytes);
   static_assert(K * D * sizeof(float) <= kPartBytes);
 };
+
+/// The distances of rows `row` and row + 8 to their centroids, if they are real, by their four lanes; one
+/// of them gets the sum.
+__device__ inline double two_distances(const ExactRows& exact, unsigned row,
+                                       const unsigned (&label)[2]) {
+  double sum = 0.0;
+  for (unsigned h = 0; h < 2; ++h) {
+    const float distance = row_distance(exact, row + 8 * h, label[h]);
+    sum += row + 8 * h < exact.n ? static_cast<double>(distance) : 0.0;
+  }
+  return threadIdx.x % 4 == 0 ? sum : 0.0;
+}
+
+/// A value that all lanes of a warp have: so the compiler knows it, too, and needs no register of each.
+__device__ inline unsigned for_all(unsigned value) {
+  return __shfl_sync(kAllLanes, value, 0);
+}
+
+/// A barrier of a team.
+__device__ inline void meet(unsigned team) {
+  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
+}
 
 /// The centroids' parts, with the sign changed, and half squares; all threads. s_parts: [2, kPart].
 template <typename S>
@@ -102,27 +127,28 @@ __device__ void multiply_tile(unsigned tile, unsigned parts, float (&score)[S::K
   close_products();
 }
 
-/// Starts a tile's sums by label. s_labels: of 64 rows.
-template <typename S>
+/// Starts a tile's sums by label, of kSteps times 16 of its rows. s_labels: of 64 rows.
+template <typename S, unsigned kFirst = 0, unsigned kSteps = 4>
 __device__ void start_sums(unsigned tile, const __half* s_labels, float (&sums)[S::D / 8][4]) {
   const unsigned lane = threadIdx.x % 32, t = lane % 4;
   const unsigned cluster = threadIdx.x % 128 / 32 * 16 + lane / 4;
   const __half2 own[2] = {__float2half2_rn(static_cast<float>(cluster)),
                           __float2half2_rn(static_cast<float>(cluster + 8))};
-  unsigned weights[4][4]; // 1 or 0, of 16 rows each
+  unsigned weights[kSteps][4]; // 1 or 0, of 16 rows each
 #pragma unroll
-  for (unsigned e = 0; e < 16; ++e) {
-    const unsigned row = e / 4 * 16 + e % 4 / 2 * 8 + 2 * t;
+  for (unsigned e = 0; e < 4 * kSteps; ++e) {
+    const unsigned row = (kFirst + e / 4) * 16 + e % 4 / 2 * 8 + 2 * t;
     const __half2 equal = __heq2(*reinterpret_cast<const __half2*>(s_labels + row), own[e % 2]);
     weights[e / 4][e % 4] = *reinterpret_cast<const unsigned*>(&equal);
     asm volatile("" : "+r"(weights[e / 4][e % 4])); // made before products are opened
   }
   open_products();
 #pragma unroll
-  for (unsigned step = 0; step < 4; ++step) {
+  for (unsigned e = 0; e < kSteps; ++e) {
+    const unsigned step = kFirst + e;
     const std::uint64_t low = S::Tile::sixteen_rows(tile + S::Tile::kLow, step);
-    add_rows<S::D>(sums, weights[step], low, step > 0);
-    add_rows<S::D>(sums, weights[step], S::Tile::sixteen_rows(tile, step), true);
+    add_rows<S::D>(sums, weights[e], low, step > 0);
+    add_rows<S::D>(sums, weights[e], S::Tile::sixteen_rows(tile, step), true);
   }
   close_products();
 }
@@ -162,23 +188,29 @@ __device__ void add_sums(float (&sums)[S::D / 8][4], bool add, float* s_sums) {
   }
 }
 
-/// The label of a row that scores leave open: by its parts, unless what they lose could matter.
-template <typename S, typename Among>
-__device__ unsigned settle(const SplitRun& run, unsigned tile, unsigned row_of_tile, unsigned row,
-                           const Among& among) {
+/// Features 2 lane and 2 lane + 1 of a row of a tile, times the scale; zero behind D.
+template <typename S>
+__device__ float2 two_of_parts(unsigned tile, unsigned row) {
   const unsigned f = threadIdx.x % 32 * 2;
-  const float inverse = 1.0f / run.scale;
-  const unsigned place = tile + f / 8 * S::Tile::kRows + row_of_tile;
+  const unsigned place = tile + f / 8 * S::Tile::kRows + row;
   const auto part = [&](unsigned from) {
     const auto* halves = static_cast<const __half2*>(__cvta_shared_to_generic(from * 16));
     return __half22float2(halves[f % 8 / 2]);
   };
-  float2 x{};
-  if (f < run.exact.width) {
-    const float2 high = part(place), low = part(place + S::Tile::kLow);
-    x = {(high.x + low.x) * inverse, (high.y + low.y) * inverse};
+  if (f >= S::D) {
+    return {};
   }
-  const Compared found = among(x);
+  const float2 high = part(place), low = part(place + S::Tile::kLow);
+  return {high.x + low.x, high.y + low.y};
+}
+
+/// The label of a row that scores leave open: by its parts, unless what they lose could matter.
+template <typename S, typename Among>
+__device__ unsigned settle(const SplitRun& run, unsigned tile, unsigned row_of_tile, unsigned row,
+                           const Among& among) {
+  const float inverse = 1.0f / run.scale;
+  const float2 x = two_of_parts<S>(tile, row_of_tile);
+  const Compared found = among(float2{x.x * inverse, x.y * inverse});
   // By Cauchy and Schwarz, for two centroids no further away than the second; for one that is further
   // away the difference grows by more than what may be lost.
   return found.second - found.nearest > 4.1f * sqrtf(found.second) * run.lost * inverse
