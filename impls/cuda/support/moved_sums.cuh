@@ -1,0 +1,70 @@
+// Sums of a block's rows by cluster that stay from pass to pass: a row that changes its cluster is taken from
+// one and added to the other. Sums of integers do not drift, and have no order: the same bits in every run.
+//
+// A value is two words in units of a power of two of its feature, so many bits each that the words of all
+// rows of a block fit an int; what lies beneath both is rounded off once, the same whenever the row moves.
+#pragma once
+
+#include "impls/cuda/support/integer_sums.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
+
+#include <cuda_runtime.h>
+
+namespace clusterbench::cuda {
+
+/// Of k clusters with D features, an even number up to 64: lane l of a warp has features 2 l and 2 l + 1.
+template <unsigned D>
+class MovedSums {
+public:
+  static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a row in no sum
+  static constexpr unsigned kWords = 2 * D;  ///< a cluster
+
+  /// s_words: [k, 4, D / 2], zero. next: 2^bits; to_word: powers of two that take a feature's values to no
+  /// more than that.
+  __device__ MovedSums(int* s_words, const ToWords<64>& to_word, float next)
+      : s_words_(s_words), next_(next) {
+    if (lane() < D / 2) {
+      to_word_ = {to_word.factor[2 * lane()], to_word.factor[2 * lane() + 1]};
+    }
+  }
+  /// A whole warp: moves a row of which each lane has its two values.
+  __device__ void move(float2 x, unsigned from, unsigned to) const {
+    if (lane() < D / 2) {
+      const Words first = Words::of(x.x, to_word_.x, next_);
+      const Words second = Words::of(x.y, to_word_.y, next_);
+      const int words[4] = {first.first, first.second, second.first, second.second};
+#pragma unroll
+      for (unsigned w = 0; w < 4; ++w) { // warps share the words
+        atomicAdd(s_words_ + (to * 4 + w) * (D / 2) + lane(), words[w]);
+        atomicSub(s_words_ + (from * 4 + w) * (D / 2) + lane(), words[w]);
+      }
+    }
+  }
+  /// Any thread: makes `sum` the sum of a feature.
+  __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {
+    const int first = __float2int_rn(sum * to_word);
+    int* words = place(j, f);
+    words[0] = first; // a sum that it does not hold exactly has no more digits
+    words[D / 2] = __float2int_rn((sum * to_word - static_cast<float>(first)) * next_);
+  }
+  /// Any thread: a sum, in units of the second word.
+  __device__ double sum(unsigned j, unsigned f) const {
+    const int* words = place(j, f);
+    return static_cast<double>(words[0]) * static_cast<double>(next_) +
+           static_cast<double>(words[D / 2]);
+  }
+
+private:
+  __device__ int* place(unsigned j, unsigned f) const {
+    return s_words_ + (j * 4 + f % 2 * 2) * (D / 2) + f / 2;
+  }
+  __device__ static unsigned lane() {
+    return threadIdx.x % 32;
+  }
+
+  int* s_words_;
+  float next_;
+  float2 to_word_{};
+};
+
+} // namespace clusterbench::cuda
