@@ -1,0 +1,343 @@
+// K-means with few features: points stay where they are, and only those that change their cluster are added.
+//
+// Changed since kmeans_cuda_persistent: every block keeps the sums of its points from pass to pass, as
+//   integers, which do not drift. A sweep compares points and notes those whose label has changed;
+//   then all threads of the block move them, a value each. So no lane has sums of its own: shared
+//   memory holds more points, there is nothing to add up over lanes, and more warps compare.
+// Where more points move than can be noted, as in the first pass, the block adds up all of them.
+// Source: kmeans_cuda_persistent; MacQueen, 1967, moved a mean with each point, here it is in passes.
+// Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of them
+//   useful a coordinate; 30 a coordinate that moves; about 2 us of latency.
+// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^29, else refused. d is padded to the next size
+//   that was compiled. Same bits in every run.
+#include "impls/contract.hpp"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/column_points.cuh"
+#include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/end_pass.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/moved_points.cuh"
+#include "impls/cuda/support/stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
+constexpr unsigned kMaxValues = 260;                   // sums and counts
+constexpr std::size_t kTooMany = std::size_t{1} << 29; // a block\'s points: see Moves
+
+struct Task {
+  RunTask run;
+  const float* points; // [D, n]
+  unsigned n, d, k;
+  unsigned resident, stride;     // points of a block that are in shared memory, and with padding
+  ToWords<kMaxFeatures> to_word; // see MovedPoints
+  float next;
+  Stamped<double>* words;
+};
+
+/// What the blocks have added up, the stop rule's fact last.
+struct Totals {
+  const double* s_totals; // [k, width], and the fact
+  unsigned k, width;
+
+  __device__ double fact() const { return s_totals[k * width]; }
+  /// Or `old`, if the cluster is empty.
+  __device__ float mean(unsigned j, unsigned f, float old) const {
+    const double size = s_totals[j * width + width - 1];
+    return size > 0.0 ? static_cast<float>(s_totals[j * width + f] / size) : old;
+  }
+};
+
+/// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change, and notes
+/// them. Returns the sum of the distances, if kLoss.
+template <unsigned D, unsigned C, unsigned kThreads, bool kLoss, typename Label>
+__device__ double label_points(const Task& task, const float (&x)[C][D], unsigned left,
+                               const float* s_centroids, Label* labels, unsigned point,
+                               const Moves& moves) {
+  unsigned before[C];
+#pragma unroll
+  for (unsigned p = 0; p < C; ++p) {
+    before[p] = p < left ? static_cast<std::uint8_t>(labels[p * kThreads]) : 0;
+  }
+  float nearest[C];
+  unsigned label[C];
+  compare<D, C>(x, s_centroids, task.k, nearest, label);
+  double loss = 0.0;
+#pragma unroll
+  for (unsigned p = 0; p < C; ++p) {
+    if (p < left && label[p] != before[p]) {
+      labels[p * kThreads] = static_cast<Label>(label[p]);
+      moves.note({point + p * kThreads, before[p]});
+    }
+    if (kLoss && p < left) {
+      loss += static_cast<double>(sqrtf(nearest[p]));
+    }
+  }
+  return loss;
+}
+
+/// The same of `count` points of this block, of which `first` is the first.
+template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, bool kLoss, typename Label>
+__device__ double sweep(const Task& task, const float* points, std::size_t stride, unsigned first,
+                        unsigned count, const float* s_centroids, Label* labels,
+                        const Moves& moves) {
+  double loss = 0.0;
+  for_columns<D, C, kThreads, kAhead>(
+      points, stride, count, [&](const auto& x, unsigned i, unsigned left) {
+        constexpr unsigned kAtOnce = sizeof(x) / sizeof(x[0]);
+        loss += label_points<D, kAtOnce, kThreads, kLoss>(task, x, left, s_centroids, labels + i,
+                                                          first + i, moves);
+      });
+  return loss;
+}
+
+/// Adds `count` points to the sums of their clusters.
+template <unsigned D, unsigned kThreads, typename Label>
+__device__ void add_points(const MovedPoints<D>& kept, const float* points, std::size_t stride,
+                           unsigned count, const Label* labels) {
+  for (unsigned i = threadIdx.x; i < count; i += kThreads) {
+    float x[1][D];
+    fetch<D, 1, kThreads>(points, stride, i, count, x);
+    kept.add(x[0], static_cast<unsigned>(labels[i]));
+  }
+}
+
+/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: points
+/// [D, resident], words of sums [k, copies, kWords], labels [resident] bytes.
+template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
+__global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
+  extern __shared__ __align__(16) float s_points[];
+  __shared__ __align__(16) float s_centroids[2 * kMaxValues];
+  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_losses[kThreads / 32];
+  __shared__ std::uint64_t s_barriers[2];
+  __shared__ long long s_rests[kMaxValues];
+  __shared__ float s_to_word[D + 1];
+  __shared__ double s_units[D + 1];
+  __shared__ unsigned s_moves[Moves::kMost], s_moved;
+
+  const unsigned values = task.k * (D + 1); // and one more for the stop rule
+  int* s_words = reinterpret_cast<int*>(s_points + D * task.stride);
+  const MovedPoints<D> kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
+  std::uint8_t* s_labels =
+      reinterpret_cast<std::uint8_t*>(s_words + task.k * kept.kCopies * kept.kWords);
+  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  const Moves moves{s_moves, &s_moved};
+
+  const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
+  const unsigned first = min(blockIdx.x * share, task.n);
+  const unsigned count = min(share, task.n - first), resident = min(count, task.resident);
+  for (unsigned f = 0; f < D; ++f) {
+    for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
+      s_points[f * task.stride + i] = task.points[std::size_t{f} * task.n + first + i];
+    }
+  }
+  for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
+    s_labels[i] = kept.kNowhere;
+  }
+  for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
+    const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
+    s_centroids[j * kStride<D> + f] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
+  }
+  kept.clear();
+  if (threadIdx.x <= D) {
+    const float to_word = threadIdx.x < D ? task.to_word.factor[threadIdx.x] : 1.0f;
+    s_to_word[threadIdx.x] = to_word;
+    s_units[threadIdx.x] = 1.0 / (static_cast<double>(to_word) * static_cast<double>(task.next));
+  }
+  if (threadIdx.x == 0) {
+    s_moved = 0;
+  }
+  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
+  const auto value_of = [&](unsigned i, unsigned f) { // or one, which the count adds up
+    return f == D         ? 1.0f
+           : i < resident ? s_points[f * task.stride + i]
+                          : task.points[std::size_t{f} * task.n + first + i];
+  };
+  const auto label_of = [&](unsigned i) {
+    return i < resident ? s_labels[i] : static_cast<unsigned>(task.run.labels[first + i]);
+  };
+  double previous = INFINITY;
+  std::size_t pass = 0;
+  bool last = false;
+  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  task.run.note_time(0);
+
+  while (!last) {
+    sums.expect();
+    const auto sweep_all = [&](auto loss) {
+      constexpr bool kLoss = decltype(loss)::value;
+      return sweep<D, C, kThreads, false, kLoss>(task, s_points, task.stride, 0, resident,
+                                                 s_centroids, s_labels, moves) +
+             sweep<D, C, kThreads, true, kLoss>(task, task.points + first + resident, task.n,
+                                                resident, count - resident, s_centroids,
+                                                task.run.labels + first + resident, moves);
+    };
+    if (wants_loss) {
+      const double loss = over_lanes<32>(sweep_all(std::true_type{}));
+      if (threadIdx.x % 32 == 0) {
+        s_losses[threadIdx.x / 32] = loss;
+      }
+    } else {
+      sweep_all(std::false_type{});
+    }
+    __syncthreads(); // all labels are there, and what moves is known
+    const unsigned moved = s_moved;
+    if (pass > 0 && moved <= Moves::kMost) {
+      for (unsigned u = threadIdx.x; u < moved * (D + 1); u += kThreads) { // a value each
+        const unsigned f = u % (D + 1);
+        const auto [point, from] = moves.at(u / (D + 1));
+        kept.move(u / (D + 1), f, value_of(point, f), from, label_of(point));
+      }
+    } else {
+      kept.clear();
+      __syncthreads(); // the sums are empty
+      add_points<D, kThreads>(kept, s_points, task.stride, resident, s_labels);
+      add_points<D, kThreads>(kept, task.points + first + resident, task.n, count - resident,
+                              task.run.labels + first + resident);
+    }
+    __syncthreads(); // the sums are there
+    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
+      sums.send(v, kept.sum(v));
+    }
+    if (threadIdx.x == 0) {
+      double fact = wants_loss ? 0.0 : static_cast<double>(moved);
+      for (unsigned w = 0; wants_loss && w < kThreads / 32; ++w) {
+        fact += s_losses[w];
+      }
+      sums.send(values, fact);
+      s_moved = 0;
+    }
+    sums.finish(task.run.stamp(pass));
+
+    const Totals totals{s_totals, task.k, D + 1};
+    last = end_pass<kThreads>(
+        task.run, totals, task.k, task.d,
+        [&](unsigned j, unsigned f, float old) { return totals.mean(j, f, old); }, s_centroids,
+        [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);
+  }
+  for (unsigned i = threadIdx.x; i < resident; i += kThreads) { // others have theirs
+    task.run.labels[first + i] = s_labels[i];
+  }
+  cluster_barrier(); // nobody leaves while others may still write to it
+}
+
+/// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
+/// once for all of them. Of clusters of 16 blocks 112 are resident on an H200, of 8 there are 120: few
+/// points gain by fewer clusters, many by more blocks.
+struct Size {
+  unsigned d;
+  std::size_t n; // so many points, or more
+  unsigned threads, chunk, cluster;
+  void (*kernel)(const Task);
+};
+template <unsigned D, std::size_t n, unsigned C, unsigned kCluster, unsigned kThreads = 512>
+constexpr Size kSize{D, n, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
+constexpr std::size_t kMany = 400000;
+constexpr std::array kSizes{// the first that is large enough, and not too large, is taken
+                            kSize<1, kMany, 4, 8>, kSize<1, 0, 2, 16>,    kSize<2, kMany, 4, 8>,
+                            kSize<2, 0, 2, 16>,    kSize<3, kMany, 4, 8>, kSize<3, 0, 2, 16>,
+                            kSize<4, kMany, 4, 8>, kSize<4, 0, 2, 16>,    kSize<6, 0, 2, 8>,
+                            kSize<8, 0, 2, 8>,     kSize<9, 0, 2, 8>,     kSize<12, 0, 2, 8>,
+                            kSize<16, 0, 2, 8>};
+
+const Size& size_for(std::size_t n, std::size_t d) {
+  return *std::ranges::find_if(kSizes,
+                               [=](const Size& size) { return size.d >= d && n >= size.n; });
+}
+
+class KmeansCudaMoves final : public Variant<float> {
+public:
+  std::string refuse(const Problem<float>& problem) const override {
+    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+    if (!reason.empty()) {
+      return reason;
+    }
+    if (problem.n >= kTooMany) {
+      return "more than 2^29 - 1 points";
+    }
+    if (problem.k * (size_for(problem.n, problem.d).d + 1) > kMaxValues) {
+      return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+             " features: shared memory holds the sums of k (d + 1) <= " +
+             std::to_string(kMaxValues);
+    }
+    return {};
+  }
+
+  void prepare(const Problem<float>& problem) override {
+    size_ = &size_for(problem.n, problem.d);
+    stream_ = Stream::create();
+    launch_.prepare(problem, stream_);
+    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
+    cudaFuncAttributes attributes{};
+    check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
+    const std::size_t room = shared_memory_limit() - attributes.sharedSizeBytes;
+    const std::size_t values = problem.k * (size_->d + 1);
+    const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
+    // A block that takes all shared memory is alone on its multiprocessor.
+    shape_ = {
+        .blocks = 0, .threads = size_->threads, .cluster = size_->cluster, .shared_bytes = room};
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(size_->kernel, shape_),
+        ceil_div(ceil_div(problem.n, size_->threads), size_->cluster) * size_->cluster));
+    // What is fetched again begins after whole steps, so that points are left over only once.
+    const std::size_t share = ceil_div(problem.n, shape_.blocks);
+    const std::size_t step = std::size_t{size_->chunk} * size_->threads;
+    const std::size_t padding = 32 * size_->d * sizeof(float);
+    const std::size_t fits = (room - sums - padding) / (size_->d * sizeof(float) + 1);
+    const std::size_t resident = fits >= share ? share : fits / step * step;
+    // Lanes that have the values of neighbouring points read them from different banks.
+    const std::size_t stride = ceil_div(resident, 32) * 32 + 32 / (size_->d + 1);
+    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
+                                             (values + 1 + size_->cluster));
+    d_words_.zero(stream_); // stamps begin with 1
+    const int bits = moved_bits(share);
+    task_ = {.run = {},
+             .points = d_points_.data(),
+             .n = static_cast<unsigned>(problem.n),
+             .d = static_cast<unsigned>(problem.d),
+             .k = static_cast<unsigned>(problem.k),
+             .resident = static_cast<unsigned>(resident),
+             .stride = static_cast<unsigned>(stride),
+             .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
+             .next = std::ldexp(1.0f, bits),
+             .words = d_words_.data()};
+    stream_.synchronize();
+  }
+
+  void run(Observer<float>& observer) override {
+    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  }
+
+  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
+
+private:
+  const Size* size_ = nullptr;
+  Task task_{};
+  ClusterLaunch shape_{};
+  Stream stream_;
+  OneLaunch launch_;
+  DeviceBuffer<float> d_points_; // [D, n]
+  DeviceBuffer<Stamped<double>> d_words_;
+};
+
+const Registration registration({.name = "kmeans_cuda_moves",
+                                 .idea = "sums change by points that change their cluster",
+                                 .source = "kmeans_cuda_persistent",
+                                 .device = Device::gpu,
+                                 .max_d = kMaxFeatures,
+                                 .max_k = kMaxClusters,
+                                 .previous = "kmeans_cuda_persistent"},
+                                f32_only<KmeansCudaMoves>());
+
+} // namespace
+} // namespace clusterbench
