@@ -28,16 +28,24 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{200000, 16, 64, "kmeans_cuda_persistent"}, // points and sums stay where they are
+    Line{200000, 4, 64, "kmeans_cuda_persistent"}, // points and sums stay where they are
+    Line{300000, 16, 32, "kmeans_cuda_moves"},     // and only what moves is added
+    Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 16, "kmeans_cuda_persistent"},
     Line{kAny, 12, 8, "kmeans_cuda_persistent"},
+    Line{kAny, 16, 4, "kmeans_cuda_moves"},
     Line{kAny, 6, 64, "kmeans_cuda_cells"}, // warps share their block's sums
-    Line{kAny, 9, 48, "kmeans_cuda_cells"},
-    Line{kAny, 12, 32, "kmeans_cuda_cells"},
-    Line{50000, 64, 32, "kmeans_cuda_cells_mma"},  // one barrier a pass
-    Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},      // bound by memory
-    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"},   // values too far apart for wgmma
+    Line{200000, 16, 64, "kmeans_cuda_moves_wgmma"},
+    Line{kAny, 9, 40, "kmeans_cuda_cells"},
+    Line{kAny, 64, 8, "kmeans_cuda_moves_wgmma"},
+    Line{5000, 64, 64, "kmeans_cuda_cells_mma"},    // one barrier a pass
+    Line{50000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
+    Line{kAny, 64, 24, "kmeans_cuda_moves_wgmma"},  // one product, and only what moves is added
+    Line{150000, 64, 64, "kmeans_cuda_fused_wgmma"},
+    Line{kAny, 64, 64, "kmeans_cuda_moves_wgmma"},
+    Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
+    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"}, // values too far apart for wgmma
     Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
     Line{20000, kAny, 256, "kmeans_cublas"},

@@ -110,7 +110,8 @@ TEST_P(CudaFused, AwkwardSizesOnAllMultiprocessors) {
 
 TEST_P(CudaFused, StopRules) {
   for (const Size size :
-       {Size{50001, 2, 5}, Size{50001, 9, 7}, Size{50001, 100, 4}, Size{20011, 200, 5}}) {
+       {Size{50001, 2, 5}, Size{50001, 9, 7}, Size{50001, 100, 4}, Size{20011, 200, 5},
+        Size{140007, 8, 23}, Size{140007, 37, 23}, Size{70001, 64, 64}, Size{1000003, 9, 16}}) {
     for (const StopRule& rule :
          {StopRule{StopRule::Kind::loss, 300.0, 30}, StopRule{StopRule::Kind::labels, 0.0, 30},
           StopRule{StopRule::Kind::shift, 1e-3, 30}}) {
@@ -258,9 +259,10 @@ TEST_P(CudaFused, RangesOfValues) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaFused,
-                         testing::Values("kmeans_cuda_persistent", "kmeans_cuda_cells",
-                                         "kmeans_cuda_cells_mma", "kmeans_cuda_fused",
-                                         "kmeans_cuda_fused_wgmma", "fcm_cuda_fused",
+                         testing::Values("kmeans_cuda_persistent", "kmeans_cuda_moves",
+                                         "kmeans_cuda_cells", "kmeans_cuda_cells_mma",
+                                         "kmeans_cuda_fused", "kmeans_cuda_fused_wgmma",
+                                         "kmeans_cuda_moves_wgmma", "fcm_cuda_fused",
                                          "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
