@@ -9,8 +9,8 @@
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16, and up to 64 features and clusters, the picks give
-//   the same bits in every run on devices with clusters of blocks. Picked for runs of 20 iterations;
-//   under the rule `loss` others would be the fastest here and there.
+//   the same bits in every run on devices with clusters of blocks. Picked for runs of 20 iterations
+//   on mixtures; where more points change their cluster, or under the rule `loss`, others may be faster.
 #include "impls/contract.hpp"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{200000, 4, 64, "kmeans_cuda_persistent"}, // points and sums stay where they are
-    Line{300000, 16, 32, "kmeans_cuda_moves"},     // and only what moves is added
+    Line{200000, 4, 64, "kmeans_cuda_persistent"}, // points stay where they are
+    Line{300000, 16, 32, "kmeans_cuda_moves"},     // so do sums, and what moves changes them
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 16, "kmeans_cuda_persistent"},
     Line{kAny, 12, 8, "kmeans_cuda_persistent"},
@@ -40,7 +40,7 @@ constexpr std::array kTable{
     Line{kAny, 64, 8, "kmeans_cuda_moves_wgmma"},
     Line{5000, 64, 64, "kmeans_cuda_cells_mma"},    // one barrier a pass
     Line{50000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
-    Line{kAny, 64, 24, "kmeans_cuda_moves_wgmma"},  // one product, and only what moves is added
+    Line{kAny, 64, 24, "kmeans_cuda_moves_wgmma"},  // one product; few rows move
     Line{150000, 64, 64, "kmeans_cuda_fused_wgmma"},
     Line{kAny, 64, 64, "kmeans_cuda_moves_wgmma"},
     Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},

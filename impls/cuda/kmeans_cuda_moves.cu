@@ -1,14 +1,14 @@
 // K-means with few features: points stay where they are, and only those that change their cluster are added.
 //
-// Changed since kmeans_cuda_persistent: every block keeps the sums of its points from pass to pass, as
-//   integers, which do not drift. A sweep compares points and notes those whose label has changed;
-//   then all threads of the block move them, a value each. So no lane has sums of its own: shared
-//   memory holds more points, there is nothing to add up over lanes, and more warps compare.
+// Changed since kmeans_cuda_persistent: the sums are updated incrementally. Every block keeps those of its
+//   points from pass to pass, in fixed point, so that nothing drifts. A sweep compares points and notes
+//   those whose label has changed; then all threads of the block move them, a value each. So no lane
+//   has sums of its own: shared memory holds more points, and more warps compare.
 // Where more points move than can be noted, as in the first pass, the block adds up all of them.
 // Source: kmeans_cuda_persistent; MacQueen, 1967, moved a mean with each point, here it is in passes.
 // Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of them
 //   useful a coordinate; 30 a coordinate that moves; about 2 us of latency.
-// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^29, else refused. d is padded to the next size
+// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused. d is padded to the next size
 //   that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/cluster_sums.cuh"
@@ -31,8 +31,9 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
-constexpr unsigned kMaxValues = 260;                   // sums and counts
-constexpr std::size_t kTooMany = std::size_t{1} << 29; // a block\'s points: see Moves
+constexpr unsigned kMaxValues = 260; // sums and counts
+constexpr std::size_t kMaxOfBlock = std::size_t{1}
+                                    << 23; // points; see Moves, and some blocks are missing
 
 struct Task {
   RunTask run;
@@ -262,8 +263,8 @@ public:
     if (!reason.empty()) {
       return reason;
     }
-    if (problem.n >= kTooMany) {
-      return "more than 2^29 - 1 points";
+    if (const std::string many = refuse_rows(problem.n, kMaxOfBlock); !many.empty()) {
+      return many;
     }
     if (problem.k * (size_for(problem.n, problem.d).d + 1) > kMaxValues) {
       return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
@@ -292,7 +293,7 @@ public:
     // What is fetched again begins after whole steps, so that points are left over only once.
     const std::size_t share = ceil_div(problem.n, shape_.blocks);
     const std::size_t step = std::size_t{size_->chunk} * size_->threads;
-    const std::size_t padding = 32 * size_->d * sizeof(float);
+    const std::size_t padding = (31 + 32 / (size_->d + 1)) * size_->d * sizeof(float); // see stride
     const std::size_t fits = (room - sums - padding) / (size_->d * sizeof(float) + 1);
     const std::size_t resident = fits >= share ? share : fits / step * step;
     // Lanes that have the values of neighbouring points read them from different banks.

@@ -1,21 +1,22 @@
 // K-means with up to 64 features and clusters: rows that change their cluster change the sums.
 //
-// Changed since kmeans_cuda_fused_wgmma: after a few passes one or two rows of a hundred change their
-//   cluster, so the sums of the pass before are nearly right. Every block keeps those of its rows in
-//   shared memory, as integers, which do not drift, and moves such a row from one cluster to the other.
-//   That spares half of the products and registers, so more warpgroups work side by side.
-// A block adds up all of its rows, as before, in passes in which many change, and when a cluster has lost
-// most of the rows that its sum was made of: what was rounded off then must not be left to a few.
+// Changed since kmeans_cuda_fused_wgmma: the sums are updated incrementally. After a few passes one or two
+//   rows of a hundred change their cluster; every block keeps the sums of its rows in shared memory, in
+//   fixed point, and moves such a row from one cluster to the other. That spares the products for sums
+//   and their registers, so more warpgroups work side by side.
+// A block adds up all of its rows, as before, after a pass in which many moved, in every pass under the rule
+// `loss`, and once more in a pass that leaves a cluster less than a fourth of the rows its sum was made of.
 // Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here it is in passes.
-// Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with
-//   k columns, 4 k + 150 other instructions of a warp for 16 of them and 50 for each that moves.
-// Limits: float; d, k <= 64, n < 2^25, values that one scale serves (split_range.hpp), else refused. The
-//   data lies on the device twice; the rule `loss` reads all again. Same bits in every run.
+// Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with k
+//   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
+// Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves (split_range.hpp)
+//   and not sparse ones (kept_range.hpp), else refused. The data lies on the device twice. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/kept_range.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_sums.cuh"
 #include "impls/cuda/support/split_data.cuh"
@@ -34,9 +35,9 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
-constexpr std::size_t kMaxRows =
-    (std::size_t{1} << 25) - 1; // words of a sum have twelve bits or more
-constexpr unsigned kMoving = 6; // more than one row of so many: all are added up
+constexpr std::size_t kMaxOfBlock = std::size_t{1} << 17; // rows: twelve bits a word or more
+// After a pass in which more than one row of so many moved, all are added up.
+constexpr unsigned kMoving = 6;
 
 struct Task {
   RunTask run;
@@ -86,8 +87,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   __shared__ __align__(8) float s_half_squares[K];
   __shared__ int s_counts[K], s_counts_then[K]; // now, and when all rows were added up
   __shared__ unsigned s_changes;                // rows that have changed their cluster
-  __shared__ bool s_worn;
-  __shared__ double s_previous; // not in registers, of which there are too few
+  __shared__ bool s_worn;                       // some sum: few of its rows are left
+  __shared__ double s_previous;                 // not in registers, of which there are too few
   __shared__ __align__(8) __half s_labels[kTeams][kRows];
 
   const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -122,8 +123,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   const bool wants_loss = task.run.rule == StopRule::Kind::loss;
   std::size_t pass = 0;
   unsigned sweeps = 0;
-  bool last = false, afresh = true;
-  __syncthreads(); // the first tiles are there
+  bool last = false, afresh = true; // the next sweep adds up all rows
+  __syncthreads();                  // the first tiles are there
   task.run.note_time(0);
 
   while (!last) {
@@ -240,7 +241,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   wait_for_copies<0>();
 }
 
-/// More teams the fewer registers scores take; few tiles on their way, as more of them were slower.
+/// As many teams as were fastest, and few tiles on their way: more were slower (docs/ladder.md).
 template <unsigned D, unsigned K>
 constexpr unsigned kTeamsOf = (D > 40) || K == 8 ? 4
                               : K == 24          ? 5
@@ -272,8 +273,13 @@ const Kernel& kernel_for(std::size_t d, std::size_t k) {
 class KmeansCudaMovesWgmma final : public Variant<float> {
 public:
   std::string refuse(const Problem<float>& problem) const override {
-    return problem.n > kMaxRows ? "more than 2^25 - 1 points"
-                                : SplitData::refuse(problem, kMaxFeatures, kMaxClusters);
+    for (const std::string& reason : {SplitData::refuse(problem, kMaxFeatures, kMaxClusters),
+                                      refuse_rows(problem.n, kMaxOfBlock)}) {
+      if (!reason.empty()) {
+        return reason;
+      }
+    }
+    return refuse_to_keep(problem.points, problem.d);
   }
 
   void prepare(const Problem<float>& problem) override {

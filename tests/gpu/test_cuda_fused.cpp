@@ -123,17 +123,25 @@ TEST_P(CudaFused, StopRules) {
   }
 }
 
-// Sums in integers: more points a block than its cells hold, and values far beneath the largest.
+// Sums in integers: more points a block than its cells hold, values far beneath the largest, and zeros; with
+// few points for so many passes that hardly any moves.
 TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
   if (registered_->meta.family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
+  enum class Values { normal, of_many_scales, sparse };
   for (const Size size :
        {Size{300001, 8, 200}, Size{300001, 3, 256}, Size{50001, 9, 7}, Size{500001, 64, 64}}) {
-    for (const bool scaled : {false, true}) {
-      auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
-      for (std::size_t e = 0; scaled && e < problem.points.size(); ++e) {
-        problem.points[e] = std::ldexp(problem.points[e], -static_cast<int>(e / problem.d % 50));
+    for (const Values values : {Values::normal, Values::of_many_scales, Values::sparse}) {
+      const std::size_t passes = size.n < 100000 ? 12 : 2;
+      auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, passes});
+      for (std::size_t e = 0; e < problem.points.size(); ++e) {
+        float& value = problem.points[e];
+        if (values == Values::of_many_scales) {
+          value = std::ldexp(value, -static_cast<int>(e / problem.d % 50));
+        } else if (values == Values::sparse) {
+          value = std::max(value, 0.0f);
+        }
       }
       std::copy_n(problem.points.begin(), problem.centroids.size(), problem.centroids.begin());
       if (takes(problem.view())) {

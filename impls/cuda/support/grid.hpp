@@ -56,6 +56,27 @@ inline std::size_t shared_memory_limit() {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Multiprocessors of the current device; 0 where there is none. Does not create a context.
+inline std::size_t multiprocessors() {
+  int device = 0;
+  int count = 0;
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 0;
+  }
+  return static_cast<std::size_t>(count);
+}
+
+/// Why a kernel that gives each multiprocessor a block does not take so many rows; empty if it does.
+inline std::string refuse_rows(std::size_t n, std::size_t most_of_a_block) {
+  const std::size_t count = multiprocessors();
+  return count == 0 || n <= count * most_of_a_block
+             ? ""
+             : std::to_string(n) + " points, at most " + std::to_string(most_of_a_block) +
+                   " for each of " + std::to_string(count) + " multiprocessors";
+}
+
 /// Compute capability of the current device times ten, 90 for 9.0; 0 where there is none. Does not
 /// create a context.
 inline int compute_capability() {

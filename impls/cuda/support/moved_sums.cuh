@@ -1,8 +1,8 @@
 // Sums of a block's rows by cluster that stay from pass to pass: a row that changes its cluster is taken from
-// one and added to the other. Sums of integers do not drift, and have no order: the same bits in every run.
+// one and added to the other. Sums in fixed point do not drift, and have no order: the same bits in every run.
 //
 // A value is two words in units of a power of two of its feature, so many bits each that the words of all
-// rows of a block fit an int; what lies beneath both is rounded off once, the same whenever the row moves.
+// rows of a block fit an int; what lies beneath both is rounded off, the same whenever the row moves.
 #pragma once
 
 #include "impls/cuda/support/integer_sums.cuh"
@@ -44,7 +44,7 @@ public:
   __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {
     const int first = __float2int_rn(sum * to_word);
     int* words = place(j, f);
-    words[0] = first; // a sum that it does not hold exactly has no more digits
+    words[0] = first; // from 2^24 on this is all that the float had
     words[D / 2] = __float2int_rn((sum * to_word - static_cast<float>(first)) * next_);
   }
   /// Any thread: a sum, in units of the second word.

@@ -1,0 +1,40 @@
+// Whether rounded sums may be kept while rows come and go. Plain C++ without CUDA.
+//
+// A row that leaves a sum takes exactly its value with it, and leaves behind what adding it up had been rounded
+// by: some 2^-24 of it. That matters where the rows that stay have next to nothing in that feature: sparse
+// data. So data is not taken in which a feature is that small in many rows.
+#pragma once
+
+#include "impls/cuda/support/magnitudes.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace clusterbench::cuda {
+
+/// Why sums of [n, d] rows are not kept; empty if they may be. A feature that is zero everywhere is fine.
+inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
+  constexpr double kSmall = 0x1p-14;       // of the feature's largest value
+  constexpr std::size_t kRowsForOne = 256; // one such row of so many is taken
+  const Magnitudes of_rows = Magnitudes::of(rows, d);
+  std::vector<std::size_t> small(d, 0);
+  for (std::size_t e = 0; e < rows.size(); ++e) {
+    const double largest = of_rows.largest[e % d];
+    small[e % d] += largest > 0.0 && std::abs(static_cast<double>(rows[e])) < kSmall * largest;
+  }
+  const std::size_t n = rows.size() / d;
+  for (std::size_t f = 0; f < d; ++f) {
+    if (small[f] > n / kRowsForOne) {
+      return "feature " + std::to_string(f) +
+             " is zero, or beneath 2^-14 of its largest value, in " + std::to_string(small[f]) +
+             " of " + std::to_string(n) +
+             " rows (one of 256 at most): sums that are kept would show what they were rounded by";
+    }
+  }
+  return {};
+}
+
+} // namespace clusterbench::cuda
