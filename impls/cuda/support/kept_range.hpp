@@ -20,12 +20,13 @@ inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
   constexpr double kSmall = 0x1p-14;       // of the feature's largest value
   constexpr std::size_t kRowsForOne = 256; // one such row of so many is taken
   const Magnitudes of_rows = Magnitudes::of(rows, d);
-  std::vector<std::size_t> small(d, 0);
-  for (std::size_t e = 0; e < rows.size(); ++e) {
-    const double largest = of_rows.largest[e % d];
-    small[e % d] += largest > 0.0 && std::abs(static_cast<double>(rows[e])) < kSmall * largest;
-  }
   const std::size_t n = rows.size() / d;
+  std::vector<std::size_t> small(d, 0);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t f = 0; f < d; ++f) { // less than nothing is none
+      small[f] += std::abs(static_cast<double>(rows[i * d + f])) < kSmall * of_rows.largest[f];
+    }
+  }
   for (std::size_t f = 0; f < d; ++f) {
     if (small[f] > n / kRowsForOne) {
       return "feature " + std::to_string(f) +
