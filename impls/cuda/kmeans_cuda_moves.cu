@@ -17,6 +17,7 @@
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_points.cuh"
+#include "impls/cuda/support/resident_points.hpp"
 #include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
@@ -279,25 +280,12 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
-    const std::size_t room = shared_memory_limit() - attributes.sharedSizeBytes;
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
-    // A block that takes all shared memory is alone on its multiprocessor.
-    shape_ = {
-        .blocks = 0, .threads = size_->threads, .cluster = size_->cluster, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
-        resident_in_clusters(size_->kernel, shape_),
-        ceil_div(ceil_div(problem.n, size_->threads), size_->cluster) * size_->cluster));
-    // What is fetched again begins after whole steps, so that points are left over only once.
     const std::size_t share = ceil_div(problem.n, shape_.blocks);
-    const std::size_t step = std::size_t{size_->chunk} * size_->threads;
-    const std::size_t padding = (31 + 32 / (size_->d + 1)) * size_->d * sizeof(float); // see stride
-    const std::size_t fits = (room - sums - padding) / (size_->d * sizeof(float) + 1);
-    const std::size_t resident = fits >= share ? share : fits / step * step;
-    // Lanes that have the values of neighbouring points read them from different banks.
-    const std::size_t stride = ceil_div(resident, 32) * 32 + 32 / (size_->d + 1);
+    const auto resident = ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads,
+                                                size_->d, shape_.shared_bytes - sums);
     d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
                                              (values + 1 + size_->cluster));
     d_words_.zero(stream_); // stamps begin with 1
@@ -307,8 +295,8 @@ public:
              .n = static_cast<unsigned>(problem.n),
              .d = static_cast<unsigned>(problem.d),
              .k = static_cast<unsigned>(problem.k),
-             .resident = static_cast<unsigned>(resident),
-             .stride = static_cast<unsigned>(stride),
+             .resident = static_cast<unsigned>(resident.count),
+             .stride = static_cast<unsigned>(resident.stride),
              .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
              .next = std::ldexp(1.0f, bits),
              .words = d_words_.data()};

@@ -19,6 +19,7 @@
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/lane_sums.cuh"
 #include "impls/cuda/support/one_launch.cuh"
+#include "impls/cuda/support/resident_points.hpp"
 #include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
@@ -264,22 +265,12 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    cudaFuncAttributes attributes{};
-    check(cudaFuncGetAttributes(&attributes, size_->kernel), "cudaFuncGetAttributes");
-    const std::size_t room = shared_memory_limit() - attributes.sharedSizeBytes;
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = size_->threads * values * sizeof(float);
-    // A block that takes all shared memory is alone on its multiprocessor.
-    shape_ = {
-        .blocks = 0, .threads = size_->threads, .cluster = size_->cluster, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
-        resident_in_clusters(size_->kernel, shape_),
-        ceil_div(ceil_div(problem.n, size_->threads), size_->cluster) * size_->cluster));
-    // What is fetched again begins after whole steps, so that points are left over only once.
-    const std::size_t share = ceil_div(problem.n, shape_.blocks);
-    const std::size_t step = std::size_t{size_->chunk} * size_->threads;
-    const std::size_t fits = (room - sums) / (size_->d * sizeof(float) + 1);
-    const std::size_t resident = fits >= share ? share : fits / step * step;
+    const auto resident = ResidentPoints::of(ceil_div(problem.n, shape_.blocks),
+                                             std::size_t{size_->chunk} * size_->threads, size_->d,
+                                             shape_.shared_bytes - sums);
     d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
                                              (values + 1 + size_->cluster));
     d_words_.zero(stream_); // stamps begin with 1
@@ -288,7 +279,7 @@ public:
              .n = static_cast<unsigned>(problem.n),
              .d = static_cast<unsigned>(problem.d),
              .k = static_cast<unsigned>(problem.k),
-             .resident = static_cast<unsigned>(resident),
+             .resident = static_cast<unsigned>(resident.count),
              .words = d_words_.data()};
     stream_.synchronize();
   }

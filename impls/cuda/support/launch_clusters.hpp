@@ -2,6 +2,7 @@
 #pragma once
 
 #include "impls/cuda/support/check.hpp"
+#include "impls/cuda/support/grid.hpp"
 
 #include <cuda_runtime.h>
 
@@ -68,6 +69,22 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
   check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config),
         "cudaOccupancyMaxActiveClusters");
   return static_cast<unsigned>(std::max(1, clusters)) * launch.cluster;
+}
+
+/// Blocks that take all shared memory, so that each is alone on its multiprocessor: as many as are resident,
+/// or as n points need, one a thread. Throws std::runtime_error.
+template <typename Task>
+ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, unsigned threads,
+                            unsigned cluster) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  ClusterLaunch launch{.blocks = 0,
+                       .threads = threads,
+                       .cluster = cluster,
+                       .shared_bytes = shared_memory_limit() - attributes.sharedSizeBytes};
+  launch.blocks = static_cast<unsigned>(std::min<std::size_t>(
+      resident_in_clusters(kernel, launch), ceil_div(ceil_div(n, threads), cluster) * cluster));
+  return launch;
 }
 
 /// Starts the kernel; does not wait for it. Throws std::runtime_error.
