@@ -36,8 +36,8 @@ using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
 constexpr std::size_t kMaxOfBlock = std::size_t{1} << 17; // rows: twelve bits a word or more
-// After a pass in which more than one row of so many moved, all are added up.
-constexpr unsigned kMoving = 6;
+// After a pass in which more than one row of so many moved, all are added up: fewer will move in the next.
+constexpr unsigned kMoving = 3;
 
 struct Task {
   RunTask run;
