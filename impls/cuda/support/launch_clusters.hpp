@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 
 namespace clusterbench::cuda {
@@ -33,7 +34,10 @@ struct ClusterLaunch {
   std::size_t shared_bytes;
 };
 
-/// The attributes of a cooperative launch in clusters; they point into `attributes`.
+/// The attributes of a cooperative launch in clusters; they point into `attributes`. For counting,
+/// CLUSTERBENCH_COUNTED leaves "cooperative" out: Nsight Compute 2025.3 ends such a launch with LaunchFailed if
+/// blocks write to each other's shared memory. As many blocks as are resident find their places without, too,
+/// if nothing else runs on the device.
 inline cudaLaunchConfig_t configure(const ClusterLaunch& launch, cudaStream_t stream,
                                     cudaLaunchAttribute (&attributes)[2]) {
   attributes[0].id = cudaLaunchAttributeClusterDimension;
@@ -46,7 +50,7 @@ inline cudaLaunchConfig_t configure(const ClusterLaunch& launch, cudaStream_t st
   config.dynamicSmemBytes = launch.shared_bytes;
   config.stream = stream;
   config.attrs = attributes;
-  config.numAttrs = 2;
+  config.numAttrs = std::getenv("CLUSTERBENCH_COUNTED") != nullptr ? 1 : 2;
   return config;
 }
 

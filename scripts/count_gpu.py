@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What the hardware counts in the launches of whole runs, beside their goals: collects and shows it.
+
+    scripts/count_gpu.py collect OUT.json       needs a GPU and Nsight Compute (ncu)
+    scripts/count_gpu.py table COUNTERS.json PAGE
+
+`collect` runs each cell of CELLS under ncu, by the program that CLUSTERBENCH names (default
+build/release/clusterbench), one launch of the cell's whole run. ncu sets the clocks that it likes (they are
+noted) and repeats the launch until all counters are read, so times are not those of the ledgers. `table` puts
+a Markdown table between the page's "counters" marks. Exit codes: 64 usage or bad input, 5 a cell whose
+counters could not be read (nothing is written then).
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BEGIN, END = "<!-- counters begin -->\n", "<!-- counters end -->"
+ROOT = Path(__file__).resolve().parent.parent
+
+# Work, its data and k, passes of a run, and the variants whose whole run is one launch.
+CELLS = [
+    ("100k×2, k=5", "article004-100k", 5, 300, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×2, k=16", "article003", 16, 50, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×9, k=4", "article002", 4, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×9, k=8", "article002", 8, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×9, k=16", "article002", 16, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×100, k=4", "article000", 4, 20, ["kmeans_cuda_fused"]),
+    ("FCM 100k×500, c=8", "article001", 8, 20, ["fcm_cuda_fused", "fcm_cuda_split"]),
+] + [(f"1M×{d}, k={k}", f"mixture:1000000,{d},8,1,7", k, 20, [variant])
+     for d, k, variant in [(3, 1, "kmeans_cuda_moves"), (8, 7, "kmeans_cuda_persistent"),
+                           (8, 64, "kmeans_cuda_moves_wgmma"), (37, 23, "kmeans_cuda_moves_wgmma"),
+                           (37, 64, "kmeans_cuda_moves_wgmma"), (64, 64, "kmeans_cuda_moves_wgmma")]]
+
+KERNELS = "regex:^cluster_(points|rows)"  # those that take a whole run
+OF_PEAK = "pct_of_peak_sustained_active"
+COUNTERS = {
+    "nanoseconds": "gpu__time_duration.sum",
+    "cycles": "sm__cycles_elapsed.max",
+    "instructions": "smsp__inst_executed.sum",  # of a warp
+    "memory_bytes": "dram__bytes_read.sum",
+    "l2_bytes": "lts__t_bytes.sum",
+    "issue": f"smsp__issue_active.avg.{OF_PEAK}",
+    "alu": f"sm__inst_executed_pipe_alu.avg.{OF_PEAK}",
+    "fma": f"sm__inst_executed_pipe_fma.avg.{OF_PEAK}",
+    "tensor": f"sm__pipe_tensor_cycles_active.avg.{OF_PEAK}",
+    "shared": "l1tex__data_pipe_lsu_wavefronts.avg.pct_of_peak_sustained_elapsed",
+}
+STALLS = ["barrier", "branch_resolving", "gmma", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "membar",
+          "mio_throttle", "no_instruction", "short_scoreboard", "wait"]
+NAMES = {**COUNTERS, **{f"stall_{reason}": f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio"
+                        for reason in STALLS}}
+
+
+def fail(code, message):
+    print(f"count_gpu.py: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def counters_of(text):
+    """The counters by name, in ncu's base units, from what `--page raw --csv` prints."""
+    lines = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
+    if len(lines) != 3:  # names, units, one launch
+        return None
+    values = dict(zip(lines[0], lines[2]))
+    try:
+        found = {name: float(values[metric].replace(",", "")) for name, metric in NAMES.items()}
+    except (KeyError, ValueError):
+        return None
+    return found if all(value == value for value in found.values()) else None  # "nan": not read
+
+
+def collect(out):
+    program = os.environ.get("CLUSTERBENCH", str(ROOT / "build" / "release" / "clusterbench"))
+    rows = []
+    for work, data, k, passes, variants in CELLS:
+        for variant in variants:
+            family = "fcm" if variant.startswith("fcm") else "kmeans"
+            with tempfile.TemporaryDirectory() as folder:
+                done = subprocess.run(
+                    ["ncu", "--target-processes", "all", "--kernel-name", KERNELS, "--launch-skip", "1", "--launch-count", "1",
+                     "--metrics", ",".join(NAMES.values()), "--page", "raw", "--csv", "--print-units", "base",
+                     program, "run", "--data", data, "--k", str(k), "--family", family, "--iterations", str(passes),
+                     "--precision", "f32", "--variant", variant, "--no-probe", "--samples", "1", "--budget", "0",
+                     "--min-time", "0", "--out", folder],
+                    env=dict(os.environ, CLUSTERBENCH_COUNTED="1"), capture_output=True, text=True, check=False)
+            found = counters_of(done.stdout)
+            if found is None:
+                fail(5, f"{variant} on {data}, k={k}: no counters\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+            rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **found})
+            print(f"{work}: {variant}", file=sys.stderr)
+    Path(out).write_text(json.dumps({"schema": 1, "counters": NAMES, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+def points_of(row):
+    """Points of a row's data, as its work begins: "100k×2", "1M×9" or with a family before."""
+    count = row["work"].split("×")[0].split()[-1]
+    return int(count[:-1]) * {"k": 1000, "M": 1000000}[count[-1]]
+
+
+def line(row):
+    passes = row["passes"]
+    stalls = sorted(((row[f"stall_{reason}"], reason) for reason in STALLS), reverse=True)[:3]
+    cells = [
+        row["work"], row["variant"], f"{row['cycles'] / row['nanoseconds']:.2f}",
+        f"{row['instructions'] / passes / points_of(row):.3g}",
+        f"{row['memory_bytes'] / passes / 1e6:.3g}", f"{row['memory_bytes'] / row['nanoseconds']:.3g}",
+        f"{row['l2_bytes'] / row['nanoseconds']:.3g}",
+        *(f"{row[pipe]:.0f}" for pipe in ("issue", "alu", "fma", "tensor", "shared")),
+        ", ".join(f"{reason.replace('_', ' ')} {ratio:.1f}" for ratio, reason in stalls)]
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def table(source, page):
+    try:
+        rows = json.loads(Path(source).read_text(encoding="utf-8"))["rows"]
+        text = Path(page).read_text(encoding="utf-8")
+        head, rest = text.split(BEGIN)
+        _, tail = rest.split(END)
+    except (OSError, ValueError, KeyError) as error:
+        fail(64, f"{source}, {page}: {error}")
+    heads = ["work", "variant", "GHz", "instructions a point", "MB a pass from memory", "GB/s", "GB/s of L2",
+             "issue", "ALU", "FMA", "tensor", "shared", "stalls an instruction"]
+    made = "".join(["| " + " | ".join(heads) + " |\n", "|" + " --- |" * len(heads) + "\n", *map(line, rows)])
+    Path(page).write_text(f"{head}{BEGIN}{made}{END}{tail}", encoding="utf-8")
+
+
+def main():
+    match sys.argv[1:]:
+        case ["collect", out]:
+            collect(out)
+        case ["table", source, page]:
+            table(source, page)
+        case _:
+            fail(64, __doc__)
+
+
+if __name__ == "__main__":
+    main()
