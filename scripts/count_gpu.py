@@ -12,6 +12,7 @@ counters could not be read (nothing is written then).
 """
 
 import csv
+import functools
 import json
 import os
 import subprocess
@@ -61,38 +62,53 @@ def fail(code, message):
     sys.exit(code)
 
 
-def counters_of(text):
-    """The counters by name, in ncu's base units, from what `--page raw --csv` prints."""
+def counters_of(text, names):
+    """The counters of every launch by name, in ncu's base units, from what `--page raw --csv` prints; none of a
+    launch that could not be counted."""
     lines = list(csv.reader(line for line in text.splitlines() if line.startswith('"')))
-    if len(lines) != 3:  # names, units, one launch
-        return None
-    values = dict(zip(lines[0], lines[2]))
-    try:
-        found = {name: float(values[metric].replace(",", "")) for name, metric in NAMES.items()}
-    except (KeyError, ValueError):
-        return None
-    return found if all(value == value for value in found.values()) else None  # "nan": not read
+    launches = [dict(zip(lines[0], line)) for line in lines[2:]]  # names, units, launches
+    found = []
+    for launch in launches:
+        try:
+            found.append({name: float(launch[metric].replace(",", "")) for name, metric in names.items()})
+        except (KeyError, ValueError):
+            return []
+    return found if all(value == value for row in found for value in row.values()) else []  # "nan"
+
+
+def count(data, k, passes, variant, names, options=()):
+    """What ncu counts in the launches of a cell. Ends the program if there is nothing."""
+    program = os.environ.get("CLUSTERBENCH", str(ROOT / "build" / "release" / "clusterbench"))
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            ["ncu", "--target-processes", "all", "--kernel-name", KERNELS, *options, "--metrics", ",".join(names.values()),
+             "--page", "raw", "--csv", "--print-units", "base",
+             program, "run", "--data", data, "--k", str(k), "--family", "fcm" if variant.startswith("fcm") else "kmeans",
+             "--iterations", str(passes), "--precision", "f32", "--variant", variant, "--no-probe", "--samples", "1",
+             "--budget", "0", "--min-time", "0", "--out", folder],
+            env=dict(os.environ, CLUSTERBENCH_COUNTED="1"), capture_output=True, text=True, check=False)
+    found = counters_of(done.stdout, names)
+    if not found:
+        fail(5, f"{variant} on {data}, k={k}: no counters\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return found
+
+
+@functools.cache
+def small_launches(variant):
+    """Launches of the variant before the first of a cell's own: those of its qualification, on small problems."""
+    _, data, k, passes, _ = next(cell for cell in CELLS if variant in cell[-1])
+    cycles = [launch["cycles"] for launch in count(data, k, passes, variant, {"cycles": COUNTERS["cycles"]})]
+    return next(i for i, some in enumerate(cycles) if 2 * some > max(cycles))
 
 
 def collect(out):
-    program = os.environ.get("CLUSTERBENCH", str(ROOT / "build" / "release" / "clusterbench"))
     rows = []
     for work, data, k, passes, variants in CELLS:
         for variant in variants:
-            family = "fcm" if variant.startswith("fcm") else "kmeans"
-            with tempfile.TemporaryDirectory() as folder:
-                done = subprocess.run(
-                    ["ncu", "--target-processes", "all", "--kernel-name", KERNELS, "--launch-skip", "1", "--launch-count", "1",
-                     "--metrics", ",".join(NAMES.values()), "--page", "raw", "--csv", "--print-units", "base",
-                     program, "run", "--data", data, "--k", str(k), "--family", family, "--iterations", str(passes),
-                     "--precision", "f32", "--variant", variant, "--no-probe", "--samples", "1", "--budget", "0",
-                     "--min-time", "0", "--out", folder],
-                    env=dict(os.environ, CLUSTERBENCH_COUNTED="1"), capture_output=True, text=True, check=False)
-            found = counters_of(done.stdout)
-            if found is None:
-                fail(5, f"{variant} on {data}, k={k}: no counters\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-            rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **found})
-            print(f"{work}: {variant}", file=sys.stderr)
+            launch, = count(data, k, passes, variant, NAMES,
+                            ["--launch-skip", str(small_launches(variant)), "--launch-count", "1"])
+            rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **launch})
+            print(f"{work}: {variant} {launch['nanoseconds'] / passes / 1e3:.4g} us a pass", file=sys.stderr)
     Path(out).write_text(json.dumps({"schema": 1, "counters": NAMES, "rows": rows}, indent=1) + "\n", encoding="utf-8")
 
 
@@ -102,14 +118,17 @@ def points_of(row):
     return int(count[:-1]) * {"k": 1000, "M": 1000000}[count[-1]]
 
 
+def short(value):
+    return f"{value:.3g}" if value < 1000 else f"{value:.0f}"
+
+
 def line(row):
     passes = row["passes"]
     stalls = sorted(((row[f"stall_{reason}"], reason) for reason in STALLS), reverse=True)[:3]
     cells = [
         row["work"], row["variant"], f"{row['cycles'] / row['nanoseconds']:.2f}",
-        f"{row['instructions'] / passes / points_of(row):.3g}",
-        f"{row['memory_bytes'] / passes / 1e6:.3g}", f"{row['memory_bytes'] / row['nanoseconds']:.3g}",
-        f"{row['l2_bytes'] / row['nanoseconds']:.3g}",
+        short(row["instructions"] / passes / points_of(row)), short(row["memory_bytes"] / passes / 1e6),
+        short(row["memory_bytes"] / row["nanoseconds"]), short(row["l2_bytes"] / row["nanoseconds"]),
         *(f"{row[pipe]:.0f}" for pipe in ("issue", "alu", "fma", "tensor", "shared")),
         ", ".join(f"{reason.replace('_', ' ')} {ratio:.1f}" for ratio, reason in stalls)]
     return "| " + " | ".join(cells) + " |\n"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, the scaling
-# studies into docs/scaling.md and the others into docs/studies.md; and the smallest variant's source
-# into README.md. Called without arguments it also draws the pictures again.
+# studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; and the
+# smallest variant's source into README.md. Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
 pages=$(realpath "${2:-$(dirname "$0")/..}")
@@ -36,6 +36,7 @@ done
 for study in large_k_gpu gpu_shapes; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
+scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 python3 - "$pages/README.md" impls/serial/kmeans_serial.cpp <<'PYTHON'
