@@ -10,15 +10,14 @@
 // Limits: right for any d, meant for d <= 64; the distances of four samples in shared memory
 //   (k <= 14528 floats on sm_90), else refused; 2 n d values of device memory.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/columns.cuh"
-#include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/fcm_passes.cuh"
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/stream.hpp"
 
 #include <cub/block/block_reduce.cuh>
-#include <cub/device/device_reduce.cuh>
-#include <cuda/std/functional>
 
 #include <algorithm>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -158,164 +157,60 @@ __global__ void update_memberships(const T* __restrict__ points, const T* __rest
   }
 }
 
-/// The label of a sample is its largest membership. memberships: [k, n], labels: [n]
-template <typename T>
-__global__ void label_samples(const T* __restrict__ memberships, std::size_t n, std::size_t k,
-                              std::int32_t* labels, unsigned* changed_flag) {
-  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  bool changed = false;
-  if (i < n) {
-    std::size_t largest = 0;
-    for (std::size_t j = 1; j < k; ++j) { // strictly larger: ties go to the lowest index
-      largest = memberships[j * n + i] > memberships[largest * n + i] ? j : largest;
-    }
-    changed = labels[i] != static_cast<std::int32_t>(largest);
-    labels[i] = static_cast<std::int32_t>(largest);
-  }
-  flag_block(changed, changed_flag);
-}
-
 template <typename T>
 class FcmCudaWarp final : public Variant<T> {
 public:
   std::string refuse(const Problem<T>& problem) const override {
-    if (!(problem.fuzzifier > 1.0)) {
-      return "the fuzzifier must be greater than 1";
-    }
-    const std::size_t room = shared_memory_limit() / (kSamplesPerBlock * sizeof(T));
-    return problem.k <= room
-               ? ""
-               : "the distances to k = " + std::to_string(problem.k) + " centres exceed the " +
-                     std::to_string(room) + " that fit the shared memory of a block, four times";
+    return refuse_fcm(problem, kSamplesPerBlock);
   }
 
   void prepare(const Problem<T>& problem) override {
     problem_ = problem;
-    const std::size_t n = problem.n;
-    const std::size_t d = problem.d;
-    const std::size_t k = problem.k;
+    const std::size_t n = problem.n, values = problem.k * problem.d;
     stream_ = Stream::create();
-    d_points_ = DeviceBuffer<T>(n * d);
-    d_points_.upload(problem.points, stream_);
-    d_features_ = upload_columns(problem.points, n, d, stream_);
-    if (from_memberships()) {
-      d_initial_memberships_ = upload_columns(problem.memberships, n, k, stream_);
-    }
-    d_memberships_ = DeviceBuffer<T>(n * k);
-    d_centres_ = DeviceBuffer<T>(k * d);
-    d_labels_ = DeviceBuffer<std::int32_t>(n);
-    facts_ = FactsBuffer::create();
+    passes_.prepare(problem, stream_);
     const bool two = problem.fuzzifier == 2.0;
     sum_slices_ = two ? sum_slices<true, T> : sum_slices<false, T>;
     update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
-    allow_shared_memory(update_memberships_, kSamplesPerBlock * k * sizeof(T));
+    allow_shared_memory(update_memberships_, kSamplesPerBlock * problem.k * sizeof(T));
     // Enough blocks to fill the device, and slices short enough that a float keeps its digits.
     const std::size_t longest = kThreads * kLongestRun;
     slices_ =
-        std::max(ceil_div(resident_blocks(sum_slices_, kThreads, 0), k * d), ceil_div(n, longest));
+        std::max(ceil_div(resident_blocks(sum_slices_, kThreads, 0), values), ceil_div(n, longest));
     slices_ = std::min(slices_, ceil_div(n, kThreads));
-    d_sums_ = DeviceBuffer<T>(slices_ * k * d);
-    d_weights_ = DeviceBuffer<T>(slices_ * k * d);
-    if (StopTest(problem.stop).wants_loss()) {
-      d_contributions_ = DeviceBuffer<T>(n * k);
-      std::size_t bytes = 0; // CUB's first call only says how much storage it needs
-      reduce_objective(nullptr, bytes, nullptr);
-      d_storage_ = DeviceBuffer<unsigned char>(bytes);
-    }
+    d_sums_ = DeviceBuffer<T>(slices_ * values);
+    d_weights_ = DeviceBuffer<T>(slices_ * values);
   }
 
   void run(Observer<T>& observer) override {
-    StopTest stop(problem_.stop);
-    facts_.start(stop, stream_);
-    d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    d_centres_.zero(stream_);
-    if (!from_memberships()) {
-      d_centres_.upload(problem_.centroids, stream_);
-    }
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? d_centres_.size() : 0);
-    PassFacts found;
-    do {
-      const bool first = stop.passes() == 0;
-      const WantedFacts wanted = facts_.wanted();
-      if (from_memberships()) {
-        const auto& source = first ? d_initial_memberships_ : d_memberships_;
-        timer.measure("update", [&] { launch_update_centres(source); });
-      }
-      timer.measure("assign", [&] { launch_update_memberships(); });
-      if (!from_memberships()) {
-        timer.measure("update", [&] { launch_update_centres(d_memberships_); });
-      }
-      if (wanted.loss != nullptr) {
-        std::size_t bytes = d_storage_.size();
-        timer.measure("check", [&] { reduce_objective(d_storage_.data(), bytes, wanted.loss); });
-      }
-      if (wanted.labels_changed != nullptr) {
-        timer.measure("check", [&] { launch_label_samples(wanted.labels_changed); });
-      }
-      if (observer.recording()) {
-        d_centres_.download(recorded, stream_);
-        observer.pass(recorded);
-      }
-      found = facts_.finish_pass(stream_);
-      if (first && from_memberships()) { // there were no centres to move
-        found.squared_shift = std::numeric_limits<double>::infinity();
-      }
-    } while (!stop.after_pass(found));
-    stream_.synchronize();
-    iterations_ = stop.passes();
+    passes_.run(
+        observer, [&](const T* memberships) { launch_update_centres(memberships); },
+        [&] { launch_update_memberships(); });
   }
 
-  void fetch(Result<T>& result) override {
-    launch_label_samples(nullptr);
-    d_labels_.download(result.labels, stream_);
-    d_centres_.download(result.centroids, stream_);
-    std::vector<T> columns(d_memberships_.size());
-    d_memberships_.download(columns, stream_);
-    for (std::size_t i = 0; i < problem_.n; ++i) {
-      for (std::size_t j = 0; j < problem_.k; ++j) {
-        result.memberships[i * problem_.k + j] = columns[j * problem_.n + i];
-      }
-    }
-    result.iterations = iterations_;
-  }
+  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  bool from_memberships() const { return !problem_.memberships.empty(); }
   T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
 
-  void launch_update_centres(const DeviceBuffer<T>& memberships) {
+  void launch_update_centres(const T* memberships) {
     sum_slices_<<<blocks_at_most(d_sums_.size(), 1, kMaxGridX), kThreads, 0, stream_>>>(
-        d_features_.data(), memberships.data(), problem_.n, problem_.d, problem_.k, slices_,
-        fuzzifier(), d_sums_.data(), d_weights_.data());
+        passes_.features(), memberships, problem_.n, problem_.d, problem_.k, slices_, fuzzifier(),
+        d_sums_.data(), d_weights_.data());
     check_launch("sum_slices");
-    update_centres<<<blocks_for(d_centres_.size(), 1), 32, 0, stream_>>>(
-        d_sums_.data(), d_weights_.data(), problem_.d, problem_.k, slices_, d_centres_.data(),
-        facts_.wanted(), facts_.to_clear());
+    update_centres<<<blocks_for(problem_.k * problem_.d, 1), 32, 0, stream_>>>(
+        d_sums_.data(), d_weights_.data(), problem_.d, problem_.k, slices_, passes_.centres(),
+        passes_.wanted(), passes_.to_clear());
     check_launch("update_centres");
   }
 
   void launch_update_memberships() {
-    const std::size_t shared_bytes = kSamplesPerBlock * problem_.k * sizeof(T);
+    const auto d = static_cast<unsigned>(problem_.d), k = static_cast<unsigned>(problem_.k);
     update_memberships_<<<blocks_for(problem_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
-                          shared_bytes, stream_>>>(d_points_.data(), d_centres_.data(), problem_.n,
-                                                   static_cast<unsigned>(problem_.d),
-                                                   static_cast<unsigned>(problem_.k), fuzzifier(),
-                                                   d_memberships_.data(), d_contributions_.data());
+                          kSamplesPerBlock * k * sizeof(T), stream_>>>(
+        passes_.points(), passes_.centres(), problem_.n, d, k, fuzzifier(), passes_.memberships(),
+        passes_.contributions());
     check_launch("update_memberships");
-  }
-
-  void launch_label_samples(unsigned* changed_flag) {
-    label_samples<<<blocks_for(problem_.n, kThreads), kThreads, 0, stream_>>>(
-        d_memberships_.data(), problem_.n, problem_.k, d_labels_.data(), changed_flag);
-    check_launch("label_samples");
-  }
-
-  /// Sums the contributions in double. Without storage it only sets `bytes` to what it needs.
-  void reduce_objective(void* storage, std::size_t& bytes, double* objective) {
-    check(cub::DeviceReduce::Reduce(storage, bytes, d_contributions_.data(), objective,
-                                    d_contributions_.size(), ::cuda::std::plus<>{}, 0.0, stream_),
-          "cub::DeviceReduce::Reduce");
   }
 
   Problem<T> problem_;
@@ -323,18 +218,8 @@ private:
   decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
   std::size_t slices_ = 0;
   Stream stream_;
-  DeviceBuffer<T> d_points_;              // [n, d]
-  DeviceBuffer<T> d_features_;            // [d, n]
-  DeviceBuffer<T> d_initial_memberships_; // [k, n], empty if the run starts from centres
-  DeviceBuffer<T> d_memberships_;         // [k, n]
-  DeviceBuffer<T> d_centres_;             // [k, d]
-  DeviceBuffer<T> d_sums_;                // [slices, d, k]
-  DeviceBuffer<T> d_weights_;             // [slices, d, k]
-  DeviceBuffer<T> d_contributions_;       // [n, k], empty unless the objective is wanted
-  DeviceBuffer<std::int32_t> d_labels_;   // [n]
-  DeviceBuffer<unsigned char> d_storage_; // CUB's
-  FactsBuffer facts_;
-  std::size_t iterations_ = 0;
+  FcmPasses<T> passes_;
+  DeviceBuffer<T> d_sums_, d_weights_; // [slices, d, k]
 };
 
 const Registration registration({.name = "fcm_cuda_warp",
