@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the hardware counts in the launches of whole runs, beside their goals: collects and shows it.
+"""What the hardware counts in the launches of whole runs: collects and shows it.
 
     scripts/count_gpu.py collect OUT.json       needs a GPU and Nsight Compute (ncu)
     scripts/count_gpu.py table COUNTERS.json PAGE
@@ -7,14 +7,15 @@
 `collect` runs each cell of CELLS under ncu, by the program that CLUSTERBENCH names (default
 build/release/clusterbench), one launch of the cell's whole run. ncu sets the clocks that it likes (they are
 noted) and repeats the launch until all counters are read, so times are not those of the ledgers. `table` puts
-a Markdown table between the page's "counters" marks. Exit codes: 64 usage or bad input, 5 a cell whose
-counters could not be read (nothing is written then).
+a Markdown table between the page's "counters" marks. Exit codes: 64 usage or bad input, 5 a cell that is not
+right or whose counters could not be read, 74 output cannot be written; nothing is written then.
 """
 
 import csv
 import functools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,15 @@ def fail(code, message):
     sys.exit(code)
 
 
+def write(path, text):
+    """The whole text or nothing."""
+    try:
+        Path(f"{path}.new").write_text(text, encoding="utf-8")
+        os.replace(f"{path}.new", path)
+    except OSError as error:
+        fail(74, f"{path}: {error.strerror}")
+
+
 def counters_of(text, names):
     """The counters of every launch by name, in ncu's base units, from what `--page raw --csv` prints; none of a
     launch that could not be counted."""
@@ -77,19 +87,25 @@ def counters_of(text, names):
 
 
 def count(data, k, passes, variant, names, options=()):
-    """What ncu counts in the launches of a cell. Ends the program if there is nothing."""
+    """What ncu counts in the launches of a cell. Ends the program if there is nothing, or the cell is not right."""
     program = os.environ.get("CLUSTERBENCH", str(ROOT / "build" / "release" / "clusterbench"))
+    family = "fcm" if variant.startswith("fcm") else "kmeans"
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            ["ncu", "--target-processes", "all", "--kernel-name", KERNELS, *options, "--metrics", ",".join(names.values()),
-             "--page", "raw", "--csv", "--print-units", "base",
-             program, "run", "--data", data, "--k", str(k), "--family", "fcm" if variant.startswith("fcm") else "kmeans",
-             "--iterations", str(passes), "--precision", "f32", "--variant", variant, "--no-probe", "--samples", "1",
-             "--budget", "0", "--min-time", "0", "--out", folder],
+            ["ncu", "--target-processes", "all", "--kernel-name", KERNELS, *options,
+             "--metrics", ",".join(names.values()), "--page", "raw", "--csv", "--print-units", "base",
+             program, "run", "--data", data, "--k", str(k), "--family", family,
+             "--iterations", str(passes), "--precision", "f32", "--variant", variant, "--no-probe",
+             "--samples", "1", "--budget", "0", "--min-time", "0", "--out", folder],
             env=dict(os.environ, CLUSTERBENCH_COUNTED="1"), capture_output=True, text=True, check=False)
+        ledger = Path(folder, "ledger.jsonl")
+        lines = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
+    said = f"\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+    if [line["status"] for line in lines if line["type"] == "cell"] != ["ok"]:
+        fail(5, f"{variant} on {data}, k={k}: not a right run{said}")
     found = counters_of(done.stdout, names)
     if not found:
-        fail(5, f"{variant} on {data}, k={k}: no counters\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        fail(5, f"{variant} on {data}, k={k}: no counters{said}")
     return found
 
 
@@ -102,6 +118,10 @@ def small_launches(variant):
 
 
 def collect(out):
+    if shutil.which("ncu") is None:
+        fail(64, "ncu, Nsight Compute, is not in PATH; it comes with the CUDA toolkit")
+    if not os.access(Path(out).resolve().parent, os.W_OK):
+        fail(74, f"{out}: cannot be written")
     rows = []
     for work, data, k, passes, variants in CELLS:
         for variant in variants:
@@ -109,7 +129,7 @@ def collect(out):
                             ["--launch-skip", str(small_launches(variant)), "--launch-count", "1"])
             rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **launch})
             print(f"{work}: {variant} {launch['nanoseconds'] / passes / 1e3:.4g} us a pass", file=sys.stderr)
-    Path(out).write_text(json.dumps({"schema": 1, "counters": NAMES, "rows": rows}, indent=1) + "\n", encoding="utf-8")
+    write(out, json.dumps({"schema": 1, "counters": NAMES, "rows": rows}, indent=1) + "\n")
 
 
 def points_of(row):
@@ -135,17 +155,24 @@ def line(row):
 
 
 def table(source, page):
-    try:
-        rows = json.loads(Path(source).read_text(encoding="utf-8"))["rows"]
-        text = Path(page).read_text(encoding="utf-8")
-        head, rest = text.split(BEGIN)
-        _, tail = rest.split(END)
-    except (OSError, ValueError, KeyError) as error:
-        fail(64, f"{source}, {page}: {error}")
     heads = ["work", "variant", "GHz", "instructions a point", "MB a pass from memory", "GB/s", "GB/s of L2",
              "issue", "ALU", "FMA", "tensor", "shared", "stalls an instruction"]
-    made = "".join(["| " + " | ".join(heads) + " |\n", "|" + " --- |" * len(heads) + "\n", *map(line, rows)])
-    Path(page).write_text(f"{head}{BEGIN}{made}{END}{tail}", encoding="utf-8")
+    try:
+        rows = [line(row) for row in json.loads(Path(source).read_text(encoding="utf-8"))["rows"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        fail(64, f"{source}: not counters: {error}")
+    if not rows:
+        fail(64, f"{source}: no counters in it")
+    try:
+        text = Path(page).read_text(encoding="utf-8")
+    except OSError as error:
+        fail(64, f"{page}: {error.strerror}")
+    for mark in (BEGIN, END):
+        if text.count(mark) != 1:
+            fail(64, f"{page}: the mark {mark.strip()} has to stand in it once")
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    made = "".join(["| " + " | ".join(heads) + " |\n", "|" + " --- |" * len(heads) + "\n", *rows])
+    write(page, f"{head}{BEGIN}{made}{END}{tail}")
 
 
 def main():

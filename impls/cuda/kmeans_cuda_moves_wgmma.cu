@@ -10,7 +10,8 @@
 // Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with k
 //   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
 // Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves (split_range.hpp)
-//   and not sparse ones (kept_range.hpp), else refused. The data lies on the device twice. Same bits in every run.
+//   and no feature that is zero in some rows only, or tiny in many (kept_range.hpp), else refused. The data
+//   lies on the device twice. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
@@ -36,7 +37,8 @@ using namespace cuda;
 
 constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
 constexpr std::size_t kMaxOfBlock = std::size_t{1} << 17; // rows: twelve bits a word or more
-// After a pass in which more than one row of so many moved, all are added up: fewer will move in the next.
+// After a pass in which more than one row of so many moved, the next adds up all rows. (Not a smaller share: in
+// the next pass fewer will move than in this one.)
 constexpr unsigned kMoving = 3;
 
 struct Task {

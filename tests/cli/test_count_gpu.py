@@ -3,16 +3,22 @@
 import json
 import os
 import subprocess
+import sys
 import unittest
 
 from program import SOURCE, Program
 
-# Four launches: two of a qualification, two of the cell; FAILING as it looks when a launch could not be counted.
+# Four launches: two of a qualification, two of the cell; FAILING as it looks when a launch could not be counted,
+# and STATUS as the program leaves it in its ledger.
 NCU = """#!/usr/bin/env python3
-import os, sys
+import json, os, sys
 args = sys.argv[1:]
 option = lambda name: args[args.index(name) + 1]
 assert os.environ["CLUSTERBENCH_COUNTED"] == "1" and option("--target-processes") == "all"
+assert option("--family") == option("--variant").split("_")[0] and option("--data") and int(option("--k")) > 0
+with open(option("--out") + "/ledger.jsonl", "w") as ledger:
+    for row in ({"type": "header"}, {"type": "cell", "status": os.environ.get("STATUS", "ok")}):
+        print(json.dumps(row), file=ledger)
 metrics = option("--metrics").split(",")
 launches = [10.0, 20.0, 3000.0, 2000.0]
 if "--launch-skip" in args:
@@ -28,15 +34,19 @@ MARKS = ("<!-- counters begin -->\n", "<!-- counters end -->")
 
 
 class CountGpu(Program):
-    def count_gpu(self, *arguments, exit_code=0, **environment):
+    def count_gpu(self, *arguments, exit_code=0, ncu=True, **environment):
         tools = self.folder / "tools"
         tools.mkdir(exist_ok=True)
         (tools / "ncu").write_text(NCU)
         (tools / "ncu").chmod(0o755)
+        alone = self.folder / "python"  # and nothing else
+        alone.mkdir(exist_ok=True)
+        (alone / "python3").unlink(missing_ok=True)
+        (alone / "python3").symlink_to(sys.executable)
+        path = f"{tools}:{os.environ['PATH']}" if ncu else str(alone)
         done = subprocess.run(
             [SOURCE / "scripts" / "count_gpu.py", *arguments], cwd=self.folder, timeout=120, capture_output=True,
-            text=True, stdin=subprocess.DEVNULL,
-            env=dict(self.environment, PATH=f"{tools}:{os.environ['PATH']}", **environment))
+            text=True, stdin=subprocess.DEVNULL, env=dict(self.environment, PATH=path, **environment))
         self.assertEqual(done.returncode, exit_code, done.stderr)
         return done.stderr
 
@@ -51,6 +61,11 @@ class CountGpu(Program):
         self.assertIn("kmeans_cuda_persistent on article004-100k, k=5: no counters", said)
         self.assertFalse((self.folder / "counters.json").exists())
 
+    def test_a_run_that_is_not_right_is_not_counted(self):
+        said = self.count_gpu("collect", "counters.json", exit_code=5, STATUS="wrong")
+        self.assertIn("kmeans_cuda_persistent on article004-100k, k=5: not a right run", said)
+        self.assertFalse((self.folder / "counters.json").exists())
+
     def test_a_page_gets_the_table(self):
         self.count_gpu("collect", "counters.json")
         page = self.folder / "page.md"
@@ -63,8 +78,19 @@ class CountGpu(Program):
 
     def test_bad_input(self):
         self.assertIn("Exit codes: 64", self.count_gpu(exit_code=64))
-        (self.folder / "page.md").write_text("no marks\n")
-        self.assertIn("page.md", self.count_gpu("table", "missing.json", "page.md", exit_code=64))
+        self.assertIn("ncu, Nsight Compute, is not in PATH",
+                      self.count_gpu("collect", "counters.json", exit_code=64, ncu=False))
+        self.assertIn("none/counters.json: cannot be written",
+                      self.count_gpu("collect", "none/counters.json", exit_code=74))
+        page = self.folder / "page.md"
+        page.write_text(MARKS[1])
+        for text in ("[]", '{"rows": []}', '{"rows": [{"work": "1M×2"}]}', "no JSON"):
+            (self.folder / "bad.json").write_text(text)
+            self.assertIn("bad.json: no", self.count_gpu("table", "bad.json", "page.md", exit_code=64))
+        self.count_gpu("collect", "counters.json")
+        said = self.count_gpu("table", "counters.json", "page.md", exit_code=64)
+        self.assertIn("page.md: the mark <!-- counters begin -->", said)
+        self.assertEqual(page.read_text(), MARKS[1])
 
 
 if __name__ == "__main__":
