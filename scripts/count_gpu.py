@@ -87,7 +87,8 @@ def counters_of(text, names):
 
 
 def count(data, k, passes, variant, names, options=()):
-    """What ncu counts in the launches of a cell. Ends the program if there is nothing, or the cell is not right."""
+    """What ncu counts in the launches of a cell, and the provenance of its run. Ends the program if there is nothing,
+    or the cell is not right."""
     program = os.environ.get("CLUSTERBENCH", str(ROOT / "build" / "release" / "clusterbench"))
     family = "fcm" if variant.startswith("fcm") else "kmeans"
     with tempfile.TemporaryDirectory() as folder:
@@ -106,15 +107,16 @@ def count(data, k, passes, variant, names, options=()):
     found = counters_of(done.stdout, names)
     if not found:
         fail(5, f"{variant} on {data}, k={k}: no counters{said}")
-    return found
+    return found, next(line["provenance"] for line in lines if line["type"] == "header")
 
 
 @functools.cache
 def small_launches(variant):
     """Launches of the variant before the first of a cell's own: those of its qualification, on small problems."""
     _, data, k, passes, _ = next(cell for cell in CELLS if variant in cell[-1])
-    cycles = [launch["cycles"] for launch in count(data, k, passes, variant, {"cycles": COUNTERS["cycles"]})]
-    return next(i for i, some in enumerate(cycles) if 2 * some > max(cycles))
+    launches, _ = count(data, k, passes, variant, {"cycles": COUNTERS["cycles"]})
+    most = max(launch["cycles"] for launch in launches)
+    return next(i for i, launch in enumerate(launches) if 2 * launch["cycles"] > most)
 
 
 def collect(out):
@@ -125,11 +127,12 @@ def collect(out):
     rows = []
     for work, data, k, passes, variants in CELLS:
         for variant in variants:
-            launch, = count(data, k, passes, variant, NAMES,
-                            ["--launch-skip", str(small_launches(variant)), "--launch-count", "1"])
+            (launch,), provenance = count(data, k, passes, variant, NAMES,
+                                          ["--launch-skip", str(small_launches(variant)), "--launch-count", "1"])
             rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **launch})
             print(f"{work}: {variant} {launch['nanoseconds'] / passes / 1e3:.4g} us a pass", file=sys.stderr)
-    write(out, json.dumps({"schema": 1, "counters": NAMES, "rows": rows}, indent=1) + "\n")
+    found = {"schema": 1, "counters": NAMES, "provenance": provenance, "rows": rows}
+    write(out, json.dumps(found, indent=1) + "\n")
 
 
 def points_of(row):

@@ -17,7 +17,8 @@ option = lambda name: args[args.index(name) + 1]
 assert os.environ["CLUSTERBENCH_COUNTED"] == "1" and option("--target-processes") == "all"
 assert option("--family") == option("--variant").split("_")[0] and option("--data") and int(option("--k")) > 0
 with open(option("--out") + "/ledger.jsonl", "w") as ledger:
-    for row in ({"type": "header"}, {"type": "cell", "status": os.environ.get("STATUS", "ok")}):
+    for row in ({"type": "header", "provenance": {"build": "this"}},
+                {"type": "cell", "status": os.environ.get("STATUS", "ok")}):
         print(json.dumps(row), file=ledger)
 metrics = option("--metrics").split(",")
 launches = [10.0, 20.0, 3000.0, 2000.0]
@@ -52,7 +53,9 @@ class CountGpu(Program):
 
     def test_the_first_large_launch_is_counted(self):
         self.count_gpu("collect", "counters.json")
-        rows = json.loads((self.folder / "counters.json").read_text())["rows"]
+        found = json.loads((self.folder / "counters.json").read_text())
+        self.assertEqual(found["provenance"], {"build": "this"})
+        rows = found["rows"]
         self.assertGreater(len(rows), 10)
         self.assertEqual({row["instructions"] for row in rows}, {3000.0})
 
