@@ -1,7 +1,8 @@
 // Fuzzy c-means, a block per centre value and a block per sample, the objective reduced by CUB.
 //
 // Idea: a block per (feature, cluster) averages the samples; a block per sample measures its
-//   distances, a warp per cluster, and turns them into memberships; CUB adds up the objective.
+//   distances, a warp per cluster, and turns them into memberships; CUB adds up the objective. The
+//   order of a pass, the objective and the labels are in support/fcm_passes.cuh.
 // Changed since fcm_serial: both halves of a pass run in parallel. The samples are kept a second
 //   time, feature by feature, so that a centre's block reads neighbouring addresses: the article's
 //   strided walk fetches 32 bytes for every float that it uses.
@@ -10,8 +11,7 @@
 //   the centres that they come from, powers are not the approximate __powf.
 // Cost per iteration: 2 n k d values of samples and memberships read for the centres (n d + n k
 //   from memory, the rest from L2), n (d + k) for the memberships; 5 n k d flops.
-// Limits: k distances in shared memory (k <= 58112 floats on sm_90), else refused; 2 n d values of
-//   device memory.
+// Limits: k distances in shared memory (k <= 58112 floats on sm_90), else refused; points lie there twice.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/fcm_passes.cuh"
 #include "impls/cuda/support/grid.hpp"

@@ -1,7 +1,8 @@
 // Fuzzy c-means for few features: a warp per sample, four samples a block.
 //
 // Idea: with d <= 64 features a block per sample has nothing to do for most of its threads; a warp
-//   has, and it needs no barrier. Shuffles add up a distance, the lanes share the memberships.
+//   has, and it needs no barrier. Shuffles add up a distance, the lanes share the memberships. The
+//   order of a pass, the objective and the labels are in support/fcm_passes.cuh.
 // Changed since fcm_cuda_cub: that; and as d k blocks are too few for the centres when d is small,
 //   the samples are cut into slices, which a second small kernel adds up in order.
 // Source: article 001, section 4.5, the exercise: blocks of [32, 4] for at most 64 features.

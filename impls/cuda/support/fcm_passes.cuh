@@ -3,7 +3,10 @@
 #pragma once
 
 #include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/check.hpp"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
 #include "impls/cuda/support/phase_timer.hpp"
 
