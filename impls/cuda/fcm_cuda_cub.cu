@@ -11,7 +11,8 @@
 //   the centres that they come from, powers are not the approximate __powf.
 // Cost per iteration: 2 n k d values of samples and memberships read for the centres (n d + n k
 //   from memory, the rest from L2), n (d + k) for the memberships; 5 n k d flops.
-// Limits: k distances in shared memory (k <= 58112 floats on sm_90), else refused; points lie there twice.
+// Limits: k distances in shared memory (k <= 58112 floats on sm_90), else refused; 2 n d values of
+//   device memory.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/fcm_passes.cuh"
 #include "impls/cuda/support/grid.hpp"
