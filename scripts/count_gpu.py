@@ -5,7 +5,7 @@
     scripts/count_gpu.py table COUNTERS.json PAGE
 
 `collect` runs each cell of CELLS under ncu, by the program that CLUSTERBENCH names (default
-build/release/clusterbench), one launch of the cell's whole run. ncu sets the clocks that it likes (they are
+build/release/clusterbench), one launch of the cell's whole run, its first. ncu sets the clocks that it likes (they are
 noted) and repeats the launch until all counters are read, so times are not those of the ledgers. `table` puts
 a Markdown table between the page's "counters" marks. Exit codes: 64 usage or bad input, 5 a cell that is not
 right or whose counters could not be read, 74 output cannot be written; nothing is written then.
