@@ -27,14 +27,18 @@ ROOT = Path(__file__).resolve().parent.parent
 # Work, its data and k, passes of a run, and the variants whose whole run is one launch.
 CELLS = [
     ("100k×2, k=5", "article004-100k", 5, 300, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
-    ("1M×2, k=16", "article003", 16, 50, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
+    ("1M×2, k=16", "article003", 16, 50,
+     ["kmeans_cuda_persistent", "kmeans_cuda_moves", "kmeans_cuda_boxes"]),
     ("1M×9, k=4", "article002", 4, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
     ("1M×9, k=8", "article002", 8, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
     ("1M×9, k=16", "article002", 16, 20, ["kmeans_cuda_persistent", "kmeans_cuda_moves"]),
     ("1M×100, k=4", "article000", 4, 20, ["kmeans_cuda_fused"]),
     ("FCM 100k×500, c=8", "article001", 8, 20, ["fcm_cuda_fused", "fcm_cuda_split"]),
 ] + [(f"1M×{d}, k={k}", f"mixture:1000000,{d},8,1,7", k, 20, [variant])
-     for d, k, variant in [(3, 1, "kmeans_cuda_moves"), (8, 7, "kmeans_cuda_persistent"),
+     for d, k, variant in [(3, 1, "kmeans_cuda_moves"), (3, 1, "kmeans_cuda_boxes"),
+                           (3, 7, "kmeans_cuda_boxes"), (3, 23, "kmeans_cuda_boxes"),
+                           (3, 64, "kmeans_cuda_boxes"), (8, 1, "kmeans_cuda_boxes"),
+                           (8, 7, "kmeans_cuda_persistent"),
                            (8, 64, "kmeans_cuda_moves_wgmma"), (37, 23, "kmeans_cuda_moves_wgmma"),
                            (37, 64, "kmeans_cuda_moves_wgmma"), (64, 64, "kmeans_cuda_moves_wgmma")]]
 

@@ -28,9 +28,15 @@ struct Line {
   std::string_view variant;
 };
 constexpr std::array kTable{
-    Line{200000, 4, 64, "kmeans_cuda_persistent"}, // points stay where they are
-    Line{300000, 16, 32, "kmeans_cuda_moves"},     // so do sums, and what moves changes them
+    Line{200000, 4, 16, "kmeans_cuda_persistent"}, // points stay where they are
+    Line{300000, 3, 8, "kmeans_cuda_persistent"},
+    Line{50000, 4, 64, "kmeans_cuda_moves"}, // so do sums, and what moves changes them
+    Line{kAny, 4, 64, "kmeans_cuda_boxes"},  // few points are between centroids
+    Line{kAny, 8, 1, "kmeans_cuda_boxes"},
+    Line{300000, 16, 32, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
+    Line{kAny, 8, 8, "kmeans_cuda_persistent"},
+    Line{kAny, 6, 64, "kmeans_cuda_boxes"},
     Line{kAny, 8, 16, "kmeans_cuda_persistent"},
     Line{kAny, 12, 8, "kmeans_cuda_persistent"},
     Line{kAny, 16, 4, "kmeans_cuda_moves"},

@@ -46,19 +46,6 @@ struct Task {
   Stamped<double>* words;
 };
 
-/// What the blocks have added up, the stop rule's fact last.
-struct Totals {
-  const double* s_totals; // [k, width], and the fact
-  unsigned k, width;
-
-  __device__ double fact() const { return s_totals[k * width]; }
-  /// Or `old`, if the cluster is empty.
-  __device__ float mean(unsigned j, unsigned f, float old) const {
-    const double size = s_totals[j * width + width - 1];
-    return size > 0.0 ? static_cast<float>(s_totals[j * width + f] / size) : old;
-  }
-};
-
 /// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change, and notes
 /// them. Returns the sum of the distances, if kLoss.
 template <unsigned D, unsigned C, unsigned kThreads, bool kLoss, typename Label>
@@ -222,7 +209,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     sums.finish(task.run.stamp(pass));
 
     const Totals totals{s_totals, task.k, D + 1};
-    last = end_pass<kThreads>(
+    last = end_pass<kThreads, D>(
         task.run, totals, task.k, task.d,
         [&](unsigned j, unsigned f, float old) { return totals.mean(j, f, old); }, s_centroids,
         [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);

@@ -11,6 +11,19 @@
 
 namespace clusterbench::cuda {
 
+/// Sums [k, width] over all blocks, counts last, and what the stop rule asks for behind them.
+struct Totals {
+  const double* s_totals;
+  unsigned k, width;
+
+  __device__ double fact() const { return s_totals[k * width]; }
+  /// Or `old`, if the cluster is empty.
+  __device__ float mean(unsigned j, unsigned f, float old) const {
+    const double size = s_totals[j * width + width - 1];
+    return size > 0.0 ? static_cast<float>(s_totals[j * width + f] / size) : old;
+  }
+};
+
 /// Adds up what the stop rule asks for over the block, and gives it to `sums`. All threads.
 template <unsigned kThreads, typename Sums>
 __device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) {
@@ -33,34 +46,38 @@ __device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) 
 /// Ends a pass whose sums over all blocks are there: makes the means the centroids, in shared memory
 /// where place_of(j, f) says and in the run's result, and says whether it was the last. All threads.
 /// mean_of(j, f, old): the mean, or the old centroid of a cluster without points. The centroids are
-/// there when it returns.
-template <unsigned kThreads, typename Sums, typename MeanOf, typename PlaceOf>
+/// there when it returns. kWidth: if the compiler is to know it, the features that centroids have in shared
+/// memory, of which those behind d are not in the result: it divides by a constant then, and few values
+/// wait for little else.
+template <unsigned kThreads, unsigned kWidth = 0, typename Sums, typename MeanOf, typename PlaceOf>
 __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsigned d,
                          MeanOf mean_of, float* s_centroids, PlaceOf place_of, std::size_t& pass,
                          double& previous) {
   __shared__ double s_shifts[kThreads / 32];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned width = kWidth > 0 ? kWidth : d;
   double shift = 0.0;
-  constexpr unsigned kBatch = 4; // whose loads do not wait for the stores of one another
-  for (unsigned first = threadIdx.x; first < k * d; first += kBatch * kThreads) {
+  // Loads of a batch do not wait for the stores of one another.
+  constexpr unsigned kBatch = kWidth > 0 ? 1 : 4;
+  for (unsigned first = threadIdx.x; first < k * width; first += kBatch * kThreads) {
     float next[kBatch];
 #pragma unroll
     for (unsigned b = 0; b < kBatch; ++b) {
-      const unsigned e = first + b * kThreads, j = e / d, f = e % d;
-      next[b] = e < k * d ? mean_of(j, f, s_centroids[place_of(j, f)]) : 0.0f;
+      const unsigned e = first + b * kThreads, j = e / width, f = e % width;
+      next[b] = e < k * width ? mean_of(j, f, s_centroids[place_of(j, f)]) : 0.0f;
     }
 #pragma unroll
     for (unsigned b = 0; b < kBatch; ++b) {
-      const unsigned e = first + b * kThreads;
-      if (e < k * d) {
-        float& centroid = s_centroids[place_of(e / d, e % d)];
+      const unsigned e = first + b * kThreads, j = e / width, f = e % width;
+      if (e < k * width) {
+        float& centroid = s_centroids[place_of(j, f)];
         const double moved = static_cast<double>(next[b]) - static_cast<double>(centroid);
         shift += moved * moved;
         centroid = next[b];
-        if (blockIdx.x == 0) {
-          run.centroids[e] = centroid;
+        if (blockIdx.x == 0 && f < d) {
+          run.centroids[j * d + f] = centroid;
           if (run.history != nullptr) {
-            run.history[pass * k * d + e] = centroid;
+            run.history[(pass * k + j) * d + f] = centroid;
           }
         }
       }

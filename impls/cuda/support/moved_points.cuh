@@ -29,10 +29,10 @@ struct Moves {
 
 /// Of k clusters with D features and their counts, which are a feature more, of value one. There are several
 /// copies, so that lanes seldom meet in one place.
-template <unsigned D>
+template <unsigned D, unsigned copies = 8>
 class MovedPoints {
 public:
-  static constexpr unsigned kCopies = 8;
+  static constexpr unsigned kCopies = copies;
   static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a point in no sum
   /// A copy: two words a value, and one more, so that copies lie in different banks.
   static constexpr unsigned kWords = 2 * (D + 1) + 1;
@@ -95,7 +95,7 @@ public:
            s_units_[f];
   }
 
-private:
+protected:
   __device__ int* words_of(unsigned j, unsigned copy) const {
     return s_words_ + (j * kCopies + copy % kCopies) * kWords;
   }

@@ -182,6 +182,9 @@ public:
     }
   }
 
+  /// Where labels lie until they are fetched, [n].
+  std::int32_t* labels() { return d_labels_.data(); }
+
   /// Labels, centroids and iterations of the last run. Throws std::runtime_error.
   void fetch(Result<float>& result, cudaStream_t stream) const {
     d_labels_.download(result.labels, stream);

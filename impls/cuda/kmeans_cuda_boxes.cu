@@ -1,0 +1,297 @@
+// K-means with few features: points lie in boxes, and a box that one centroid wins alone is not looked at.
+//
+// Changed since kmeans_cuda_moves: neighbours lie side by side, 32 to a box, in the order of a k-d tree. A
+//   centroid is left out for all points of a box if another one is nearer everywhere in it, so that few
+//   are left for most boxes, and one for many: where that was so in the pass before, nothing changes.
+// Source: kmeans_cuda_moves; Kanungo et al., 2002, "An efficient k-means clustering algorithm: analysis and
+//   implementation", with the leaves of the tree alone, so that all of them are compared side by side.
+// Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a point and each
+//   centroid that is left to it; 30 a coordinate that moves; about 2.5 us of latency. The order is made
+//   in prepare(), and labels go back to the order of the data in fetch(): end_to_end_ms has both.
+// Limits: float; d <= 8, because with more features most boxes are between many centroids; k <= 64; boxes and
+//   labels in shared memory, some 60,000 points a multiprocessor, else refused. d is padded to the
+//   next size that was compiled. Same bits in every run.
+// Needs: sm_80
+#include "impls/contract.hpp"
+#include "impls/cuda/support/box_candidates.cuh"
+#include "impls/cuda/support/boxes_of_block.cuh"
+#include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/column_points.cuh"
+#include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/end_pass.cuh"
+#include "impls/cuda/support/kd_boxes.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/moved_groups.cuh"
+#include "impls/cuda/support/stream.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kMaxFeatures = 8, kMaxClusters = 64;
+constexpr unsigned kCopies = 4;                // of a block's sums
+constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes beside boxes, at most
+
+struct Task {
+  RunTask run;
+  const float* points;  // [boxes, D, 32]
+  const float* extents; // [boxes, 2, D]
+  std::uint8_t* labels; // [boxes, 32], in the order of the boxes
+  unsigned n, d, k;
+  unsigned boxes, most;          // of all blocks; of a block, at most
+  unsigned resident;             // boxes of a block whose points are in shared memory
+  ToWords<kMaxFeatures> to_word; // see MovedGroups
+  float next;
+  Stamped<double>* words;
+};
+
+/// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks and so
+/// on, so that every block has some of every region. Dynamic shared
+/// memory: the boxes.
+template <unsigned D, unsigned kThreads, unsigned kCluster>
+__global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
+  using Boxes = BoxesOfBlock<D>;
+  using Kept = MovedGroups<D, kCopies>;
+  constexpr unsigned kMaxValues = kMaxClusters * (D + 1);
+  extern __shared__ __align__(16) float s_room[];
+  __shared__ __align__(16) float s_centroids[kMaxClusters * kStride<D>];
+  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_losses[kThreads / 32];
+  __shared__ std::uint64_t s_barriers[2];
+  __shared__ long long s_rests[kMaxValues];
+  __shared__ int s_words[kMaxClusters * kCopies * Kept::kWords];
+  __shared__ float s_to_word[D + 1];
+  __shared__ double s_units[D + 1];
+  __shared__ unsigned s_moved, s_opened;
+
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned values = task.k * (D + 1); // and one more for the stop rule
+  const Boxes boxes(s_room, task.resident, task.most);
+  const Kept kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
+  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+
+  const unsigned count =
+      blockIdx.x < task.boxes ? (task.boxes - blockIdx.x - 1) / gridDim.x + 1 : 0;
+  const auto place_of = [&](unsigned box) { // among all blocks'
+    return box * gridDim.x + blockIdx.x;
+  };
+  const auto points_of = [&](unsigned box) { // [D, 32]
+    return box < task.resident ? boxes.s_points + box * Boxes::kPoints
+                               : task.points + std::size_t{place_of(box)} * Boxes::kPoints;
+  };
+  for (unsigned box = warp; box < count; box += kThreads / 32) {
+    const float* points = task.points + std::size_t{place_of(box)} * Boxes::kPoints;
+    for (unsigned e = lane; e < Boxes::kPoints && box < task.resident; e += 32) {
+      boxes.s_points[box * Boxes::kPoints + e] = points[e];
+    }
+    for (unsigned e = lane; e < 2 * D; e += 32) {
+      boxes.s_extents[box * Boxes::kExtents + e] =
+          task.extents[std::size_t{place_of(box)} * 2 * D + e];
+    }
+    boxes.s_labels[box * kBoxPoints + lane] = Kept::kNowhere;
+  }
+  for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
+    const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
+    s_centroids[j * kStride<D> + f] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
+  }
+  kept.clear();
+  if (threadIdx.x <= D) {
+    const float to_word = threadIdx.x < D ? task.to_word.factor[threadIdx.x] : 1.0f;
+    s_to_word[threadIdx.x] = to_word;
+    s_units[threadIdx.x] = 1.0 / (static_cast<double>(to_word) * static_cast<double>(task.next));
+  }
+  if (threadIdx.x == 0) {
+    s_moved = s_opened = 0;
+  }
+  const bool wants_loss = task.run.rule == StopRule::Kind::loss;
+  double previous = INFINITY;
+  std::size_t pass = 0;
+  bool last = false;
+  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  task.run.note_time(0);
+
+  while (!last) {
+    sums.expect();
+    for (unsigned first = warp * 32; first < count; first += kThreads) { // a lane a box
+      const unsigned box = min(first + lane, count - 1);
+      const float* s_extents = boxes.s_extents + box * Boxes::kExtents;
+      const unsigned rival =
+          pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D>(s_extents, s_centroids, task.k);
+      const Candidates left = candidates<D>(s_extents, s_centroids, task.k, rival & ~kSettled);
+      const bool quiet = (rival & kSettled) != 0 && left.one() && !wants_loss;
+      boxes.open(first + lane < count && !quiet, box, left, &s_opened);
+    }
+    __syncthreads(); // all open boxes are listed
+
+    double loss = 0.0;
+    unsigned moved = 0;
+    for (unsigned i = warp; i < s_opened; i += kThreads / 32) { // a lane a point
+      const unsigned box = boxes.s_open[i];
+      const Candidates left = boxes.s_left[i];
+      float x[D];
+#pragma unroll
+      for (unsigned f = 0; f < D; ++f) {
+        x[f] = points_of(box)[f * kBoxPoints + lane];
+      }
+      const bool real = place_of(box) * kBoxPoints + lane < task.n;
+      std::uint8_t& kept_label = boxes.s_labels[box * kBoxPoints + lane];
+      const unsigned before = kept_label;
+      float squared = 0.0f;
+      const unsigned label = nearest_of(x, s_centroids, left, squared);
+      const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
+      if (moving != 0) {
+        kept_label = static_cast<std::uint8_t>(label);
+        kept.move_lanes(moving, x, before, label);
+        moved += static_cast<unsigned>(__popc(moving));
+      }
+      if (lane == 16) { // in the middle, at least along one feature
+        boxes.s_rivals[box] = static_cast<std::uint8_t>(label | (left.one() ? kSettled : 0));
+      }
+      if (wants_loss && real) {
+        loss += static_cast<double>(sqrtf(squared));
+      }
+    }
+    if (wants_loss) {
+      loss = over_lanes<32>(loss);
+      if (lane == 0) {
+        s_losses[warp] = loss;
+      }
+    }
+    if (lane == 0 && moved > 0) {
+      atomicAdd(&s_moved, moved);
+    }
+    __syncthreads(); // the sums are there
+    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
+      sums.send(v, kept.sum(v));
+    }
+    if (threadIdx.x == kThreads - 1) {
+      double fact = wants_loss ? 0.0 : static_cast<double>(s_moved);
+      for (unsigned w = 0; wants_loss && w < kThreads / 32; ++w) {
+        fact += s_losses[w];
+      }
+      sums.send(values, fact);
+      s_moved = s_opened = 0;
+    }
+    sums.finish(task.run.stamp(pass));
+
+    const Totals totals{s_totals, task.k, D + 1};
+    last = end_pass<kThreads, D>(
+        task.run, totals, task.k, task.d,
+        [&](unsigned j, unsigned f, float old) { return totals.mean(j, f, old); }, s_centroids,
+        [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);
+  }
+  for (unsigned box = warp; box < count; box += kThreads / 32) {
+    task.labels[std::size_t{place_of(box)} * kBoxPoints + lane] =
+        boxes.s_labels[box * kBoxPoints + lane];
+  }
+  cluster_barrier(); // nobody leaves while others may still write to it
+}
+
+/// A compiled size of the kernel.
+struct Size {
+  unsigned d, threads, cluster;
+  std::size_t bytes_of_box, bytes_of_points;
+  void (*kernel)(const Task);
+};
+template <unsigned D, unsigned kThreads, unsigned kCluster = 8>
+constexpr Size kSize{D,
+                     kThreads,
+                     kCluster,
+                     BoxesOfBlock<D>::bytes_of_box(),
+                     BoxesOfBlock<D>::bytes_of_points(),
+                     cluster_points<D, kThreads, kCluster>};
+constexpr std::array kSizes{kSize<1, 1024>, kSize<2, 1024>, kSize<3, 1024>,
+                            kSize<4, 1024>, kSize<6, 1024>, kSize<8, 1024>};
+
+const Size& size_for(std::size_t d) {
+  return *std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d; });
+}
+
+class KmeansCudaBoxes final : public Variant<float> {
+public:
+  std::string refuse(const Problem<float>& problem) const override {
+    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+    if (!reason.empty()) {
+      return reason;
+    }
+    const std::size_t limit = shared_memory_limit(); // as many boxes, if a few blocks are missing
+    const std::size_t boxes = limit > kOtherShared ? (limit - kOtherShared) * 7 / 8 : 0;
+    return refuse_rows(problem.n, boxes / size_for(problem.d).bytes_of_box * kBoxPoints);
+  }
+
+  void prepare(const Problem<float>& problem) override {
+    size_ = &size_for(problem.d);
+    stream_ = Stream::create();
+    launch_.prepare(problem, stream_);
+    boxes_ = KdBoxes::of(upload_columns(problem.points, problem.n, problem.d, stream_, size_->d),
+                         problem.n, size_->d, stream_);
+    d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
+    const std::size_t most = ceil_div(boxes_.boxes, shape_.blocks);
+    const std::size_t taken = most * size_->bytes_of_box;
+    if (taken > shape_.shared_bytes) {
+      throw std::runtime_error("the boxes of " + std::to_string(problem.n) + " points need " +
+                               std::to_string(taken) + " bytes of shared memory, there are " +
+                               std::to_string(shape_.shared_bytes));
+    }
+    const std::size_t values = problem.k * (size_->d + 1);
+    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
+                                             (values + 1 + size_->cluster));
+    d_words_.zero(stream_); // stamps begin with 1
+    const int bits = moved_bits(most * kBoxPoints);
+    task_ = {.run = {},
+             .points = boxes_.points.data(),
+             .extents = boxes_.extents.data(),
+             .labels = d_labels_.data(),
+             .n = static_cast<unsigned>(problem.n),
+             .d = static_cast<unsigned>(problem.d),
+             .k = static_cast<unsigned>(problem.k),
+             .boxes = boxes_.boxes,
+             .most = static_cast<unsigned>(most),
+             .resident = static_cast<unsigned>(
+                 std::min(most, (shape_.shared_bytes - taken) / size_->bytes_of_points)),
+             .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
+             .next = std::ldexp(1.0f, bits),
+             .words = d_words_.data()};
+    stream_.synchronize();
+  }
+
+  void run(Observer<float>& observer) override {
+    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  }
+
+  void fetch(Result<float>& result) override {
+    boxes_.restore_order(d_labels_, launch_.labels(), stream_);
+    launch_.fetch(result, stream_);
+  }
+
+private:
+  const Size* size_ = nullptr;
+  Task task_{};
+  ClusterLaunch shape_{};
+  Stream stream_;
+  OneLaunch launch_;
+  KdBoxes boxes_;
+  DeviceBuffer<std::uint8_t> d_labels_; // [boxes, 32]
+  DeviceBuffer<Stamped<double>> d_words_;
+};
+
+const Registration
+    registration({.name = "kmeans_cuda_boxes",
+                  .idea = "boxes of points that one centroid wins alone stay as they are",
+                  .source = "kmeans_cuda_moves; Kanungo et al., 2002",
+                  .device = Device::gpu,
+                  .max_d = kMaxFeatures,
+                  .max_k = kMaxClusters,
+                  .previous = "kmeans_cuda_moves"},
+                 f32_only<KmeansCudaBoxes>());
+
+} // namespace
+} // namespace clusterbench
