@@ -116,11 +116,12 @@ def count(data, k, passes, variant, names, options=()):
 
 @functools.cache
 def small_launches(variant):
-    """Launches of the variant before the first of a cell's own: those of its qualification, on small problems."""
+    """Launches of the variant before the first of a cell's own: those of its qualification, on small problems, which
+    may take as long, but do less."""
     _, data, k, passes, _ = next(cell for cell in CELLS if variant in cell[-1])
-    launches, _ = count(data, k, passes, variant, {"cycles": COUNTERS["cycles"]})
-    most = max(launch["cycles"] for launch in launches)
-    return next(i for i, launch in enumerate(launches) if 2 * launch["cycles"] > most)
+    launches, _ = count(data, k, passes, variant, {"instructions": COUNTERS["instructions"]})
+    most = max(launch["instructions"] for launch in launches)
+    return next(i for i, launch in enumerate(launches) if 2 * launch["instructions"] > most)
 
 
 def collect(out):
