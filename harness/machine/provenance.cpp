@@ -226,10 +226,11 @@ json system_facts() {
           {"cpu_quota", or_null(first_line("/sys/fs/cgroup/cpu.max"))}};
 }
 
-/// Variables that change how many threads run, where, or which code path a library takes.
+/// Variables that change how many threads run, where, which code path a library takes, or how a GPU is launched.
 json environment_facts() {
-  constexpr std::array kPrefixes = {"OMP_",  "GOMP_", "KMP_",  "OPENBLAS_", "MKL_",
-                                    "BLIS_", "CUDA_", "NCCL_", "MALLOC_",   "GLIBC_TUNABLES"};
+  constexpr std::array kPrefixes = {
+      "OMP_",  "GOMP_",   "KMP_",           "OPENBLAS_",           "MKL_", "BLIS_", "CUDA_",
+      "NCCL_", "MALLOC_", "GLIBC_TUNABLES", "CLUSTERBENCH_COUNTED"};
   json found = json::object();
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view text(*entry);

@@ -1,16 +1,16 @@
 // K-means with few features: points lie in boxes, and a box that one centroid wins alone is not looked at.
 //
 // Changed since kmeans_cuda_moves: neighbours lie side by side, 32 to a box, in the order of a k-d tree. A
-//   centroid is left out for all points of a box if another one is nearer everywhere in it, so that few
-//   are left for most boxes, and one for many: where that was so in the pass before, nothing changes.
+//   centroid is no candidate of a box if another one is nearer everywhere in it. Few candidates are left: for
+//   many boxes one, and if it has all the points already, nothing changes and they are not looked at.
 // Source: kmeans_cuda_moves; Kanungo et al., 2002, "An efficient k-means clustering algorithm: analysis and
 //   implementation", with the leaves of the tree alone, so that all of them are compared side by side.
 // Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a point and each
-//   centroid that is left to it; 30 a coordinate that moves; about 2.5 us of latency. The order is made
-//   in prepare(), and labels go back to the order of the data in fetch(): end_to_end_ms has both.
-// Limits: float; d <= 8, because with more features most boxes are between many centroids; k <= 64; boxes and
-//   labels in shared memory, some 60,000 points a multiprocessor, else refused. d is padded to the
-//   next size that was compiled. Same bits in every run.
+//   candidate; 30 a coordinate that moves; about 2 us of latency. The order is made in prepare(), and labels
+//   go back to the order of the data in fetch(): end_to_end_ms has both. The rule `loss` looks at all points.
+// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64; boxes and labels in shared
+//   memory, 53,000 (d = 1) to 26,000 (d = 8) points a multiprocessor of an H200, else refused. d is padded
+//   to the next size that was compiled. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/box_candidates.cuh"
@@ -27,6 +27,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -53,8 +55,7 @@ struct Task {
 };
 
 /// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks and so
-/// on, so that every block has some of every region. Dynamic shared
-/// memory: the boxes.
+/// on, so that every block has some of every region. Dynamic shared memory: the boxes.
 template <unsigned D, unsigned kThreads, unsigned kCluster>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   using Boxes = BoxesOfBlock<D>;
@@ -124,9 +125,11 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       const float* s_extents = boxes.s_extents + box * Boxes::kExtents;
       const unsigned rival =
           pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D>(s_extents, s_centroids, task.k);
-      const Candidates left = candidates<D>(s_extents, s_centroids, task.k, rival & ~kSettled);
-      const bool quiet = (rival & kSettled) != 0 && left.one() && !wants_loss;
-      boxes.open(first + lane < count && !quiet, box, left, &s_opened);
+      const Candidates candidates =
+          candidates_of<D>(s_extents, s_centroids, task.k, rival & ~kSettled);
+      const bool quiet = (rival & kSettled) != 0 && candidates.one() && !wants_loss;
+      // The order matters to the loss, a sum of floats.
+      boxes.open(first + lane < count && !quiet, box, candidates, wants_loss, &s_opened);
     }
     __syncthreads(); // all open boxes are listed
 
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     unsigned moved = 0;
     for (unsigned i = warp; i < s_opened; i += kThreads / 32) { // a lane a point
       const unsigned box = boxes.s_open[i];
-      const Candidates left = boxes.s_left[i];
+      const Candidates candidates = boxes.s_candidates[i];
       float x[D];
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       std::uint8_t& kept_label = boxes.s_labels[box * kBoxPoints + lane];
       const unsigned before = kept_label;
       float squared = 0.0f;
-      const unsigned label = nearest_of(x, s_centroids, left, squared);
+      const unsigned label = nearest_of(x, s_centroids, candidates, squared);
       const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
       if (moving != 0) {
         kept_label = static_cast<std::uint8_t>(label);
@@ -152,7 +155,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         moved += static_cast<unsigned>(__popc(moving));
       }
       if (lane == 16) { // in the middle, at least along one feature
-        boxes.s_rivals[box] = static_cast<std::uint8_t>(label | (left.one() ? kSettled : 0));
+        boxes.s_rivals[box] = static_cast<std::uint8_t>(label | (candidates.one() ? kSettled : 0));
       }
       if (wants_loss && real) {
         loss += static_cast<double>(sqrtf(squared));
@@ -221,9 +224,10 @@ public:
     if (!reason.empty()) {
       return reason;
     }
-    const std::size_t limit = shared_memory_limit(); // as many boxes, if a few blocks are missing
-    const std::size_t boxes = limit > kOtherShared ? (limit - kOtherShared) * 7 / 8 : 0;
-    return refuse_rows(problem.n, boxes / size_for(problem.d).bytes_of_box * kBoxPoints);
+    // Half of what a block has room for: clusters of blocks may leave multiprocessors without one.
+    const std::size_t limit = shared_memory_limit();
+    const std::size_t bytes = limit > kOtherShared ? (limit - kOtherShared) / 2 : 0;
+    return refuse_rows(problem.n, bytes / size_for(problem.d).bytes_of_box * kBoxPoints);
   }
 
   void prepare(const Problem<float>& problem) override {

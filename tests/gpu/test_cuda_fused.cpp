@@ -156,6 +156,50 @@ TEST_P(CudaFused, TiesAndCloudsFarApart) {
   }
 }
 
+// What the rule compares has the same bits, too, though its values differ by far more than a sum of doubles holds.
+TEST_P(CudaFused, LossesOfManyScalesEndTheSameWay) {
+  if (registered_->meta.family != Family::kmeans || !registered_->meta.deterministic) {
+    GTEST_SKIP() << "k-means with the same bits in every run only";
+  }
+  auto owned = clouds({50001, 3, 5}, {StopRule::Kind::loss, 1e-300, 200});
+  for (std::size_t e = 0; e < owned.points.size(); ++e) {
+    owned.points[e] = std::ldexp(owned.points[e], -static_cast<int>(e / owned.d % 50));
+  }
+  std::copy_n(owned.points.begin(), owned.centroids.size(), owned.centroids.begin());
+  const Problem<float> problem = owned.view();
+  if (!takes(problem)) {
+    GTEST_SKIP() << "refused";
+  }
+  const auto variant = make_variant<float>(*registered_);
+  variant->prepare(problem);
+  const auto first = run_once(*variant, registered_->meta.family, problem);
+  for (int run = 0; run < 5; ++run) {
+    const auto again = run_once(*variant, registered_->meta.family, problem);
+    EXPECT_EQ(again.iterations, first.iterations);
+    EXPECT_EQ(again.centroids, first.centroids);
+  }
+}
+
+// What is not refused fits.
+TEST_P(CudaFused, AsManyPointsAsItTakes) {
+  const auto variant = make_variant<float>(*registered_);
+  const auto is_taken = [&](std::size_t n) {
+    Problem<float> problem;
+    problem.n = n, problem.d = 3, problem.k = 2;
+    return variant->refuse(problem).empty();
+  };
+  constexpr std::size_t kMany = 20'000'000;
+  if (registered_->meta.family != Family::kmeans || !is_taken(1000) || is_taken(kMany)) {
+    GTEST_SKIP() << "takes more, or not three features";
+  }
+  std::size_t taken = 1000, refused = kMany;
+  while (refused - taken > 1) {
+    const std::size_t middle = (taken + refused) / 2;
+    (is_taken(middle) ? taken : refused) = middle;
+  }
+  expect_right(clouds({taken, 3, 2}, {StopRule::Kind::iterations, 0.0, 2}));
+}
+
 // Sums in integers: more points a block than its cells hold, values far beneath the largest, and zeros; with
 // few points for so many passes that hardly any moves.
 TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {

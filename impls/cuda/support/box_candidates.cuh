@@ -10,11 +10,18 @@
 
 namespace clusterbench::cuda {
 
+inline constexpr unsigned kBoxPoints = 32; ///< one a lane
+
 /// Centroids that are the nearest of some point in a box, perhaps: a bit each.
 struct Candidates {
   unsigned words[2];
 
   __device__ bool one() const { return __popc(words[0]) + __popc(words[1]) == 1; }
+  __device__ unsigned lowest() const {
+    const unsigned in_word =
+        static_cast<unsigned>(__ffs(static_cast<int>(words[0] != 0 ? words[0] : words[1])) - 1);
+    return words[0] != 0 ? in_word : 32 + in_word;
+  }
 };
 
 /// The nearest of all k centroids.
@@ -43,8 +50,8 @@ __device__ float squared_distance(const float (&x)[D], const float (&c)[D]) {
 /// Compares a box with all centroids. One is out if the rival is nearer in the corner that is best for it: the
 /// difference of the squared distances is linear.
 template <unsigned D>
-__device__ Candidates candidates(const float* s_extents, const float* s_centroids, unsigned k,
-                                 unsigned rival) {
+__device__ Candidates candidates_of(const float* s_extents, const float* s_centroids, unsigned k,
+                                    unsigned rival) {
   // Of sums of 2 D products, each of them rounded a few times.
   constexpr float kSlack = static_cast<float>(4 * D + 16) * 0x1p-24f;
   float middle[D], half[D], its[D];
@@ -55,7 +62,7 @@ __device__ Candidates candidates(const float* s_extents, const float* s_centroid
   }
   read_centroid<D>(s_centroids + rival * kStride<D>, its);
   const float to_rival = squared_distance(middle, its);
-  Candidates left{};
+  Candidates found{};
 #pragma unroll
   for (unsigned word = 0; word < 2; ++word) {
     const unsigned first = word * 32, end = min(k, first + 32);
@@ -71,21 +78,21 @@ __device__ Candidates candidates(const float* s_extents, const float* s_centroid
       }
       const float sum = to_this + to_rival + 2.0f * reach;
       const bool out = to_this - to_rival - 2.0f * reach > fmaf(kSlack, sum, FLT_MIN);
-      left.words[word] |= out ? 0u : 1u << (j - first);
+      found.words[word] |= out ? 0u : 1u << (j - first);
     }
   }
-  return left;
+  return found;
 }
 
 /// The nearest of the candidates; ties go to the lowest index.
 template <unsigned D>
-__device__ unsigned nearest_of(const float (&x)[D], const float* s_centroids, Candidates left,
+__device__ unsigned nearest_of(const float (&x)[D], const float* s_centroids, Candidates candidates,
                                float& squared) {
-  unsigned label = 0;
+  unsigned label = candidates.lowest(); // even if its distance is beyond all floats
   squared = INFINITY;
 #pragma unroll
   for (unsigned word = 0; word < 2; ++word) {
-    for (unsigned bits = left.words[word]; bits != 0; bits &= bits - 1) {
+    for (unsigned bits = candidates.words[word]; bits != 0; bits &= bits - 1) {
       const unsigned j = word * 32 + static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1;
       float c[D];
       read_centroid<D>(s_centroids + j * kStride<D>, c);

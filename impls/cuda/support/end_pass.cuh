@@ -74,10 +74,11 @@ __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsig
         const double moved = static_cast<double>(next[b]) - static_cast<double>(centroid);
         shift += moved * moved;
         centroid = next[b];
-        if (blockIdx.x == 0 && f < d) {
-          run.centroids[j * d + f] = centroid;
+        if (blockIdx.x == 0 && (kWidth == 0 || f < d)) {
+          const unsigned to = kWidth > 0 ? j * d + f : e;
+          run.centroids[to] = centroid;
           if (run.history != nullptr) {
-            run.history[(pass * k + j) * d + f] = centroid;
+            run.history[pass * k * d + to] = centroid;
           }
         }
       }

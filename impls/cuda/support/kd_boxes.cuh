@@ -3,6 +3,7 @@
 // Every level splits each node at half of its places along its widest feature: one sort by node and value.
 #pragma once
 
+#include "impls/cuda/support/box_candidates.cuh"
 #include "impls/cuda/support/buffer.hpp"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/warp_sums.cuh"
@@ -13,12 +14,11 @@
 #include <thrust/sequence.h>
 
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace clusterbench::cuda {
-
-inline constexpr unsigned kBoxPoints = 32; ///< one a lane
 
 /// Integers in the order of the floats, and back.
 __device__ inline unsigned ordered(float value) {
@@ -68,8 +68,8 @@ static __global__ void make_keys(const float* columns, const unsigned* order, un
   }
 }
 
-/// Moves points to their places, and measures boxes: points [boxes, d, 32], zeros behind n; extents
-/// [boxes, 2, d]: middles, and how far a point is from them at most, rounded up.
+/// Moves points to their places, and measures boxes: points [boxes, d, 32], the last one again behind n;
+/// extents [boxes, 2, d]: middles, and how far a point is from them at most, rounded up.
 static __global__ void fill_boxes(const float* columns, const unsigned* order, unsigned n,
                                   unsigned d, unsigned boxes, float* points, float* extents) {
   const unsigned warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
@@ -81,7 +81,7 @@ static __global__ void fill_boxes(const float* columns, const unsigned* order, u
       const float low = unordered(__reduce_min_sync(kAllLanes, ordered(value)));
       const float high = unordered(__reduce_max_sync(kAllLanes, ordered(value)));
       const float middle = 0.5f * low + 0.5f * high;
-      points[(first + f) * kBoxPoints + lane] = i < n ? value : 0.0f;
+      points[(first + f) * kBoxPoints + lane] = value;
       if (lane == 0) {
         extents[2 * first + f] = middle;
         extents[2 * first + d + f] = fmaxf(__fsub_ru(high, middle), __fsub_ru(middle, low));
@@ -101,7 +101,7 @@ static __global__ void restore_labels(const std::uint8_t* sorted, const unsigned
 /// All points in their boxes, the last of which may not be full.
 struct KdBoxes {
   unsigned boxes = 0;
-  DeviceBuffer<float> points;   ///< [boxes, d, 32], zeros behind n
+  DeviceBuffer<float> points;   ///< [boxes, d, 32], the last one again behind n
   DeviceBuffer<float> extents;  ///< [boxes, 2, d]: middles; distances from them at most
   DeviceBuffer<unsigned> order; ///< [n]: the row at a place
 

@@ -37,14 +37,10 @@ private:
                             unsigned to) const {
     const unsigned lane = threadIdx.x % 32, way = from << 8 | to;
     Words words[D];
-    bool beneath = false;
 #pragma unroll
     for (unsigned f = 0; f < D; ++f) {
       words[f] = Words::of(x[f], this->s_to_word_[f], this->next_);
-      beneath = beneath || words[f].beneath != 0.0f;
-    }
-    if ((moving >> lane & 1) != 0 && beneath) {
-      move_rests(words, from, to);
+      this->move_rest(f, (moving >> lane & 1) != 0 ? words[f].beneath : 0.0f, from, to);
     }
     while (moving != 0) { // a way at a time
       const unsigned its_way = __shfl_sync(kAllLanes, way, __ffs(static_cast<int>(moving)) - 1);
@@ -59,28 +55,18 @@ private:
         second = lane == f ? seconds : second;
       }
       if (lane <= D) {
-        add(its_way & 0xFF, lane, first, second);
+        add_words(its_way & 0xFF, lane, first, second);
         if (its_way >> 8 != kNowhere) {
-          add(its_way >> 8, lane, -first, -second);
+          add_words(its_way >> 8, lane, -first, -second);
         }
       }
       moving &= ~group;
     }
   }
-  __device__ void add(unsigned j, unsigned f, int first, int second) const {
+  __device__ void add_words(unsigned j, unsigned f, int first, int second) const {
     int* words = this->words_of(j, threadIdx.x / 32) + f;
     atomicAdd(words, first);
     atomicAdd(words + D + 1, second);
-  }
-  __device__ void move_rests(const Words (&words)[D], unsigned from, unsigned to) const {
-#pragma unroll
-    for (unsigned f = 0; f < D; ++f) {
-      const long long rest = __float2ll_rn(words[f].beneath * kBeneath);
-      add_integer(this->s_rests_ + to * (D + 1) + f, rest);
-      if (from != kNowhere) {
-        add_integer(this->s_rests_ + from * (D + 1) + f, -rest);
-      }
-    }
   }
 };
 

@@ -63,13 +63,7 @@ public:
       atomicSub(words_of(from, copy) + f, words.first);
       atomicSub(words_of(from, copy) + D + 1 + f, words.second);
     }
-    if (words.beneath != 0.0f) {
-      const long long rest = __float2ll_rn(words.beneath * kBeneath);
-      add_integer(s_rests_ + to * (D + 1) + f, rest);
-      if (from != kNowhere) {
-        add_integer(s_rests_ + from * (D + 1) + f, -rest);
-      }
-    }
+    move_rest(f, words.beneath, from, to);
   }
   /// All lanes of a warp that have a point: adds it to a cluster.
   __device__ void add(const float (&x)[D], unsigned to) const {
@@ -96,6 +90,15 @@ public:
   }
 
 protected:
+  __device__ void move_rest(unsigned f, float beneath, unsigned from, unsigned to) const {
+    if (beneath != 0.0f) {
+      const long long rest = __float2ll_rn(beneath * kBeneath);
+      add_integer(s_rests_ + to * (D + 1) + f, rest);
+      if (from != kNowhere) {
+        add_integer(s_rests_ + from * (D + 1) + f, -rest);
+      }
+    }
+  }
   __device__ int* words_of(unsigned j, unsigned copy) const {
     return s_words_ + (j * kCopies + copy % kCopies) * kWords;
   }
