@@ -30,8 +30,9 @@ struct Line {
 constexpr std::array kTable{
     Line{200000, 4, 16, "kmeans_cuda_persistent"}, // points stay where they are
     Line{300000, 3, 8, "kmeans_cuda_persistent"},
-    Line{50000, 4, 64, "kmeans_cuda_moves"}, // so do sums, and what moves changes them
-    Line{kAny, 4, 64, "kmeans_cuda_boxes"},  // few points are between centroids
+    Line{150000, 4, 64, "kmeans_cuda_moves"}, // so do sums, and what moves changes them
+    Line{kAny, 4, 64, "kmeans_cuda_boxes"},   // few points are between centroids
+    Line{100000, 8, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 1, "kmeans_cuda_boxes"},
     Line{300000, 16, 32, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
