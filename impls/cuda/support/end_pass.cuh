@@ -75,10 +75,9 @@ __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsig
         shift += moved * moved;
         centroid = next[b];
         if (blockIdx.x == 0 && (kWidth == 0 || f < d)) {
-          const unsigned to = kWidth > 0 ? j * d + f : e;
-          run.centroids[to] = centroid;
+          run.centroids[kWidth > 0 ? j * d + f : e] = centroid;
           if (run.history != nullptr) {
-            run.history[pass * k * d + to] = centroid;
+            run.history[kWidth > 0 ? (pass * k + j) * d + f : pass * k * d + e] = centroid;
           }
         }
       }
