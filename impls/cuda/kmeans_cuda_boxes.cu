@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       const Candidates candidates =
           candidates_of<D>(s_extents, s_centroids, task.k, rival & ~kSettled);
       const bool quiet = (rival & kSettled) != 0 && candidates.one() && !wants_loss;
-      // The order matters to the loss, a sum of floats.
+      // The order matters to the loss, a floating-point sum.
       boxes.open(first + lane < count && !quiet, box, candidates, wants_loss, &s_opened);
     }
     __syncthreads(); // all open boxes are listed
