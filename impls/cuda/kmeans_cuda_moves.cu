@@ -133,16 +133,9 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
     s_labels[i] = kept.kNowhere;
   }
-  for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
-    const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
-    s_centroids[j * kStride<D> + f] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
-  }
+  load_centroids<D, kThreads>(task.run.initial, task.k, task.d, s_centroids);
   kept.clear();
-  if (threadIdx.x <= D) {
-    const float to_word = threadIdx.x < D ? task.to_word.factor[threadIdx.x] : 1.0f;
-    s_to_word[threadIdx.x] = to_word;
-    s_units[threadIdx.x] = 1.0 / (static_cast<double>(to_word) * static_cast<double>(task.next));
-  }
+  set_units<D>(task.to_word, task.next, s_to_word, s_units);
   if (threadIdx.x == 0) {
     s_moved = 0;
   }

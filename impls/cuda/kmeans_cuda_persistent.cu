@@ -119,10 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   for (unsigned i = threadIdx.x; i < resident; i += kThreads) {
     s_labels[i] = 0xFF; // every label changes in the first pass
   }
-  for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
-    const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
-    s_centroids[j * kStride<D> + f] = f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
-  }
+  load_centroids<D, kThreads>(task.run.initial, task.k, task.d, s_centroids);
   for (unsigned e = threadIdx.x; e < kThreads * values; e += kThreads) {
     s_sums[e] = 0.0f;
   }

@@ -63,6 +63,15 @@ __device__ void for_columns(const float* points, std::size_t stride, unsigned co
   }
 }
 
+/// All threads: centroids [k, d] become [k, kStride<D>] in shared memory, zero behind d. A barrier must follow.
+template <unsigned D, unsigned kThreads>
+__device__ void load_centroids(const float* centroids, unsigned k, unsigned d, float* s_centroids) {
+  for (unsigned e = threadIdx.x; e < k * D; e += kThreads) {
+    const unsigned j = e / D, f = e % D;
+    s_centroids[j * kStride<D> + f] = f < d ? centroids[j * d + f] : 0.0f;
+  }
+}
+
 template <unsigned D>
 __device__ void read_centroid(const float* s_centroid, float (&c)[D]) {
   if constexpr (D <= 2) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/cuda/support/integer_sums.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
 
 #include <cuda_runtime.h>
 
@@ -26,6 +27,17 @@ struct Moves {
   }
   __device__ Move at(unsigned place) const { return {s_list[place] >> 8, s_list[place] & 0xFF}; }
 };
+
+/// All threads, once a run: what MovedPoints wants of units, [D + 1] each. A barrier must follow.
+template <unsigned D, std::size_t kMost>
+__device__ void set_units(const ToWords<kMost>& to_words, float next, float* s_to_word,
+                          double* s_units) {
+  if (threadIdx.x <= D) {
+    const float to_word = threadIdx.x < D ? to_words.factor[threadIdx.x] : 1.0f;
+    s_to_word[threadIdx.x] = to_word;
+    s_units[threadIdx.x] = 1.0 / (static_cast<double>(to_word) * static_cast<double>(next));
+  }
+}
 
 /// Of k clusters with D features and their counts, which are a feature more, of value one. There are several
 /// copies, so that lanes seldom meet in one place.
