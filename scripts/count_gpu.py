@@ -40,7 +40,9 @@ CELLS = [
                            (3, 64, "kmeans_cuda_boxes"), (8, 1, "kmeans_cuda_boxes"),
                            (8, 7, "kmeans_cuda_persistent"),
                            (8, 64, "kmeans_cuda_moves_wgmma"), (37, 23, "kmeans_cuda_moves_wgmma"),
-                           (37, 64, "kmeans_cuda_moves_wgmma"), (64, 64, "kmeans_cuda_moves_wgmma")]]
+                           (37, 64, "kmeans_cuda_moves_wgmma"), (64, 64, "kmeans_cuda_moves_wgmma"),
+                           (37, 23, "kmeans_cuda_half_rows"), (37, 64, "kmeans_cuda_half_rows"),
+                           (64, 7, "kmeans_cuda_half_rows"), (64, 64, "kmeans_cuda_half_rows")]]
 
 KERNELS = "regex:^cluster_(points|rows)"  # those that take a whole run
 OF_PEAK = "pct_of_peak_sustained_active"

@@ -1,11 +1,11 @@
 // K-means by whichever of the CUDA variants is fastest for the shape: one table, read from the top.
 //
 // Changed since kmeans_cuda_fused: nothing is computed here. The table says which variant was
-//   fastest on a measured grid of shapes (results/tables/gpu_shapes.json); the first line whose
-//   bounds hold and whose variant does not refuse is taken, found by name among the registered ones,
-//   and does all the work. chosen_path() says which. A test compares the table with the
-//   measurement: never more than 10 % behind the best.
-// Source: measured on one NVIDIA H200: the grid up to k = 256, beyond it single runs (docs/ladder.md).
+//   fastest on a measured grid of shapes (results/tables/gpu_shapes.json) and at its own borders
+//   (gpu_borders.json); the first line whose bounds hold and whose variant does not refuse is taken,
+//   found by name among the registered ones, and does all the work. chosen_path() says which. A test
+//   compares the table with both measurements: never more than 10 % behind the best.
+// Source: measured on one NVIDIA H200: up to k = 256, beyond it single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16, and up to 64 features and clusters, the picks give
@@ -17,6 +17,7 @@
 #include <array>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -74,10 +75,13 @@ struct Pick {
 /// The first variant of the table that takes the problem.
 Pick pick_for(const Problem<float>& problem) {
   Pick pick;
+  std::vector<std::string_view> asked; // a variant may be in several lines
   for (const Line& line : kTable) {
-    if (problem.n > line.n || problem.d > line.d || problem.k > line.k) {
+    if (problem.n > line.n || problem.d > line.d || problem.k > line.k ||
+        std::ranges::find(asked, line.variant) != asked.end()) {
       continue;
     }
+    asked.push_back(line.variant);
     const auto& all = registered_variants();
     const auto found = std::ranges::find_if(
         all, [&](const RegisteredVariant& one) { return one.meta.name == line.variant; });

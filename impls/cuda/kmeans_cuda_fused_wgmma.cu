@@ -65,10 +65,9 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     const unsigned j = e / exact.stride(), f = e % exact.stride();
     s_centroids[e] = j < k && f < d ? task.run.initial[j * d + f] : 0.0f;
   }
-  static_assert(CopiedRing<S::kStages, D / 8, 1>::kBytes == S::Tile::kBytes);
-  CopiedRing<S::kStages, D / 8, 1> ring(task.split.tiles, task.split.tiles_count,
-                                        s_tiles + team * S::kStages * S::Tile::kBytes / 4,
-                                        team * gridDim.x + blockIdx.x, gridDim.x * kTeams);
+  CopiedRing<S::kStages, S::Tile::kBytes, 1> ring(
+      task.split.tiles, task.split.tiles_count, s_tiles + team * S::kStages * S::Tile::kBytes / 4,
+      team * gridDim.x + blockIdx.x, gridDim.x * kTeams);
   const bool wants_loss = task.run.rule == StopRule::Kind::loss;
   const bool wants_changes = task.run.rule == StopRule::Kind::labels;
   double previous = INFINITY;

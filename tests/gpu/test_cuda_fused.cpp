@@ -156,6 +156,29 @@ TEST_P(CudaFused, TiesAndCloudsFarApart) {
   }
 }
 
+// A float16 of these values tells nothing of the clouds, a float32 does: between which centroids a row lies has to
+// be settled for nearly all rows, and for many of them between several.
+TEST_P(CudaFused, CloudsThatRoundingHides) {
+  if (registered_->meta.family != Family::kmeans) {
+    GTEST_SKIP() << "k-means only";
+  }
+  std::size_t taken = 0;
+  // Blocks with one tile for each of their teams, and with so many that they cannot put off all of them.
+  for (const Size size : {Size{20011, 2, 5}, Size{20011, 9, 16}, Size{20011, 37, 7},
+                          Size{300007, 8, 23}, Size{300007, 37, 64}, Size{300007, 64, 23}}) {
+    auto problem = clouds(size, {StopRule::Kind::labels, 0.0, 12});
+    for (float& value : problem.points) {
+      value = 1000.0f + std::round(value * 100.0f) / 1024.0f; // exact
+    }
+    std::copy_n(problem.points.begin(), problem.centroids.size(), problem.centroids.begin());
+    if (takes(problem.view())) {
+      expect_right(problem);
+      ++taken;
+    }
+  }
+  EXPECT_GT(taken, 0u);
+}
+
 // What the rule compares has the same bits, too, though its values differ by far more than a sum of doubles holds.
 TEST_P(CudaFused, LossesOfManyScalesEndTheSameWay) {
   if (registered_->meta.family != Family::kmeans || !registered_->meta.deterministic) {
@@ -351,7 +374,8 @@ INSTANTIATE_TEST_SUITE_P(All, CudaFused,
                                          "kmeans_cuda_boxes", "kmeans_cuda_cells",
                                          "kmeans_cuda_cells_mma", "kmeans_cuda_fused",
                                          "kmeans_cuda_fused_wgmma", "kmeans_cuda_moves_wgmma",
-                                         "fcm_cuda_fused", "fcm_cuda_split"),
+                                         "kmeans_cuda_half_rows", "fcm_cuda_fused",
+                                         "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

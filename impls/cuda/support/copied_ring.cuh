@@ -14,25 +14,26 @@ namespace clusterbench::cuda {
 
 /// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
 /// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
-/// has the tile at hand, kBehind those before it, and the others tiles that are on their way.
-template <unsigned kStages, unsigned kPieces, unsigned kBehind>
+/// has the tile at hand, kBehind those before it, and the others tiles that are on their way. Of each tile's
+/// kTileBytes the first kBytes are copied.
+template <unsigned kStages, unsigned kBytes, unsigned kBehind, unsigned kTileBytes = kBytes>
 class CopiedRing {
   static constexpr unsigned kAhead = kStages - 1 - kBehind; // tiles on their way
   static_assert(kStages > 1 + kBehind);
+  static constexpr unsigned kThreads = 128, kPieceBytes = kThreads * 16;
+  static constexpr unsigned kPieces = (kBytes + kPieceBytes - 1) / kPieceBytes;
 
 public:
-  static constexpr unsigned kThreads = 128, kPieceBytes = kThreads * 16;
-  static constexpr unsigned kBytes = kPieces * kPieceBytes; ///< of a tile
-
-  /// tiles: [count, kBytes]; s_tiles: [kStages, kBytes]. Sends for the first tiles and waits for this
+  CopiedRing() = default; ///< of nothing
+  /// tiles: [count, kTileBytes]; s_tiles: [kStages, kBytes]. Sends for the first tiles and waits for this
   /// thread's share of one. A barrier must follow.
   __device__ CopiedRing(const float* tiles, unsigned count, float* s_tiles, unsigned team,
                         unsigned teams)
       : s_first_(shared_address(s_tiles)), team_(team), teams_(teams),
         count_(count > team ? (count - team - 1) / teams + 1 : 0),
-        from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kBytes +
+        from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kTileBytes +
               threadIdx.x % kThreads * 16),
-        stride_(static_cast<std::ptrdiff_t>(std::size_t{teams} * kBytes)), left_(count_) {
+        stride_(static_cast<std::ptrdiff_t>(std::size_t{teams} * kTileBytes)), left_(count_) {
     for (unsigned tile = 0; tile < kAhead; ++tile) {
       fetch();
     }
@@ -60,7 +61,10 @@ public:
       const unsigned to = s_first_ + fetched_stage_ * kBytes + threadIdx.x % kThreads * 16;
 #pragma unroll
       for (unsigned piece = 0; piece < kPieces; ++piece) {
-        copy_async(to + piece * kPieceBytes, from_ + piece * kPieceBytes);
+        if (kBytes % kPieceBytes == 0 || piece + 1 < kPieces ||
+            threadIdx.x % kThreads < kBytes % kPieceBytes / 16) {
+          copy_async(to + piece * kPieceBytes, from_ + piece * kPieceBytes);
+        }
       }
       if (--left_ > 0) {
         from_ += stride_;
@@ -74,11 +78,11 @@ public:
   }
 
 private:
-  unsigned s_first_, team_, teams_, count_;
+  unsigned s_first_ = 0, team_ = 0, teams_ = 0, count_ = 0;
   unsigned stage_ = 0, fetched_stage_ = 0;
-  const char* from_;      // this thread's share of the tile that is fetched next
-  std::ptrdiff_t stride_; // to the one after it
-  unsigned left_;         // tiles of its sweep
+  const char* from_ = nullptr; // this thread's share of the tile that is fetched next
+  std::ptrdiff_t stride_ = 0;  // to the one after it
+  unsigned left_ = 0;          // tiles of its sweep
 };
 
 } // namespace clusterbench::cuda

@@ -12,19 +12,27 @@
 
 namespace clusterbench::cuda {
 
-/// Of k clusters with D features, an even number up to 64: lane l of a warp has features 2 l and 2 l + 1.
+/// Of k clusters with D features, an even number up to 64. Where a warp moves a row, lane l has features 2 l and
+/// 2 l + 1.
 template <unsigned D>
 class MovedSums {
 public:
   static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a row in no sum
   static constexpr unsigned kWords = 2 * D;  ///< a cluster
 
-  /// s_words: [k, 4, D / 2], zero. next: 2^bits; to_word: powers of two that take a feature's values to no
+  /// s_words: [k, 4, D / 2], to be cleared. next: 2^bits; to_word: powers of two that take a feature's values to no
   /// more than that.
   __device__ MovedSums(int* s_words, const ToWords<64>& to_word, float next)
       : s_words_(s_words), next_(next) {
     if (lane() < D / 2) {
       to_word_ = {to_word.factor[2 * lane()], to_word.factor[2 * lane() + 1]};
+    }
+  }
+  /// All threads. A barrier must follow.
+  template <unsigned kThreads>
+  __device__ void clear(unsigned k) const {
+    for (unsigned e = threadIdx.x; e < k * kWords; e += kThreads) {
+      s_words_[e] = 0;
     }
   }
   /// A whole warp: moves a row of which each lane has its two values.
@@ -39,6 +47,14 @@ public:
         atomicSub(s_words_ + (from * 4 + w) * (D / 2) + lane(), words[w]);
       }
     }
+  }
+  /// Any thread: moves one value of a row.
+  __device__ void move(unsigned f, float x, float to_word, unsigned from, unsigned to) const {
+    const Words words = Words::of(x, to_word, next_);
+    atomicAdd(place(to, f), words.first);
+    atomicAdd(place(to, f) + D / 2, words.second);
+    atomicSub(place(from, f), words.first);
+    atomicSub(place(from, f) + D / 2, words.second);
   }
   /// Any thread: makes `sum` the sum of a feature.
   __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {

@@ -70,6 +70,7 @@ struct SplitPair {
     const __half high = __float2half_rn(scaled);
     return {high, __float2half_rn(scaled - __half2float(high))};
   }
+  __device__ float sum() const { return __half2float(high) + __half2float(low); }
 };
 
 /// Two halves in one register, the first one in the low bits.

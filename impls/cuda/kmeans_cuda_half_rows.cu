@@ -1,0 +1,220 @@
+// K-means with up to 64 features and clusters: sweeps read rows rounded to float16, and few of them again.
+//
+// Changed since kmeans_cuda_moves_wgmma: a pass reads only the first of the two float16 parts of a row, half
+//   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
+//   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
+//   that change their cluster. After its sweep it reads these few from memory as they came, compares them, and
+//   moves them from sum to sum.
+// Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
+// of eight left open, as in data far from the origin.
+// Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
+// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 products with k
+//   columns, 4 k + 150 other instructions of a warp for 16 of them, and some 100 for each row noted.
+// Limits: those of kmeans_cuda_moves_wgmma, which is as good or better under the rule `loss` and where rows lie far
+//   from the origin. Same bits in every run.
+// Needs: sm_90a
+#include "impls/contract.hpp"
+#include "impls/cuda/support/copied_ring.cuh"
+#include "impls/cuda/support/kept_launch.cuh"
+#include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/noted_rows.cuh"
+#include "impls/cuda/support/rounded_rows.cuh"
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kNotes = 64; // of a warp
+
+struct Task : KeptTask {
+  const RoundedRow* rounded; // [tiles, 64]
+};
+
+/// What scores say of a row that is in cluster `from`: where it goes, if it is one or one of two.
+__device__ Note note_of(unsigned row, unsigned from, NearOnes ones) {
+  Note note{row, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(ones.numbers()),
+            Note::kNobody};
+  if (ones.count() == 2) {
+    const unsigned apart = ones.apart();
+    note.to = static_cast<std::uint8_t>((ones.numbers() - apart) / 2);
+    note.or_to = static_cast<std::uint8_t>(note.to + apart);
+  } else if (ones.count() != 1) {
+    note.to = 0; // any number that a centroid has
+    note.or_to = Note::kAnybody;
+  }
+  return note;
+}
+
+/// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's were left open.
+/// s_notes: [kNotes] of this warp. ring: of the first parts of tiles.
+template <typename S, typename Run, typename Ring>
+__device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring& ring,
+                               unsigned sweep, Note* s_notes) {
+  const unsigned lane = threadIdx.x % 32, own = block.g + 8 * (block.t % 2);
+  const auto row_of = [&](unsigned i) {
+    return ring.tile(sweep, i) * S::Tile::kRows + block.first_row;
+  };
+  unsigned noted = 0, open = 0;
+  // Of the next row that lanes with t < 2 answer for, on their way:
+  unsigned next_from = 0, next_rounded = 0;
+  const auto expect = [&](unsigned i) {
+    if (i < ring.count()) {
+      next_from = block.task.clusters[row_of(i) + own];
+      next_rounded = rounded[row_of(i) + own].word;
+    }
+  };
+  expect(0);
+#pragma unroll 1
+  for (unsigned i = 0;; ++i) {
+    if (i == ring.count() || noted + 16 > kNotes) {
+      open += look_again(block, s_notes, noted);
+      noted = 0;
+    }
+    if (i == ring.count()) {
+      break;
+    }
+    meet(block.team); // this tile is there, and nobody needs the one before
+    float score[S::K / 8][4];
+    multiply_rounded<S>(for_all(ring.place()), shared_address(block.s_parts) / 16, score);
+    ring.fetch();
+    const unsigned row = row_of(i), from = next_from, its = next_rounded;
+    expect(i + 1);
+    wait_for_products<0>();
+    take_products(score);
+    std::uint32_t near[2];
+    find_near(
+        block.shared.half_squares,
+        [&](unsigned h, float least) {
+          const int of = static_cast<int>(lane / 4 * 4 + h);
+          return RoundedRow{__shfl_sync(kAllLanes, its, of)}.slack(least, block.certain);
+        },
+        score, near);
+    const NearOnes ones(block.t == 0 ? near[0] : near[1]);
+    const bool real = block.t < 2 && row + own < block.exact.n;
+    const bool again = real && (ones.count() != 1 || ones.numbers() != from);
+    const unsigned all = __ballot_sync(kAllLanes, again);
+    if (again) {
+      s_notes[noted + __popc(all & ((1u << lane) - 1))] = note_of(row + own, from, ones);
+      expect_row(block.exact, row + own);
+    }
+    noted += __popc(all);
+    __syncwarp(); // products are waited for together
+    ring.await_next();
+    ring.advance();
+  }
+  return open;
+}
+
+/// The whole run. One block a multiprocessor, all of them resident.
+template <typename S>
+__global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) {
+  constexpr unsigned kMoving = 8, kOpen = 8;        // one row of so many
+  extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], and see KeptShared
+  __shared__ KeptShared<S> s_kept;
+  __shared__ Note s_notes[S::kThreads / 32][kNotes];
+  __shared__ unsigned s_open; // rows that this pass left open
+  KeptRun<S, kMoving> block(task, s_tiles, s_kept);
+  // Of whole tiles, and, in the same place, of the first parts of tiles.
+  using Whole = CopiedRing<S::kStages, S::Tile::kBytes, 0>;
+  using First = CopiedRing<2 * S::kStages, S::Tile::kBytes / 2, 0, S::Tile::kBytes>;
+  Whole whole;
+  First first;
+  enum class Ring { none, whole, first } under_way = Ring::none;
+  unsigned sweeps = 0; // of that ring
+  const auto change_to = [&](Ring ring) {
+    if (under_way != ring) {
+      wait_for_copies<0>();
+      meet(block.team); // nothing is on its way
+      if (ring == Ring::whole) {
+        whole = block.template ring_of<Whole>(s_tiles);
+      } else {
+        first = block.template ring_of<First>(s_tiles);
+      }
+      under_way = ring;
+      sweeps = 0;
+    }
+  };
+  if (threadIdx.x == 0) {
+    s_open = 0;
+  }
+  __syncthreads(); // what the run begins with is there
+  task.run.note_time(0);
+  bool rounded = true, last = false; // whether rounded rows tell enough
+  while (!last) {
+    block.begin_pass();
+    bool afresh = block.is_afresh() || !rounded;
+    if (!afresh) {
+      change_to(Ring::first);
+      const unsigned open =
+          move_noted<S>(block, task.rounded, first, sweeps++, s_notes[threadIdx.x / 32]);
+      if (threadIdx.x % 32 == 0 && open > 0) {
+        atomicAdd(&s_open, open);
+      }
+      __syncthreads(); // all have moved, and nobody needs the parts
+      rounded = s_open <= block.most(kOpen);
+      afresh = block.is_worn();
+      if (threadIdx.x == 0) { // all have seen it
+        s_open = 0;
+      }
+    }
+    if (afresh) { // or once more
+      change_to(Ring::whole);
+      block.add_up(whole, sweeps++);
+    }
+    last = block.end_pass();
+  }
+  wait_for_copies<0>();
+}
+
+template <unsigned D, unsigned K>
+using HalfShape = SplitShape<D, K, kKeptTeams<D, K>, 2>;
+
+template <unsigned D, unsigned K, typename S = HalfShape<D, K>>
+constexpr KeptKernel<Task> kKernel{S::kTeams, KeptShared<S>::dynamic_bytes(), cluster_rows<S>};
+template <unsigned K>
+constexpr std::array kKernelsOf{kKernel<8, K>,  kKernel<16, K>, kKernel<24, K>, kKernel<32, K>,
+                                kKernel<40, K>, kKernel<48, K>, kKernel<56, K>, kKernel<64, K>};
+constexpr std::array kKernels{kKernelsOf<8>, kKernelsOf<24>, kKernelsOf<64>};
+
+class KmeansCudaHalfRows final : public Variant<float> {
+public:
+  std::string refuse(const Problem<float>& problem) const override {
+    return KeptLaunch::refuse(problem);
+  }
+
+  void prepare(const Problem<float>& problem) override {
+    kernel_ = kernel_for(kKernels, problem.d, problem.k);
+    kept_.prepare(problem, kernel_);
+    d_rounded_ = measure_rounded_rows(kept_.task.split, kept_.stream);
+    kept_.stream.synchronize();
+  }
+
+  void run(Observer<float>& observer) override {
+    kept_.run(observer, kernel_, Task{kept_.task, d_rounded_.data()});
+  }
+
+  void fetch(Result<float>& result) override { kept_.fetch(result); }
+
+private:
+  KeptKernel<Task> kernel_{};
+  KeptLaunch kept_;
+  DeviceBuffer<RoundedRow> d_rounded_;
+};
+
+const Registration registration({.name = "kmeans_cuda_half_rows",
+                                 .idea = "sweeps read rounded rows, and few of them again",
+                                 .source = "kmeans_cuda_moves_wgmma",
+                                 .device = Device::gpu,
+                                 .multiplier = Multiplier::tensor_f16,
+                                 .max_d = kMostKept,
+                                 .max_k = kMostKept,
+                                 .previous = "kmeans_cuda_moves_wgmma"},
+                                f32_only<KmeansCudaHalfRows>());
+
+} // namespace
+} // namespace clusterbench

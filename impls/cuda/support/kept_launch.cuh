@@ -1,0 +1,88 @@
+// The host's side of a run in which every block keeps the sums of its rows (kept_run.cuh). Float only.
+#pragma once
+
+#include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/kept_range.hpp"
+#include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/split_data.cuh"
+#include "impls/cuda/support/stream.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace clusterbench::cuda {
+
+/// A compiled shape.
+template <typename Task>
+struct KeptKernel {
+  unsigned teams;    ///< of a block
+  std::size_t bytes; ///< of shared memory, beside what the compiler places
+  void (*run)(const Task);
+};
+/// kKernels[0 to 2]: of up to 8, 24 and 64 clusters; each of up to 8, 16, ... 64 features.
+template <typename Kernels>
+const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
+  return kernels[k <= 8 ? 0 : k <= 24 ? 1 : 2][(d - 1) / 8];
+}
+
+class KeptLaunch {
+public:
+  /// Why the problem is not taken; empty if it is.
+  static std::string refuse(const Problem<float>& problem) {
+    for (const std::string& reason : {SplitData::refuse(problem, kMostKept, kMostKept),
+                                      refuse_rows(problem.n, std::size_t{1} << 17)}) {
+      if (!reason.empty()) {
+        return reason;
+      }
+    }
+    return refuse_to_keep(problem.points, problem.d);
+  }
+
+  /// Uploads, and finds the kernel's grid. Throws std::runtime_error.
+  template <typename Task>
+  void prepare(const Problem<float>& problem, const KeptKernel<Task>& kernel) {
+    stream = Stream::create();
+    launch_.prepare(problem, stream);
+    data_ = SplitData(problem, stream);
+    const std::size_t tiles = data_.run().tiles_count;
+    shape_ = {
+        .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
+    means_ = GridMeansBuffers(problem.k, ceil_div(problem.d, 8) * 8, shape_.blocks, stream);
+    d_clusters_ = DeviceBuffer<std::uint8_t>(tiles * SplitTile<1>::kRows);
+    d_clusters_.zero(stream); // rows behind n are read, too
+    const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
+    // Twelve or more: see refuse().
+    const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
+    task = {.run = {},
+            .split = data_.run(),
+            .means = means_.view(),
+            .clusters = d_clusters_.data(),
+            .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
+            .next = std::ldexp(1.0f, bits)};
+  }
+  /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
+  template <typename Task>
+  void run(Observer<float>& observer, const KeptKernel<Task>& kernel, const Task& with) {
+    launch_.run(observer, kernel.run, with, shape_, stream);
+  }
+  /// Throws std::runtime_error.
+  void fetch(Result<float>& result) const { launch_.fetch(result, stream); }
+
+  Stream stream;
+  KeptTask task{};
+
+private:
+  ClusterLaunch shape_{};
+  OneLaunch launch_;
+  SplitData data_;
+  GridMeansBuffers means_;
+  DeviceBuffer<std::uint8_t> d_clusters_;
+};
+
+} // namespace clusterbench::cuda

@@ -1,0 +1,254 @@
+// A run in which every block keeps the sums of its rows from pass to pass, as integers: what a pass begins and
+// ends with, and the sweep that adds up all rows by products on tensor cores. How rows move from one sum to
+// another is a variant's own. Float only; needs sm_90a.
+//
+// All rows are added up in the first pass, after one in which many moved, in every pass under the rule `loss`,
+// and once more in a pass that leaves a cluster less than a fourth of the rows its sum was made of.
+#pragma once
+
+#include "impls/cuda/support/copied_ring.cuh"
+#include "impls/cuda/support/end_pass.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/moved_sums.cuh"
+#include "impls/cuda/support/split_teams.cuh"
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace clusterbench::cuda {
+
+inline constexpr unsigned kMostKept = 64; ///< features, and clusters
+
+struct KeptTask {
+  RunTask run;
+  SplitRun split;
+  GridMeansView means;
+  std::uint8_t* clusters;     ///< [tiles, 64] of the pass before
+  ToWords<kMostKept> to_word; ///< see MovedSums; of parts
+  float next;                 ///< 2^bits of a word
+};
+
+/// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids or what takes
+/// their place (see SplitShape), the centroids [K, stride], and the words of their sums.
+template <typename S>
+struct KeptShared {
+  static constexpr unsigned kRows = S::Tile::kRows;
+
+  alignas(8) float half_squares[S::K];
+  int counts[S::K], counts_then[S::K]; ///< now, and when all rows were added up
+  unsigned changes;                    ///< rows that have changed their cluster in this pass
+  bool worn;                           ///< some sum: few of its rows are left
+  double previous; ///< the last fact; not in registers, of which there are too few
+  alignas(8) __half labels[S::kTeams][kRows];
+
+  static constexpr std::size_t dynamic_bytes() {
+    return (S::kRings + S::K * (S::D + 4) + S::K * MovedSums<S::D>::kWords) * sizeof(float) +
+           S::kPartBytes;
+  }
+};
+
+/// Teams of a block: as many as were fastest (docs/ladder/kept_sums.md).
+template <unsigned D, unsigned K>
+inline constexpr unsigned kKeptTeams = (D > 40) || K == 8 ? 4
+                                       : K == 24          ? 5
+                                                          : 6;
+
+/// The kernel's side. kMoving: after a pass in which more than one row of so many moved, the next adds up all
+/// rows; in that one fewer will move.
+template <typename S, unsigned kMoving>
+class KeptRun {
+public:
+  static constexpr unsigned kThreads = S::kThreads, D = S::D, K = S::K, kRows = S::Tile::kRows;
+  static constexpr unsigned kNowhere = MovedSums<D>::kNowhere;
+
+  /// All threads, at the start. A barrier must follow.
+  __device__ KeptRun(const KeptTask& of_run, float* s_tiles, KeptShared<S>& of_block)
+      : task(of_run), shared(of_block), exact(of_run.split.exact),
+        s_parts(reinterpret_cast<__half*>(s_tiles + S::kRings)),
+        sums(reinterpret_cast<int*>(s_tiles + S::kRings + S::kPartBytes / 4 + K * (D + 4)),
+             of_run.to_word, of_run.next),
+        means_(of_run.means, of_run.split.exact.k, D, s_parts) {
+    exact.s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;
+    const unsigned stride = exact.stride();
+    for (unsigned e = threadIdx.x; e < K * stride; e += kThreads) {
+      const unsigned j = e / stride, f = e % stride;
+      exact.s_centroids[e] =
+          j < exact.k && f < task.split.d ? task.run.initial[j * task.split.d + f] : 0.0f;
+    }
+    sums.template clear<kThreads>(K);
+    for (unsigned j = threadIdx.x; j < K; j += kThreads) {
+      shared.counts[j] = 0;
+    }
+    if (threadIdx.x == 0) {
+      shared.changes = 0;
+      shared.worn = false;
+      shared.previous = INFINITY;
+    }
+  }
+
+  /// The team's share of the tiles. All its threads; nothing may be on its way.
+  template <typename Ring>
+  __device__ Ring ring_of(float* s_tiles) const {
+    return Ring(task.split.tiles, task.split.tiles_count,
+                s_tiles + team * S::kStages * S::Tile::kBytes / 4, team * gridDim.x + blockIdx.x,
+                gridDim.x * S::kTeams);
+  }
+  /// All threads: makes the parts of the centroids.
+  __device__ void begin_pass() {
+    split_centroids<S>(task.split, exact.s_centroids, s_parts, shared.half_squares);
+    __syncthreads(); // the parts are there
+    certain = 2.0f * task.split.of_scores.of(task.split.longest,
+                                             longest_of<S>(task.split, shared.half_squares));
+    means_.begin(task.run.stamp(pass_));
+    wanted_ = 0.0;
+  }
+  /// One of so many rows of a block.
+  __device__ unsigned most(unsigned of) const {
+    return task.split.tiles_count * kRows / gridDim.x / of;
+  }
+  /// Whether this pass adds up all rows.
+  __device__ bool is_afresh() const { return afresh_; }
+  /// All threads, after rows have been moved and a barrier: whether all must be added up all the same.
+  __device__ bool is_worn() {
+    const unsigned j = threadIdx.x;
+    if (j < exact.k && 4 * shared.counts[j] < shared.counts_then[j]) {
+      shared.worn = true;
+    }
+    __syncthreads(); // all clusters have been looked at
+    return shared.worn;
+  }
+  /// All threads: labels all rows, and adds them up. ring: of whole tiles, in its sweep number `sweep`.
+  template <typename Ring>
+  __device__ void add_up(Ring& ring, unsigned sweep) {
+    float all_sums[D / 8][4] = {};
+#pragma unroll 1
+    for (unsigned i = 0; i < ring.count(); ++i) {
+      meet(team); // this tile is there, and nobody needs the one before
+      const unsigned tile = for_all(ring.place());
+      float score[K / 8][4];
+      multiply_tile<S>(tile, shared_address(s_parts) / 16, score);
+      ring.fetch();
+      const unsigned row = ring.tile(sweep, i) * kRows + first_row;
+      const bool real = t < 2 && row + own < exact.n;
+      const unsigned from = real && pass_ > 0 ? task.clusters[row + own] : kNowhere; // on its way
+      wait_for_products<0>();
+      take_products(score);
+      unsigned label[2];
+      label_rows(exact, shared.half_squares, certain, score, label,
+                 [&](unsigned r, const auto& among) {
+                   return settle<S>(task.split, tile, first_row + r, row + r, among);
+                 });
+      const unsigned to = t == 0 ? label[0] : label[1];
+      note_moves(real && to != from, row + own, from, to);
+      if (t < 2) {
+        shared.labels[team][first_row + own] =
+            __ushort2half_rn(static_cast<unsigned short>(real ? to : kNoCluster));
+      }
+      add_tile(tile, all_sums);
+      if (wants_loss()) {
+        wanted_ += two_distances(exact, row + g, label);
+      }
+      __syncwarp(); // products are waited for together
+      ring.await_next();
+      ring.advance();
+    }
+    __syncthreads();                                   // nobody needs the parts
+    float* s_sums = reinterpret_cast<float*>(s_parts); // [K, D]
+    for (unsigned turn = 0; turn < S::kTeams; ++turn) {
+      if (turn == team) {
+        add_sums<S>(all_sums, turn > 0, s_sums);
+      }
+      __syncthreads(); // the team's sums are there
+    }
+    for (unsigned v = threadIdx.x; v < exact.k * D; v += kThreads) {
+      sums.set(v / D, v % D, s_sums[v], task.to_word.factor[v % D]);
+    }
+    for (unsigned j = threadIdx.x; j < exact.k; j += kThreads) {
+      shared.counts_then[j] = shared.counts[j];
+    }
+    __syncthreads(); // the sums are there
+  }
+  /// A whole warp, of which some lanes have a row that goes from one cluster to another: all but its values.
+  /// Returns these lanes.
+  __device__ unsigned note_moves(bool moves, unsigned row, unsigned from, unsigned to) const {
+    if (moves) {
+      task.clusters[row] = static_cast<std::uint8_t>(to);
+      task.run.labels[row] = static_cast<std::int32_t>(to);
+      atomicAdd(&shared.counts[to], 1);
+      if (from != kNowhere) {
+        atomicSub(&shared.counts[from], 1);
+      }
+    }
+    const unsigned moving = __ballot_sync(kAllLanes, moves);
+    if (threadIdx.x % 32 == 0 && moving != 0) {
+      atomicAdd(&shared.changes, __popc(moving));
+    }
+    return moving;
+  }
+  /// All threads, after a barrier: ends a pass, and says whether it was the last.
+  __device__ bool end_pass() {
+    const unsigned k = exact.k, changes = shared.changes;
+    // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
+    afresh_ = wants_loss() || changes > most(kMoving);
+    for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
+      const unsigned j = v / (D + 1), f = v % (D + 1);
+      means_.set(v,
+                 f < D ? static_cast<float>(sums.sum(j, f)) : static_cast<float>(shared.counts[j]));
+    }
+    share_fact<kThreads>(task.run, means_, wants_loss() || threadIdx.x > 0 ? wanted_ : changes);
+    const auto place_of = [&](unsigned j, unsigned f) { return j * exact.stride() + f; };
+    means_.finish([&](unsigned j, unsigned f, double sum, double size) {
+      const double unit = static_cast<double>(task.to_word.factor[f]) *
+                          static_cast<double>(task.next) * static_cast<double>(task.split.scale);
+      return size > 0.0 ? static_cast<float>(sum / (unit * size))
+                        : exact.s_centroids[place_of(j, f)];
+    });
+    if (threadIdx.x == 0) {
+      shared.changes = 0;
+      shared.worn = false;
+    }
+    const auto mean_of = [&](unsigned j, unsigned f, float) { return means_.mean(j, f); };
+    double previous = shared.previous;
+    const bool last = cuda::end_pass<kThreads>(task.run, means_, k, task.split.d, mean_of,
+                                               exact.s_centroids, place_of, pass_, previous);
+    shared.previous = previous;
+    return last;
+  }
+
+  const KeptTask& task;
+  KeptShared<S>& shared;
+  ExactRows exact;
+  __half* s_parts;
+  MovedSums<D> sums;
+  float certain = 0.0f; ///< twice the error of a score
+  /// Of 64 rows of a tile, a warp has 16 from first_row on, and lane 4 g + t, if t < 2, answers for row `own`.
+  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, own = g + 8 * t;
+  const unsigned team = for_all(threadIdx.x / 128), first_row = threadIdx.x % 128 / 32 * 16;
+
+private:
+  static constexpr unsigned kNoCluster = 1000;
+
+  __device__ bool wants_loss() const {
+    return task.run.rule == StopRule::Kind::loss;
+  }
+  /// Adds a tile's rows to the team's sums.
+  __device__ void add_tile(unsigned tile, float (&all_sums)[D / 8][4]) const {
+    float tile_sums[D / 8][4];
+    meet(team); // the labels are there
+    start_sums<S, 0, 2>(tile, shared.labels[team], tile_sums);
+    wait_for_products<0>(); // in two halves for want of registers
+    take_products(tile_sums);
+    start_sums<S, 2, 2>(tile, shared.labels[team], tile_sums);
+    finish_sums<S>(tile_sums, all_sums);
+  }
+
+  GridMeans<kThreads> means_;
+  double wanted_ = 0.0;
+  std::size_t pass_ = 0;
+  bool afresh_ = true;
+};
+
+} // namespace clusterbench::cuda
