@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # Fewer threads than the machine has, or studies of many problems, which would bury the articles'.
-LEFT_OUT = {"threads", "scaling", "cpu_shapes", "gpu_shapes", "bounds", "quality"}
+LEFT_OUT = {"threads", "scaling", "cpu_shapes", "gpu_shapes", "gpu_borders", "bounds", "quality"}
 
 
 def pictures(inputs: Inputs) -> list[Picture]:

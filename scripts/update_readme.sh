@@ -33,7 +33,7 @@ splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
 for study in bounds large_k; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
 done
-for study in large_k_gpu gpu_shapes; do
+for study in large_k_gpu gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"

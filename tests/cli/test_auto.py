@@ -1,5 +1,6 @@
 """kmeans_cuda_auto: its table names variants that exist, its Meta holds for whichever is picked, and
-on the measured grid of shapes it is never more than 10 % behind the best."""
+on the measured grid of shapes, and at the borders of its table, it is never more than 10 % behind
+the best."""
 
 import json
 import math
@@ -12,6 +13,14 @@ import grid
 
 SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
 CUDA = SOURCE / "impls/cuda"
+PAGE = SOURCE / "docs/ladder/any_shape.md"
+SHAPES, BORDERS = (json.loads((SOURCE / f"results/tables/{name}.json").read_text())
+                   for name in ("gpu_shapes", "gpu_borders"))
+
+
+def measured(table):
+    """The cells of a table in the newest reference run that has it."""
+    return grid.cells_of(grid.newest(f"*/{table['name']}/ledger.jsonl", SOURCE / "results/reference"))
 
 
 def lines():
@@ -33,6 +42,17 @@ def pick(problem, refused):
     return next(variant for n, d, k, variant in lines()
                 if problem["n"] <= n and problem["d"] <= d and problem["k"] <= k
                 and variant not in refused)
+
+
+def uncompared(table):
+    """The problems of a table at which it does not run auto, what auto picks, and somebody else."""
+    found = []
+    for problem in table["problems"]:
+        n, d = map(int, re.match(r"mixture:(\d+),(\d+),", problem["data"]).groups())
+        there = {row["variant"] for row in table["rows"] if problem["id"] in row["problems"]}
+        if not {"kmeans_cuda_auto", pick({"n": n, "d": d, "k": problem["k"]}, ())} < there:
+            found.append(problem["id"])
+    return found
 
 
 def meta(variant):
@@ -58,18 +78,22 @@ class Auto(unittest.TestCase):
             self.assertNotIn(".arithmetic", meta(name))
 
     def test_the_grid_has_auto_and_all_it_may_pick(self):
-        table = json.loads((SOURCE / "results/tables/gpu_shapes.json").read_text())
-        rows = {row["variant"]: row["problems"] for row in table["rows"]}
+        rows = {row["variant"]: row["problems"] for row in SHAPES["rows"]}
         for name in ["kmeans_cuda_auto", *picks()]:
-            self.assertEqual(rows[name], [problem["id"] for problem in table["problems"]])
+            self.assertEqual(rows[name], [problem["id"] for problem in SHAPES["problems"]])
 
-    def test_never_far_behind_on_the_measured_grid(self):
-        cells = grid.cells_of(grid.newest("*/gpu_shapes/ledger.jsonl", SOURCE / "results/reference"))
-        table = json.loads((SOURCE / "results/tables/gpu_shapes.json").read_text())
-        # Who is not there cannot win, so the ladder says who that is.
-        text = (SOURCE / "docs/ladder/any_shape.md").read_text()
+    def test_the_borders_have_auto_and_what_it_picks_there(self):
+        self.assertEqual(uncompared(BORDERS), [])
+        # Both tables' problems are told apart by their names.
+        names = [problem["id"] for table in (SHAPES, BORDERS) for problem in table["problems"]]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_never_far_behind_where_measured(self):
+        cells = [*measured(SHAPES), *measured(BORDERS)]
+        # Who is not there cannot win, so the ladder's page of any shape says who that is.
+        text = PAGE.read_text()
         known = re.findall(r"^\| (\w+) \| not run at \| ([^|]+) \|$", text, re.MULTILINE)
-        self.assertEqual(sorted(grid.missing(cells, table)),
+        self.assertEqual(sorted(grid.missing(cells, SHAPES) + grid.missing(cells, BORDERS)),
                          sorted((variant, problem) for variant, all_of_it in known
                                 for problem in all_of_it.strip().split("; ")))
         # The table of today, with the times of what it picks; and what auto itself took, where it
@@ -97,14 +121,14 @@ class Auto(unittest.TestCase):
                          sorted(problem for all_of_it in named for problem in all_of_it.split("; ")))
 
     def test_the_ladder_names_the_fastest_of_each_shape(self):
-        cells = grid.cells_of(grid.newest("*/gpu_shapes/ledger.jsonl", SOURCE / "results/reference"))
+        cells = measured(SHAPES)
         newest = {(cell["name"].split("/")[1], cell["variant"]): cell for cell in cells}
         fastest = {}
         for (name, variant), cell in newest.items():
             if cell["status"] == "ok" and variant != "kmeans_cuda_auto":
                 fastest[name] = min(fastest.get(name, cell), cell,
                                     key=lambda one: one["ms_per_iteration"])
-        text = (SOURCE / "docs/ladder/any_shape.md").read_text()
+        text = PAGE.read_text()
         rows = re.findall(r"^\| (\d+) \| (\d+) \| (\w+) \| ([\d.]+) \| ([\d.]+) \| ([\w ]+) \| (\d+) \|$",
                           text, re.MULTILINE)
         self.assertEqual(len(rows), 16)
@@ -116,6 +140,9 @@ class Auto(unittest.TestCase):
 
     def test_the_comparison_can_fail(self):
         grid.check_that_it_can_fail(self, "kmeans_cuda_auto", "kmeans_cublas")
+        for name in ("kmeans_cuda_auto", picks()[0]):
+            rows = [row for row in BORDERS["rows"] if row["variant"] != name]
+            self.assertNotEqual(uncompared({**BORDERS, "rows": rows}), [], name)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ echo "$@" >> "$CALLS"
 case " $* " in *" $FAILING "*) exit "$CODE" ;; esac
 """
 ARTICLES = sorted(path.stem for path in (SOURCE / "results" / "tables").glob("article*.json"))
-STUDIES = ["scaling", "bounds", "large_k", "large_k_gpu", "gpu_shapes"]
+STUDIES = ["scaling", "bounds", "large_k", "large_k_gpu", "gpu_shapes", "gpu_borders"]
 
 
 class ReferenceRun(Program):
@@ -48,8 +48,8 @@ class ReferenceRun(Program):
         calls = self.reference_run("out")
         self.assertEqual(calls[0], f"run {' '.join(ARTICLES)} --out {self.folder}/out --resume")
         studies = self.studies(calls)
-        self.assertEqual(studies[:7], [*STUDIES, "cpu_shapes", "cpu_shapes"])
-        self.assertEqual(set(studies[7:]), {"threads"})
+        self.assertEqual(studies[:8], [*STUDIES, "cpu_shapes", "cpu_shapes"])
+        self.assertEqual(set(studies[8:]), {"threads"})
         for call in calls:
             words = call.split()
             self.assertIn("--resume", words)
