@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What the hardware counts in the launches of whole runs: collects and shows it.
 
-    scripts/count_gpu.py collect OUT.json       needs a GPU and Nsight Compute (ncu)
-    scripts/count_gpu.py table COUNTERS.json PAGE
+    scripts/count_gpu.py collect OUT.json [VARIANT ...]     needs a GPU and Nsight Compute (ncu)
+    scripts/count_gpu.py table COUNTERS.json ... PAGE
 
-`collect` runs each cell of CELLS under ncu, by the program that CLUSTERBENCH names (default
+`collect` runs each cell of CELLS, or those of some variants, under ncu, by the program that CLUSTERBENCH names (default
 build/release/clusterbench), one launch of the cell's whole run, its first. ncu sets the clocks that it likes (they are
 noted) and repeats the launch until all counters are read, so times are not those of the ledgers. `table` puts
 a Markdown table between the page's "counters" marks. Exit codes: 64 usage or bad input, 5 a cell that is not
@@ -126,14 +126,19 @@ def small_launches(variant):
     return next(i for i, launch in enumerate(launches) if 2 * launch["instructions"] > most)
 
 
-def collect(out):
+def collect(out, wanted):
     if shutil.which("ncu") is None:
         fail(64, "ncu, Nsight Compute, is not in PATH; it comes with the CUDA toolkit")
     if not os.access(Path(out).resolve().parent, os.W_OK):
         fail(74, f"{out}: cannot be written")
+    unknown = sorted(set(wanted) - {variant for cell in CELLS for variant in cell[-1]})
+    if unknown:
+        fail(64, f"no cell of {', '.join(unknown)}")
     rows = []
     for work, data, k, passes, variants in CELLS:
         for variant in variants:
+            if wanted and variant not in wanted:
+                continue
             (launch,), provenance = count(data, k, passes, variant, NAMES,
                                           ["--launch-skip", str(small_launches(variant)), "--launch-count", "1"])
             rows.append({"work": work, "data": data, "k": k, "passes": passes, "variant": variant, **launch})
@@ -164,15 +169,20 @@ def line(row):
     return "| " + " | ".join(cells) + " |\n"
 
 
-def table(source, page):
-    heads = ["work", "variant", "GHz", "instructions a point", "MB a pass from memory", "GB/s", "GB/s of L2",
-             "issue", "ALU", "FMA", "tensor", "shared", "stalls an instruction"]
+def lines_of(source):
     try:
         rows = [line(row) for row in json.loads(Path(source).read_text(encoding="utf-8"))["rows"]]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         fail(64, f"{source}: not counters: {error}")
     if not rows:
         fail(64, f"{source}: no counters in it")
+    return rows
+
+
+def table(sources, page):
+    heads = ["work", "variant", "GHz", "instructions a point", "MB a pass from memory", "GB/s", "GB/s of L2",
+             "issue", "ALU", "FMA", "tensor", "shared", "stalls an instruction"]
+    rows = [row for source in sources for row in lines_of(source)]
     try:
         text = Path(page).read_text(encoding="utf-8")
     except OSError as error:
@@ -187,10 +197,10 @@ def table(source, page):
 
 def main():
     match sys.argv[1:]:
-        case ["collect", out]:
-            collect(out)
-        case ["table", source, page]:
-            table(source, page)
+        case ["collect", out, *wanted]:
+            collect(out, wanted)
+        case ["table", source, *others, page]:
+            table([source, *others], page)
         case _:
             fail(64, __doc__)
 

@@ -80,6 +80,19 @@ class CountGpu(Program):
         self.assertNotIn("old", text)
         self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
 
+    def test_some_variants_and_several_files(self):
+        for name in ("kmeans_cuda_fused", "fcm_cuda_split"):
+            self.count_gpu("collect", f"{name}.json", name)
+            rows = json.loads((self.folder / f"{name}.json").read_text())["rows"]
+            self.assertEqual({row["variant"] for row in rows}, {name})
+        page = self.folder / "page.md"
+        page.write_text("".join(MARKS))
+        self.count_gpu("table", "kmeans_cuda_fused.json", "fcm_cuda_split.json", "page.md")
+        self.assertIn("| kmeans_cuda_fused |", page.read_text())
+        self.assertIn("| fcm_cuda_split |", page.read_text())
+        self.assertIn("no cell of kmeans_serial",
+                      self.count_gpu("collect", "counters.json", "kmeans_serial", exit_code=64))
+
     def test_bad_input(self):
         self.assertIn("Exit codes: 64", self.count_gpu(exit_code=64))
         self.assertIn("ncu, Nsight Compute, is not in PATH",

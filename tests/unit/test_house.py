@@ -105,14 +105,14 @@ def complaints_about_plots(path, text):
     return [f"{path}: {match.strip()}" for match in re.findall(ours, text, re.MULTILINE)]
 
 
-def complaints_about_index(index, pages):
-    """docs/README.md names every page of docs/ once, and no page that is not there."""
-    named = re.findall(r"^- \[[^]]+\]\(([\w-]+\.md)\): \S", index, re.MULTILINE)
+def complaints_about_index(index, pages, where="docs/README.md"):
+    """A list of pages names each of them once, and no page that is not there."""
+    named = re.findall(r"^(?:-|\d+\.) \[[^]]+\]\(([\w/-]+\.md)\): \S", index, re.MULTILINE)
     pages = sorted(page for page in pages if page != "README.md")
-    return ([f"docs/README.md does not list {page}" for page in pages if page not in named]
-            + [f"docs/README.md lists {page}, which is not there" for page in named
+    return ([f"{where} does not list {page}" for page in pages if page not in named]
+            + [f"{where} lists {page}, which is not there" for page in named
                if page not in pages]
-            + [f"docs/README.md lists {page} twice" for page in sorted(set(named))
+            + [f"{where} lists {page} twice" for page in sorted(set(named))
                if named.count(page) > 1])
 
 
@@ -188,6 +188,9 @@ class House(unittest.TestCase):
     def test_the_index_of_the_pages_is_complete(self):
         pages = [path[len("docs/"):] for path in self.files if re.fullmatch(r"docs/[^/]+\.md", path)]
         self.assertEqual(complaints_about_index(self.files["docs/README.md"], pages), [])
+        chapters = [path[len("docs/"):] for path in self.files if path.startswith("docs/ladder/")]
+        self.assertGreater(len(chapters), 5)
+        self.assertEqual(complaints_about_index(self.files["docs/ladder.md"], chapters, "docs/ladder.md"), [])
 
     def test_the_house_names_no_workplace(self):
         self.check(complaints_about_places, self.files)
