@@ -157,6 +157,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       }
       __syncthreads(); // all have moved, and nobody needs the parts
       rounded = s_open <= block.most(kOpen);
+      // Both sweeps settle a row that is tied to the last bit in their own way. In a cluster that is worn and has
+      // but a few rows of the block, they could go on doing so until the last pass that the rule `labels` allows.
       afresh = block.is_worn();
       if (threadIdx.x == 0) { // all have seen it
         s_open = 0;
