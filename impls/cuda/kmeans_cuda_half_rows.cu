@@ -9,9 +9,9 @@
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
 // Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 products with k
-//   columns, 4 k + 150 other instructions of a warp for 16 of them, and some 100 for each row noted.
-// Limits: those of kmeans_cuda_moves_wgmma, which is as good or better under the rule `loss` and where rows lie far
-//   from the origin. Same bits in every run.
+//   columns, and for 16 of them some 4 k + 240 other instructions of a warp, those for notes among them.
+// Limits: those of kmeans_cuda_moves_wgmma, which does the same under the rule `loss` and where rows lie far from
+//   the origin. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
