@@ -16,6 +16,9 @@
 
 namespace clusterbench::cuda {
 
+inline constexpr std::size_t kMostOfBlock = std::size_t{1}
+                                            << 17; ///< rows: twelve bits a word or more
+
 /// A compiled shape.
 template <typename Task>
 struct KeptKernel {
@@ -23,7 +26,7 @@ struct KeptKernel {
   std::size_t bytes; ///< of shared memory, beside what the compiler places
   void (*run)(const Task);
 };
-/// kKernels[0 to 2]: of up to 8, 24 and 64 clusters; each of up to 8, 16, ... 64 features.
+/// kernels[0 to 2]: of up to 8, 24 and 64 clusters; each of up to 8, 16, ... 64 features.
 template <typename Kernels>
 const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
   return kernels[k <= 8 ? 0 : k <= 24 ? 1 : 2][(d - 1) / 8];
@@ -33,8 +36,8 @@ class KeptLaunch {
 public:
   /// Why the problem is not taken; empty if it is.
   static std::string refuse(const Problem<float>& problem) {
-    for (const std::string& reason : {SplitData::refuse(problem, kMostKept, kMostKept),
-                                      refuse_rows(problem.n, std::size_t{1} << 17)}) {
+    for (const std::string& reason :
+         {SplitData::refuse(problem, kMostKept, kMostKept), refuse_rows(problem.n, kMostOfBlock)}) {
       if (!reason.empty()) {
         return reason;
       }
@@ -57,7 +60,6 @@ public:
     d_clusters_ = DeviceBuffer<std::uint8_t>(tiles * SplitTile<1>::kRows);
     d_clusters_.zero(stream); // rows behind n are read, too
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
-    // Twelve or more: see refuse().
     const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},
             .split = data_.run(),
