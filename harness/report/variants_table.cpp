@@ -5,6 +5,8 @@
 namespace clusterbench {
 namespace {
 
+constexpr std::size_t kMostAcross = 12; ///< problems side by side
+
 struct VariantRow {
   std::string variant;
   Precision precision = Precision::f32;
@@ -37,8 +39,7 @@ std::string time_of(const ReportCell& cell) {
     return verification_text(cell);
   }
   std::string text = figure(cell.measured->median_of("ms_per_iteration"));
-  if (const auto limit = percentage(cell.measured->median_of("percent_of_limit"));
-      !limit.empty()) {
+  if (const auto limit = percentage(cell.measured->median_of("percent_of_limit")); !limit.empty()) {
     text += fmt::format(" ({} %)", limit);
   }
   return text + (cell.rank == 0 ? " †" : "");
@@ -55,6 +56,24 @@ std::string machines_of(const TableReport& report, const VariantRow& row) {
     }
   }
   return ids;
+}
+
+/// The same with problems below one another and variants side by side.
+TablePart turned(const std::vector<TextColumn>& columns,
+                 const std::vector<std::vector<std::string>>& lines,
+                 const std::vector<std::string>& notes, TextStyle style) {
+  std::vector<TextColumn> across = {{columns.front().heading, false}};
+  for (const auto& line : lines) {
+    across.push_back({line.front(), true});
+  }
+  std::vector<std::vector<std::string>> down;
+  for (std::size_t column = 1; column < columns.size(); ++column) {
+    down.push_back({columns[column].heading});
+    for (const auto& line : lines) {
+      down.back().push_back(line[column]);
+    }
+  }
+  return {text_table(across, down, style), notes};
 }
 
 } // namespace
@@ -83,6 +102,9 @@ TablePart variants_table(const TableReport& report, TextStyle style) {
       }
     }
     lines.push_back(std::move(line));
+  }
+  if (report.table.problems.size() > std::max(kMostAcross, lines.size())) {
+    return turned(columns, lines, notes, style);
   }
   return {text_table(columns, lines, style), notes};
 }

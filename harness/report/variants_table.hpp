@@ -1,4 +1,5 @@
-// One line for each variant and precision: its time per iteration on every problem.
+// One line for each variant and precision: its time per iteration on every problem. Many problems stand below one
+// another instead, and the variants side by side.
 #pragma once
 
 #include "harness/report/table_part.hpp"

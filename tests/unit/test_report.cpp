@@ -29,9 +29,11 @@ ProblemSpec problem() {
 json row(const std::string& variant, const std::string& status, double median, int round = 1) {
   json words = to_json(problem());
   words.update({{"id", kProblem}, {"n", 100}, {"d", 2}, {"data_sha256", "abc"}});
-  json row = {{"type", "cell"},    {"table", kTable},     {"variant", variant}, {"precision", "f32"},
-              {"round", round},    {"status", status}, {"problem", words},   {"threads", 2},
-              {"device", "cpu"},   {"message", status == "ok" ? "" : "why"}};
+  json row = {{"type", "cell"},     {"table", kTable},
+              {"variant", variant}, {"precision", "f32"},
+              {"round", round},     {"status", status},
+              {"problem", words},   {"threads", 2},
+              {"device", "cpu"},    {"message", status == "ok" ? "" : "why"}};
   if (status == "ok" || status == "wrong") {
     row.update({{"median_ms", median},
                 {"mad_ms", 0.5},
@@ -104,8 +106,8 @@ TEST(Report, RoundsArePooledByTheirMedian) {
 
 TEST(Report, AFailedRoundSpeaksForTheCell) {
   const std::string text =
-      text_of({"a", "b", "c"}, {row("a", "ok", 3.0, 1), row("a", "wrong", 1.0, 2),
-                                row("b", "crashed", 0.0)});
+      text_of({"a", "b", "c"},
+              {row("a", "ok", 3.0, 1), row("a", "wrong", 1.0, 2), row("b", "crashed", 0.0)});
   // No time and no rank.
   EXPECT_EQ(line_of(text, "a"), "| p f32 | – | a | | | | | | | wrong | wrong: why |");
   EXPECT_EQ(line_of(text, "b"), "| p f32 | – | b | | | | | | | crashed | crashed: why |");
@@ -116,8 +118,7 @@ TEST(Report, OfSeveralRowsOfOneRoundTheNewestCounts) {
   const TableReport report = report_of({"a"}, {row("a", "crashed", 0.0), row("a", "ok", 2.0)});
   EXPECT_EQ(report.cells[0].measured->median_of("median_ms"), 2.0);
   // A later build without the backend says nothing.
-  EXPECT_TRUE(
-      report_of({"a"}, {row("a", "ok", 2.0), row("a", "unavailable", 0.0)}).cells[0].ok());
+  EXPECT_TRUE(report_of({"a"}, {row("a", "ok", 2.0), row("a", "unavailable", 0.0)}).cells[0].ok());
 }
 
 TEST(Report, RowsOfOtherTablesAreLeftOut) {
@@ -268,10 +269,10 @@ json on_second(json row) {
 }
 
 TEST(Beside, SpeedUpsOfBothAndTheVerdict) {
-  const TableReport report = make_table_report(
-      table_of({"a", "b"}),
-      campaign_measurements({row("a", "ok", 30.0), row("b", "ok", 2.0)}, kTable),
-      article({printed("fast", 10.0, "b"), printed("slow", 100.0, "a")}));
+  const TableReport report =
+      make_table_report(table_of({"a", "b"}),
+                        campaign_measurements({row("a", "ok", 30.0), row("b", "ok", 2.0)}, kTable),
+                        article({printed("fast", 10.0, "b"), printed("slow", 100.0, "a")}));
   ASSERT_EQ(report.beside.size(), 2u);
   EXPECT_EQ(report.beside[0].printed.label, "fast"); // the article's order, not the table's
   EXPECT_DOUBLE_EQ(report.beside[0].printed_speedup, 10.0);
@@ -301,11 +302,11 @@ TEST(Beside, IterationsAreComparedWhereRowsExecutedDifferentNumbers) {
 
 TEST(Beside, TheBaselineIsTakenOnTheSameMachineIfItIsThere) {
   const Published published = article({printed("slow", 100.0, "a"), printed("fast", 10.0, "b")});
-  const TableReport same = make_table_report(
-      table_of({"a", "b"}),
-      on_two_machines({row("a", "ok", 30.0), on_second(row("a", "ok", 8.0)),
-                       on_second(row("b", "ok", 1.0))}),
-      published);
+  const TableReport same =
+      make_table_report(table_of({"a", "b"}),
+                        on_two_machines({row("a", "ok", 30.0), on_second(row("a", "ok", 8.0)),
+                                         on_second(row("b", "ok", 1.0))}),
+                        published);
   EXPECT_DOUBLE_EQ(*same.beside[1].speedup, 8.0);
   EXPECT_EQ(table_text(same, TableForm::compact, TextStyle::terminal).find("another machine"),
             std::string::npos);
@@ -328,6 +329,32 @@ TEST(Beside, RowsThatTheArticleDoesNotHaveFollowAndAreMarked) {
   EXPECT_NE(text.find("| (not in the article) | extra f32 |"), std::string::npos);
   EXPECT_EQ(table_text(report, TableForm::compact, TextStyle::markdown).find("not in the article"),
             std::string::npos);
+}
+
+TEST(Compact, ManyProblemsStandBelowOneAnother) {
+  const auto rows = campaign_measurements({row("one", "ok", 30.0), row("two", "ok", 50.0)}, kTable);
+  Table table = table_of({"one", "two"});
+  const auto text = [&] {
+    return table_text(make_table_report(table, rows, std::nullopt), TableForm::compact,
+                      TextStyle::markdown);
+  };
+  const auto is_row = [](const std::string& all, const std::string& first) {
+    return all.find("\n| " + first + " ") != std::string::npos;
+  };
+  while (table.problems.size() < 12) {
+    table.problems.emplace_back(fmt::format("p{}", table.problems.size()), problem());
+  }
+  EXPECT_TRUE(is_row(text(), "one"));
+  EXPECT_FALSE(is_row(text(), "p11"));
+  table.problems.emplace_back("p12", problem());
+  const std::string turned = text();
+  EXPECT_FALSE(is_row(turned, "one"));
+  EXPECT_TRUE(is_row(turned, "p12"));
+  const auto at = turned.find("\n| " + std::string(kProblem) + " ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string line = turned.substr(at + 1, turned.find('\n', at + 1) - at - 1);
+  EXPECT_LT(line.find(" 3 "), line.find(" 5 ")) << line;
+  EXPECT_NE(line.find(" 5 "), std::string::npos) << line;
 }
 
 // ---- verdicts
