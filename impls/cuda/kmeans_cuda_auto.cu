@@ -33,7 +33,7 @@ constexpr std::array kTable{
     Line{300000, 3, 8, "kmeans_cuda_persistent"},
     Line{150000, 4, 64, "kmeans_cuda_moves"}, // so do sums, and what moves changes them
     Line{kAny, 2, 64, "kmeans_cuda_boxes"},   // few points are between centroids
-    Line{250000, 4, 32, "kmeans_cuda_moves"},
+    Line{200000, 4, 24, "kmeans_cuda_moves"},
     Line{kAny, 4, 64, "kmeans_cuda_boxes"},
     Line{100000, 8, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 1, "kmeans_cuda_boxes"},
@@ -45,12 +45,12 @@ constexpr std::array kTable{
     Line{kAny, 12, 8, "kmeans_cuda_persistent"},
     Line{kAny, 16, 4, "kmeans_cuda_moves"},
     Line{kAny, 6, 64, "kmeans_cuda_cells"}, // warps share their block's sums
-    Line{20000, 8, 64, "kmeans_cuda_moves_wgmma"},
-    Line{200000, 8, 64, "kmeans_cuda_half_rows"},
+    Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"},
+    Line{200000, 9, 64, "kmeans_cuda_half_rows"},
     Line{kAny, 9, 40, "kmeans_cuda_cells"},
-    Line{20000, 64, 8, "kmeans_cuda_moves_wgmma"},  // one product; few rows move
+    Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},  // one product; few rows move
     Line{5000, 64, 64, "kmeans_cuda_cells_mma"},    // one barrier a pass
-    Line{70000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
+    Line{50000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
     Line{kAny, 16, 64, "kmeans_cuda_moves_wgmma"},
     Line{kAny, 64, 32, "kmeans_cuda_half_rows"}, // half the bytes
     Line{170000, 64, 64, "kmeans_cuda_fused_wgmma"},

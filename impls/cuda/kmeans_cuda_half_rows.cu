@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
         atomicAdd(&s_open, open);
       }
       __syncthreads(); // all have moved, and nobody needs the parts
-      rounded = s_open <= block.most(kOpen);
+      rounded = s_open <= block.one_row_of(kOpen);
       // Both sweeps settle a row that is tied to the last bit in their own way. In a cluster that is worn and has
       // but a few rows of the block, they could go on doing so until the last pass that the rule `labels` allows.
       afresh = block.is_worn();

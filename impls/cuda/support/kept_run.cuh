@@ -105,9 +105,9 @@ public:
     means_.begin(task.run.stamp(pass_));
     wanted_ = 0.0;
   }
-  /// One of so many rows of a block.
-  __device__ unsigned most(unsigned of) const {
-    return task.split.tiles_count * kRows / gridDim.x / of;
+  /// How many of a block's rows one row of so many is.
+  __device__ unsigned one_row_of(unsigned many) const {
+    return task.split.tiles_count * kRows / gridDim.x / many;
   }
   /// Whether this pass adds up all rows.
   __device__ bool is_afresh() const { return afresh_; }
@@ -192,7 +192,7 @@ public:
   __device__ bool end_pass() {
     const unsigned k = exact.k, changes = shared.changes;
     // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
-    afresh_ = wants_loss() || changes > most(kMoving);
+    afresh_ = wants_loss() || changes > one_row_of(kMoving);
     for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
       const unsigned j = v / (D + 1), f = v % (D + 1);
       means_.set(v,
