@@ -73,22 +73,32 @@ template <typename S>
 __device__ void split_centroids(const SplitRun& run, const float* s_centroids, __half* s_parts,
                                 float* s_half_squares) {
   const unsigned stride = run.exact.stride();
-  for (unsigned e = threadIdx.x; e < S::kPart; e += S::kThreads) {
-    const unsigned f = e / (8 * S::K) * 8 + e % 8, j = e / 8 % S::K;
-    const auto parts =
-        SplitPair::of(f < run.exact.width ? -s_centroids[j * stride + f] * run.scale : 0.0f);
-    s_parts[e] = parts.high;
-    s_parts[S::kPart + e] = parts.low;
-  }
-  for (unsigned e = threadIdx.x; e < S::K * 4; e += S::kThreads) { // four lanes a centroid
-    const unsigned j = e / 4;
+  constexpr unsigned kColumns = 2 * S::kSteps, kLanes = 8; // of a centroid, of eight features each
+  static_assert(kColumns <= kLanes && S::K * kLanes % 32 == 0);
+  for (unsigned lane = threadIdx.x; lane < S::K * kLanes; lane += S::kThreads) {
+    const unsigned j = lane / kLanes, column = lane % kLanes;
     double squares = 0.0;
-    for (unsigned f = e % 4; f < run.exact.width; f += 4) {
-      const double c = static_cast<double>(s_centroids[j * stride + f] * run.scale);
-      squares += c * c;
+    if (column < kColumns) {
+      unsigned high[4], low[4];
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const unsigned f = column * 8 + 2 * e; // the width is even
+        const float2 c = f < run.exact.width
+                             ? *reinterpret_cast<const float2*>(s_centroids + j * stride + f)
+                             : float2{};
+        const float x = c.x * run.scale, y = c.y * run.scale;
+        const auto first = SplitPair::of(-x), second = SplitPair::of(-y);
+        high[e] = packed(first.high, second.high);
+        low[e] = packed(first.low, second.low);
+        squares += static_cast<double>(x) * static_cast<double>(x) +
+                   static_cast<double>(y) * static_cast<double>(y);
+      }
+      uint4* to = reinterpret_cast<uint4*>(s_parts) + column * S::K + j;
+      to[0] = make_uint4(high[0], high[1], high[2], high[3]);
+      to[S::kPart / 8] = make_uint4(low[0], low[1], low[2], low[3]);
     }
-    squares = over_lanes<4>(squares);
-    if (e % 4 == 0) {
+    squares = over_lanes<kLanes>(squares);
+    if (column == 0) {
       s_half_squares[j] = j < run.exact.k ? static_cast<float>(0.5 * squares) : kNever;
     }
   }
