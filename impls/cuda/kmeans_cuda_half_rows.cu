@@ -4,12 +4,13 @@
 //   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
 //   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
 //   that change their cluster. After its sweep it reads these few from memory as they came, compares them, and
-//   moves them from sum to sum.
+//   moves them from sum to sum. A warp looks at 16 rows of each of two tiles at a time, so that every lane has
+//   a row to answer for.
 // Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
 // Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 products with k
-//   columns, and for 16 of them some 4 k + 240 other instructions of a warp, those for notes among them.
+//   columns, and for 32 of them some 4 k + 200 other instructions of a warp, and those for notes.
 // Limits: those of kmeans_cuda_moves_wgmma, which does the same under the rule `loss` and where rows lie far from
 //   the origin. Same bits in every run.
 // Needs: sm_90a
@@ -35,72 +36,51 @@ struct Task : KeptTask {
   const RoundedRow* rounded; // [tiles, 64]
 };
 
-/// What scores say of a row that is in cluster `from`: where it goes, if it is one or one of two.
-__device__ Note note_of(unsigned row, unsigned from, NearOnes ones) {
-  Note note{row, static_cast<std::uint8_t>(from), static_cast<std::uint8_t>(ones.numbers()),
-            Note::kNobody};
-  if (ones.count() == 2) {
-    const unsigned apart = ones.apart();
-    note.to = static_cast<std::uint8_t>((ones.numbers() - apart) / 2);
-    note.or_to = static_cast<std::uint8_t>(note.to + apart);
-  } else if (ones.count() != 1) {
-    note.to = 0; // any number that a centroid has
-    note.or_to = Note::kAnybody;
-  }
-  return note;
-}
-
 /// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's were left open.
-/// s_notes: [kNotes] of this warp. ring: of the first parts of tiles.
+/// s_notes: [kNotes] of this warp. ring: of the first parts of tiles, two at a time.
 template <typename S, typename Run, typename Ring>
 __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring& ring,
                                unsigned sweep, Note* s_notes) {
-  const unsigned lane = threadIdx.x % 32, own = block.g + 8 * (block.t % 2);
-  const auto row_of = [&](unsigned i) {
-    return ring.tile(sweep, i) * S::Tile::kRows + block.first_row;
-  };
-  unsigned noted = 0, open = 0;
-  // Of the next row that lanes with t < 2 answer for, on their way:
+  constexpr unsigned kRows = S::Tile::kRows;
+  const unsigned n = block.exact.n, stride = ring.stride(sweep) * kRows;
+  // Of the next row that this lane answers for, see find_near(), what is on its way:
+  unsigned next = (ring.tile(sweep, 0) + block.t / 2 * ring.tile_step()) * kRows + block.first_row +
+                  block.g + block.t % 2 * 8;
   unsigned next_from = 0, next_rounded = 0;
-  const auto expect = [&](unsigned i) {
-    if (i < ring.count()) {
-      next_from = block.task.clusters[row_of(i) + own];
-      next_rounded = rounded[row_of(i) + own].word;
+  const auto expect_next = [&] {
+    if (next < n) {
+      next_from = block.task.clusters[next];
+      next_rounded = rounded[next].word;
     }
   };
-  expect(0);
+  unsigned noted = 0, open = 0;
+  expect_next();
 #pragma unroll 1
   for (unsigned i = 0;; ++i) {
-    if (i == ring.count() || noted + 16 > kNotes) {
+    if (i == ring.count() || noted + 32 > kNotes) {
       open += look_again(block, s_notes, noted);
       noted = 0;
     }
     if (i == ring.count()) {
       break;
     }
-    meet(block.team); // this tile is there, and nobody needs the one before
-    float score[S::K / 8][4];
-    multiply_rounded<S>(for_all(ring.place()), shared_address(block.s_parts) / 16, score);
+    meet(block.team); // these tiles are there, and nobody needs those before
+    float score[2][S::K / 8][4];
+    const unsigned first = for_all(ring.place());
+    multiply_rounded<S>({first, first + S::Tile::kLow}, shared_address(block.s_parts) / 16, score);
     ring.fetch();
-    const unsigned row = row_of(i), from = next_from, its = next_rounded;
-    expect(i + 1);
-    wait_for_products<0>();
-    take_products(score);
-    std::uint32_t near[2];
-    find_near(
-        block.shared.half_squares,
-        [&](unsigned h, float least) {
-          const int of = static_cast<int>(lane / 4 * 4 + h);
-          return RoundedRow{__shfl_sync(kAllLanes, its, of)}.slack(least, block.certain);
-        },
-        score, near);
-    const NearOnes ones(block.t == 0 ? near[0] : near[1]);
-    const bool real = block.t < 2 && row + own < block.exact.n;
-    const bool again = real && (ones.count() != 1 || ones.numbers() != from);
+    const unsigned row = next, from = next_from;
+    const RoundedRow its{next_rounded};
+    next += stride;
+    expect_next();
+    const NearOnes near = find_near(
+        block.shared.half_squares, [&](float least) { return its.slack(least, block.certain); },
+        score);
+    const bool again = row < n && !(near == NearOnes::only(from));
     const unsigned all = __ballot_sync(kAllLanes, again);
     if (again) {
-      s_notes[noted + __popc(all & ((1u << lane) - 1))] = note_of(row + own, from, ones);
-      expect_row(block.exact, row + own);
+      s_notes[noted + __popc(all & ((1u << threadIdx.x % 32) - 1))] = {near, row, from};
+      expect_row<S::D>(block.exact, row);
     }
     noted += __popc(all);
     __syncwarp(); // products are waited for together
@@ -113,15 +93,15 @@ __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring
 /// The whole run. One block a multiprocessor, all of them resident.
 template <typename S>
 __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) {
-  constexpr unsigned kMoving = 8, kOpen = 8;        // one row of so many
+  constexpr unsigned kOpen = 8;                     // one row of so many
   extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], and see KeptShared
   __shared__ KeptShared<S> s_kept;
   __shared__ Note s_notes[S::kThreads / 32][kNotes];
   __shared__ unsigned s_open; // rows that this pass left open
-  KeptRun<S, kMoving> block(task, s_tiles, s_kept);
+  KeptRun<S> block(task, s_tiles, s_kept);
   // Of whole tiles, and, in the same place, of the first parts of tiles.
   using Whole = CopiedRing<S::kStages, S::Tile::kBytes, 0>;
-  using First = CopiedRing<2 * S::kStages, S::Tile::kBytes / 2, 0, S::Tile::kBytes>;
+  using First = CopiedRing<S::kStages, S::Tile::kBytes / 2, 0, S::Tile::kBytes, 2>;
   Whole whole;
   First first;
   enum class Ring { none, whole, first } under_way = Ring::none;
@@ -150,6 +130,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     bool afresh = block.is_afresh() || !rounded;
     if (!afresh) {
       change_to(Ring::first);
+      whole = Whole(); // not used again: its registers are free
       const unsigned open =
           move_noted<S>(block, task.rounded, first, sweeps++, s_notes[threadIdx.x / 32]);
       if (threadIdx.x % 32 == 0 && open > 0) {
@@ -166,6 +147,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     }
     if (afresh) { // or once more
       change_to(Ring::whole);
+      first = First();
       block.add_up(whole, sweeps++);
     }
     last = block.end_pass();
@@ -173,8 +155,13 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   wait_for_copies<0>();
 }
 
+/// As many teams of a block as were fastest, and tiles on their way: of short rows more.
 template <unsigned D, unsigned K>
-using HalfShape = SplitShape<D, K, kKeptTeams<D, K>, 2>;
+constexpr unsigned kTeamsOf = D > 40              ? 4
+                              : D > 24 || K == 64 ? 5
+                                                  : 6;
+template <unsigned D, unsigned K>
+using HalfShape = SplitShape<D, K, kTeamsOf<D, K>, D <= 16 ? 4 : 2>;
 
 template <unsigned D, unsigned K, typename S = HalfShape<D, K>>
 constexpr KeptKernel<Task> kKernel{S::kTeams, KeptShared<S>::dynamic_bytes(), cluster_rows<S>};

@@ -72,10 +72,9 @@ __device__ void move_changed(const Run& block, Ring& ring, unsigned sweep) {
 /// The whole run. One block a multiprocessor, all of them resident.
 template <typename S>
 __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const KeptTask task) {
-  constexpr unsigned kMoving = 3;
   extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], and see KeptShared
   __shared__ KeptShared<S> s_kept;
-  KeptRun<S, kMoving> block(task, s_tiles, s_kept);
+  KeptRun<S> block(task, s_tiles, s_kept);
   auto ring = block.template ring_of<CopiedRing<S::kStages, S::Tile::kBytes, 0>>(s_tiles);
   __syncthreads(); // the first tiles are there
   task.run.note_time(0);
@@ -96,11 +95,16 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const KeptTask ta
   wait_for_copies<0>();
 }
 
-/// Few tiles on their way: more were slower (docs/ladder/kept_sums.md).
+/// As many teams of a block as were fastest, and few tiles on their way: more were slower
+/// (docs/ladder/kept_sums.md).
+template <unsigned D, unsigned K>
+constexpr unsigned kTeamsOf = (D > 40) || K == 8 ? 4
+                              : K == 24          ? 5
+                                                 : 6;
 template <unsigned D, unsigned K>
 constexpr unsigned kStagesOf = (D > 40) || (D == 40 && K == 24) ? 2 : 3;
 template <unsigned D, unsigned K>
-using MoveShape = SplitShape<D, K, kKeptTeams<D, K>, kStagesOf<D, K>>;
+using MoveShape = SplitShape<D, K, kTeamsOf<D, K>, kStagesOf<D, K>>;
 
 template <unsigned D, unsigned K, typename S = MoveShape<D, K>>
 constexpr KeptKernel<KeptTask> kKernel{S::kTeams, KeptShared<S>::dynamic_bytes(), cluster_rows<S>};

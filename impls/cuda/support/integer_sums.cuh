@@ -95,6 +95,10 @@ public:
         static_cast<double>(__ldcg(from + 2 * count_)) / static_cast<double>(kBeneath);
     return halves_ ? sum + 0x1p32 * static_cast<double>(__ldcg(from + count_)) : sum;
   }
+  /// The same where no rests are added, and no halves.
+  __device__ double whole_sum(unsigned v) const {
+    return static_cast<double>(__ldcg(words_ + (round_ + 2) % 3 * 3 * count_ + v));
+  }
   /// Of sums [k, width], the count last: the mean of a feature whose units are `unit` to one, or `old`.
   __device__ float mean(unsigned j, unsigned f, unsigned width, double unit, float old) const {
     const double size = sum(j * width + width - 1), total = sum(j * width + f);

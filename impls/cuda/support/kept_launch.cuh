@@ -56,21 +56,23 @@ public:
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
-    means_ = GridMeansBuffers(problem.k, ceil_div(problem.d, 8) * 8, shape_.blocks, stream);
+    d_words_ = DeviceBuffer<long long>(
+        GridSums::words(problem.k * (ceil_div(problem.d, 8) * 8 + 1), shape_.blocks));
     d_clusters_ = DeviceBuffer<std::uint8_t>(tiles * SplitTile<1>::kRows);
     d_clusters_.zero(stream); // rows behind n are read, too
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
     const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},
             .split = data_.run(),
-            .means = means_.view(),
             .clusters = d_clusters_.data(),
+            .words = d_words_.data(),
             .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
             .next = std::ldexp(1.0f, bits)};
   }
   /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>
   void run(Observer<float>& observer, const KeptKernel<Task>& kernel, const Task& with) {
+    d_words_.zero(stream);
     launch_.run(observer, kernel.run, with, shape_, stream);
   }
   /// Throws std::runtime_error.
@@ -83,7 +85,7 @@ private:
   ClusterLaunch shape_{};
   OneLaunch launch_;
   SplitData data_;
-  GridMeansBuffers means_;
+  DeviceBuffer<long long> d_words_; // of GridSums
   DeviceBuffer<std::uint8_t> d_clusters_;
 };
 

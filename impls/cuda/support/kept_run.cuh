@@ -25,8 +25,8 @@ inline constexpr unsigned kMostKept = 64; ///< features, and clusters
 struct KeptTask {
   RunTask run;
   SplitRun split;
-  GridMeansView means;
   std::uint8_t* clusters;     ///< [tiles, 64] of the pass before
+  long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
 };
@@ -41,7 +41,9 @@ struct KeptShared {
   int counts[S::K], counts_then[S::K]; ///< now, and when all rows were added up
   unsigned changes;                    ///< rows that have changed their cluster in this pass
   bool worn;                           ///< some sum: few of its rows are left
-  double previous; ///< the last fact; not in registers, of which there are too few
+  double previous;      ///< the last fact; not in registers, of which there are too few
+  double to_one[S::D];  ///< what takes the units of a feature's sums to one
+  double to_each[S::K]; ///< one over the rows of a cluster, or 0
   alignas(8) __half labels[S::kTeams][kRows];
 
   static constexpr std::size_t dynamic_bytes() {
@@ -50,16 +52,13 @@ struct KeptShared {
   }
 };
 
-/// Teams of a block: as many as were fastest (docs/ladder/kept_sums.md).
-template <unsigned D, unsigned K>
-inline constexpr unsigned kKeptTeams = (D > 40) || K == 8 ? 4
-                                       : K == 24          ? 5
-                                                          : 6;
-
-/// The kernel's side. kMoving: after a pass in which more than one row of so many moved, the next adds up all
-/// rows; in that one fewer will move.
-template <typename S, unsigned kMoving>
+/// The kernel's side.
+template <typename S>
 class KeptRun {
+  /// After a pass in which more than one row of so many moved, the next adds up all rows; in that one fewer will
+  /// move.
+  static constexpr unsigned kMoving = 3;
+
 public:
   static constexpr unsigned kThreads = S::kThreads, D = S::D, K = S::K, kRows = S::Tile::kRows;
   static constexpr unsigned kNowhere = MovedSums<D>::kNowhere;
@@ -70,7 +69,7 @@ public:
         s_parts(reinterpret_cast<__half*>(s_tiles + S::kRings)),
         sums(reinterpret_cast<int*>(s_tiles + S::kRings + S::kPartBytes / 4 + K * (D + 4)),
              of_run.to_word, of_run.next),
-        means_(of_run.means, of_run.split.exact.k, D, s_parts) {
+        grid_sums_(of_run.words, of_run.split.exact.k * (D + 1), false) {
     exact.s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;
     const unsigned stride = exact.stride();
     for (unsigned e = threadIdx.x; e < K * stride; e += kThreads) {
@@ -81,6 +80,11 @@ public:
     sums.template clear<kThreads>(K);
     for (unsigned j = threadIdx.x; j < K; j += kThreads) {
       shared.counts[j] = 0;
+    }
+    for (unsigned f = threadIdx.x; f < D; f += kThreads) { // powers of two
+      shared.to_one[f] =
+          1.0 / (static_cast<double>(task.to_word.factor[f]) * static_cast<double>(task.next) *
+                 static_cast<double>(task.split.scale));
     }
     if (threadIdx.x == 0) {
       shared.changes = 0;
@@ -102,7 +106,6 @@ public:
     __syncthreads(); // the parts are there
     certain = 2.0f * task.split.of_scores.of(task.split.longest,
                                              longest_of<S>(task.split, shared.half_squares));
-    means_.begin(task.run.stamp(pass_));
     wanted_ = 0.0;
   }
   /// How many of a block's rows one row of so many is.
@@ -193,27 +196,24 @@ public:
     const unsigned k = exact.k, changes = shared.changes;
     // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
     afresh_ = wants_loss() || changes > one_row_of(kMoving);
+#pragma unroll 4
     for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
       const unsigned j = v / (D + 1), f = v % (D + 1);
-      means_.set(v,
-                 f < D ? static_cast<float>(sums.sum(j, f)) : static_cast<float>(shared.counts[j]));
+      grid_sums_.add(v, f < D ? sums.sum(j, f) : shared.counts[j], 0);
     }
-    share_fact<kThreads>(task.run, means_, wants_loss() || threadIdx.x > 0 ? wanted_ : changes);
-    const auto place_of = [&](unsigned j, unsigned f) { return j * exact.stride() + f; };
-    means_.finish([&](unsigned j, unsigned f, double sum, double size) {
-      const double unit = static_cast<double>(task.to_word.factor[f]) *
-                          static_cast<double>(task.next) * static_cast<double>(task.split.scale);
-      return size > 0.0 ? static_cast<float>(sum / (unit * size))
-                        : exact.s_centroids[place_of(j, f)];
-    });
+    share_fact<kThreads>(task.run, grid_sums_, wants_loss() || threadIdx.x > 0 ? wanted_ : changes);
+    grid_sums_.finish();
+    make_means();
     if (threadIdx.x == 0) {
       shared.changes = 0;
       shared.worn = false;
     }
-    const auto mean_of = [&](unsigned j, unsigned f, float) { return means_.mean(j, f); };
+    __syncthreads(); // the means are there
     double previous = shared.previous;
-    const bool last = cuda::end_pass<kThreads>(task.run, means_, k, task.split.d, mean_of,
-                                               exact.s_centroids, place_of, pass_, previous);
+    const bool last = cuda::end_pass<kThreads, D>(
+        task.run, grid_sums_, k, task.split.d,
+        [&](unsigned j, unsigned f, float) { return means()[j * D + f]; }, exact.s_centroids,
+        [&](unsigned j, unsigned f) { return j * exact.stride() + f; }, pass_, previous);
     shared.previous = previous;
     return last;
   }
@@ -234,6 +234,35 @@ private:
   __device__ bool wants_loss() const {
     return task.run.rule == StopRule::Kind::loss;
   }
+  /// [k, D], in the place of the parts.
+  __device__ float* means() const {
+    return reinterpret_cast<float*>(s_parts);
+  }
+  /// All threads: makes the means of the sums over all blocks, which are there. A barrier must follow.
+  __device__ void make_means() const {
+    constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
+    const unsigned values = exact.k * D;
+    double sum[kOwn], size = 0.0; // on their way together
+#pragma unroll
+    for (unsigned b = 0; b < kOwn; ++b) {
+      const unsigned e = min(threadIdx.x + b * kThreads, values - 1);
+      sum[b] = grid_sums_.whole_sum(e + e / D);
+    }
+    if (threadIdx.x < exact.k) {
+      size = grid_sums_.whole_sum(threadIdx.x * (D + 1) + D);
+      shared.to_each[threadIdx.x] = size > 0.0 ? 1.0 / size : 0.0;
+    }
+    __syncthreads(); // to_each is there
+#pragma unroll
+    for (unsigned b = 0; b < kOwn; ++b) {
+      const unsigned e = threadIdx.x + b * kThreads, j = e / D, f = e % D;
+      if (e < values) {
+        means()[e] = shared.to_each[j] > 0.0
+                         ? static_cast<float>(sum[b] * shared.to_each[j] * shared.to_one[f])
+                         : exact.s_centroids[j * exact.stride() + f];
+      }
+    }
+  }
   /// Adds a tile's rows to the team's sums.
   __device__ void add_tile(unsigned tile, float (&all_sums)[D / 8][4]) const {
     float tile_sums[D / 8][4];
@@ -245,7 +274,7 @@ private:
     finish_sums<S>(tile_sums, all_sums);
   }
 
-  GridMeans<kThreads> means_;
+  GridSums grid_sums_;
   double wanted_ = 0.0;
   std::size_t pass_ = 0;
   bool afresh_ = true;

@@ -12,15 +12,16 @@
 
 namespace clusterbench::cuda {
 
-/// Of k clusters with D features, an even number up to 64. Where a warp moves a row, lane l has features 2 l and
-/// 2 l + 1.
+/// Of k clusters with D features, a multiple of eight up to 64. Where a warp moves a row, lane l has features 2 l and
+/// 2 l + 1; where four lanes do, each has four neighbours of every 16.
 template <unsigned D>
 class MovedSums {
 public:
   static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a row in no sum
-  static constexpr unsigned kWords = 2 * D;  ///< a cluster
+  /// A cluster; so many that where eight rows are moved by four lanes each, clusters lie in different banks.
+  static constexpr unsigned kWords = 2 * D + 4;
 
-  /// s_words: [k, 4, D / 2], to be cleared. next: 2^bits; to_word: powers of two that take a feature's values to no
+  /// s_words: [k, kWords], to be cleared. next: 2^bits; to_word: powers of two that take a feature's values to no
   /// more than that.
   __device__ MovedSums(int* s_words, const ToWords<64>& to_word, float next)
       : s_words_(s_words), next_(next) {
@@ -40,43 +41,41 @@ public:
     if (lane() < D / 2) {
       const Words first = Words::of(x.x, to_word_.x, next_);
       const Words second = Words::of(x.y, to_word_.y, next_);
-      const int words[4] = {first.first, first.second, second.first, second.second};
-#pragma unroll
-      for (unsigned w = 0; w < 4; ++w) { // warps share the words
-        atomicAdd(s_words_ + (to * 4 + w) * (D / 2) + lane(), words[w]);
-        atomicSub(s_words_ + (from * 4 + w) * (D / 2) + lane(), words[w]);
-      }
+      move(2 * lane(), first, from, to);
+      move(2 * lane() + 1, second, from, to);
     }
   }
   /// Any thread: moves one value of a row.
   __device__ void move(unsigned f, float x, float to_word, unsigned from, unsigned to) const {
-    const Words words = Words::of(x, to_word, next_);
-    atomicAdd(place(to, f), words.first);
-    atomicAdd(place(to, f) + D / 2, words.second);
-    atomicSub(place(from, f), words.first);
-    atomicSub(place(from, f) + D / 2, words.second);
+    move(f, Words::of(x, to_word, next_), from, to);
   }
   /// Any thread: makes `sum` the sum of a feature.
   __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {
     const int first = __float2int_rn(sum * to_word);
     int* words = place(j, f);
     words[0] = first; // from 2^24 on this is all that the float had
-    words[D / 2] = __float2int_rn((sum * to_word - static_cast<float>(first)) * next_);
+    words[D] = __float2int_rn((sum * to_word - static_cast<float>(first)) * next_);
   }
   /// Any thread: a sum, in units of the second word.
-  __device__ double sum(unsigned j, unsigned f) const {
+  __device__ long long sum(unsigned j, unsigned f) const {
     const int* words = place(j, f);
-    return static_cast<double>(words[0]) * static_cast<double>(next_) +
-           static_cast<double>(words[D / 2]);
+    return static_cast<long long>(words[0]) * static_cast<int>(next_) + words[D];
   }
 
 private:
+  /// Of the first word; the second is D behind it. Of 16 features those that four lanes move at once are neighbours.
   __device__ int* place(unsigned j, unsigned f) const {
-    return s_words_ + (j * 4 + f % 2 * 2) * (D / 2) + f / 2;
+    const unsigned lanes = f / 16 * 16 + 16 > D ? 2 : 4;
+    return s_words_ + j * kWords + f / 16 * 16 + f % 4 * lanes + f % 16 / 4;
   }
-  __device__ static unsigned lane() {
-    return threadIdx.x % 32;
+  __device__ void move(unsigned f, const Words& words, unsigned from, unsigned to) const {
+    int *there = place(to, f), *here = place(from, f); // warps share them
+    atomicAdd(there, words.first);
+    atomicAdd(there + D, words.second);
+    atomicSub(here, words.first);
+    atomicSub(here + D, words.second);
   }
+  __device__ static unsigned lane() { return threadIdx.x % 32; }
 
   int* s_words_;
   float next_;

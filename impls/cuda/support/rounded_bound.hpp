@@ -8,6 +8,7 @@
 
 #include "impls/cuda/support/certified_bound.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -47,7 +48,7 @@ private:
   }
   CLUSTERBENCH_HOST_DEVICE static float root(float value) {
 #ifdef __CUDA_ARCH__
-    asm("sqrt.approx.f32 %0, %0;"
+    asm("sqrt.approx.ftz.f32 %0, %0;"
         : "+f"(value)); // a few units in the last place: slack() allows a thousandth
     return value;
 #else
@@ -56,34 +57,37 @@ private:
   }
 };
 
-/// Which centroids may be nearest to a row, if they are one or two: sums that are made without knowing how many
-/// there are.
-class NearOnes {
-public:
-  /// What a centroid of number j < 64 adds.
-  CLUSTERBENCH_HOST_DEVICE static constexpr std::uint32_t one(unsigned j) {
-    return 1u << 21 | j << 14 | j * j;
-  }
-  /// The sum for numbers that are each 2 t more, t < 4.
-  CLUSTERBENCH_HOST_DEVICE static std::uint32_t shifted(std::uint32_t sum, unsigned t) {
-    const unsigned count = sum >> 21, numbers = sum >> 14 & 127;
-    return sum + (2 * t * count << 14) + 4 * t * (numbers + t * count);
-  }
+/// Which of up to 64 centroids may be nearest to a row, a bit each. Of four lanes, lane t knows of numbers
+/// 8 i + 2 t + b, b < 2, as products lie in registers: its bits 2 i + b of 16.
+struct NearOnes {
+  std::uint32_t even,
+      odd; ///< of lanes 0 and 2, and of lanes 1 and 3, the first of each in the lower half
 
-  CLUSTERBENCH_HOST_DEVICE explicit NearOnes(std::uint32_t sum) : sum_(sum) {}
-  /// 3 or more if they are neither one nor two.
-  CLUSTERBENCH_HOST_DEVICE unsigned count() const { return sum_ >> 21; }
-  /// The number of one, or both numbers of two added up.
-  CLUSTERBENCH_HOST_DEVICE unsigned numbers() const { return sum_ >> 14 & 127; }
-  /// Of two, the larger number less the smaller one.
-  CLUSTERBENCH_HOST_DEVICE unsigned apart() const {
-    const unsigned squares = sum_ & 0x3fff;
-    return static_cast<unsigned>(sqrtf(static_cast<float>(2 * squares - numbers() * numbers())) +
-                                 0.5f);
+  CLUSTERBENCH_HOST_DEVICE static NearOnes only(unsigned j) {
+    const std::uint32_t one = 1u << (j / 4 % 2 * 16 + j / 8 * 2 + j % 2);
+    return j / 2 % 2 == 0 ? NearOnes{one, 0} : NearOnes{0, one};
+  }
+  CLUSTERBENCH_HOST_DEVICE bool operator==(const NearOnes& other) const {
+    return even == other.even && odd == other.odd;
+  }
+  CLUSTERBENCH_HOST_DEVICE bool empty() const { return (even | odd) == 0; }
+  /// Takes one away, of those that there are; which one.
+  CLUSTERBENCH_HOST_DEVICE unsigned take() {
+    const bool of_even = even != 0;
+    std::uint32_t& word = of_even ? even : odd;
+    const unsigned bit = lowest(word);
+    word &= word - 1;
+    return bit % 16 / 2 * 8 + bit / 16 * 4 + (of_even ? 0 : 2) + bit % 2;
   }
 
 private:
-  std::uint32_t sum_; // their count, the sum of their numbers and that of the squares of these
+  CLUSTERBENCH_HOST_DEVICE static unsigned lowest(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+    return static_cast<unsigned>(__ffs(static_cast<int>(word))) - 1;
+#else
+    return static_cast<unsigned>(std::countr_zero(word));
+#endif
+  }
 };
 
 } // namespace clusterbench::cuda

@@ -7,6 +7,7 @@
 #include "impls/cuda/support/rounded_bound.hpp"
 #include "impls/cuda/support/split_rows.cuh"
 #include "impls/cuda/support/split_teams.cuh"
+#include "impls/cuda/support/warp_sums.cuh"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -43,55 +44,78 @@ inline DeviceBuffer<RoundedRow> measure_rounded_rows(const SplitRun& run, cudaSt
   return rounded;
 }
 
-/// Starts the scores but for the half squares, -y.c, of 64 rounded rows with all centroids, which are in two
-/// parts; see multiply_tile(). Their errors are within those of rows in two parts: SplitRange::longest() allows for
-/// a row that is rounded up.
+/// Starts the scores but for the half squares, -y.c, of 64 rounded rows of each of two tiles with all centroids,
+/// which are in two parts; see multiply_tile(). tiles: places of the first parts. Errors are within those of rows in
+/// two parts: SplitRange::longest() allows for a row that is rounded up.
 template <typename S>
-__device__ void multiply_rounded(unsigned tile, unsigned parts, float (&score)[S::K / 8][4]) {
+__device__ void multiply_rounded(const unsigned (&tiles)[2], unsigned parts,
+                                 float (&score)[2][S::K / 8][4]) {
   open_products();
 #pragma unroll
-  for (unsigned e = 0; e < 2 * S::kSteps; ++e) { // low parts first
-    const unsigned step = e % S::kSteps, part = e < S::kSteps ? parts + S::kPart / 8 : parts;
-    multiply_rows<S::K>(score, S::Tile::rows(tile, step), operand(part + step * 2 * S::K, S::K, 8),
-                        e > 0);
+  for (unsigned of = 0; of < 2; ++of) {
+#pragma unroll
+    for (unsigned e = 0; e < 2 * S::kSteps; ++e) { // low parts first
+      const unsigned step = e % S::kSteps, part = e < S::kSteps ? parts + S::kPart / 8 : parts;
+      multiply_rows<S::K>(score[of], S::Tile::rows(tiles[of], step),
+                          operand(part + step * 2 * S::K, S::K, 8), e > 0);
+    }
   }
   close_products();
 }
 
-/// Of 16 rows, from a warp's products -y.c, see label_rows(): the centroids that may be nearest, known to the
-/// four lanes of a row. slack(h, least): by how much the score of row g + 8 h for its nearest centroid may
-/// exceed its least one.
+/// Gives each of four lanes what all of them know of one row. near: of rows 0 and 1, and of rows 2 and 3, in
+/// halves; lane t gets that of row t.
+__device__ inline NearOnes to_owners(const std::uint32_t (&near)[2]) {
+  const bool upper = threadIdx.x % 4 / 2 == 1, odd = threadIdx.x % 2 == 1;
+  const std::uint32_t kept = upper ? near[1] : near[0];
+  const std::uint32_t received = __shfl_xor_sync(kAllLanes, upper ? near[0] : near[1], 2);
+  const std::uint32_t low = upper ? received : kept, high = upper ? kept : received;
+  const std::uint32_t rows[2] = {__byte_perm(low, high, 0x5410), __byte_perm(low, high, 0x7632)};
+  const std::uint32_t own = odd ? rows[1] : rows[0];
+  const std::uint32_t others = __shfl_xor_sync(kAllLanes, odd ? rows[0] : rows[1], 1);
+  return {odd ? others : own, odd ? own : others};
+}
+
+/// Of 16 rows of each of two tiles, from a warp's products -y.c, see label_rows(): the centroids that may be
+/// nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of that. slack(least): by how much a score of the lane's row may exceed its least one.
 template <unsigned T, typename Slack>
-__device__ void find_near(const float* s_half_squares, Slack slack, float (&score)[T][4],
-                          std::uint32_t (&near)[2]) {
+__device__ NearOnes find_near(const float* s_half_squares, Slack slack, float (&score)[2][T][4]) {
   const unsigned t = threadIdx.x % 4;
-  float least[4]; // of rows and columns apart, so that comparisons do not wait for one another
+  float least[8]; // of rows and columns apart, so that comparisons do not wait for one another
+  wait_for_products<0>();
+  take_products(score[0]);
+  take_products(score[1]);
 #pragma unroll
   for (unsigned e = 0; e < T; ++e) {
     const float2 half = *reinterpret_cast<const float2*>(s_half_squares + 8 * e + 2 * t);
 #pragma unroll
-    for (unsigned v = 0; v < 4; ++v) {
-      score[e][v] += v % 2 == 0 ? half.x : half.y;
-      least[v] = e == 0 ? score[e][v] : fminf(least[v], score[e][v]);
+    for (unsigned v = 0; v < 8; ++v) {
+      float& of = score[v / 4][e][v % 4];
+      of += v % 2 == 0 ? half.x : half.y;
+      least[v] = e == 0 ? of : fminf(least[v], of);
     }
   }
+  float of_rows[4]; // in the order of the lanes that answer for them
 #pragma unroll
-  for (unsigned h = 0; h < 2; ++h) {
-    float limit = fminf(least[2 * h], least[2 * h + 1]);
-    limit = fminf(limit, __shfl_xor_sync(kAllLanes, limit, 1));
-    limit = fminf(limit, __shfl_xor_sync(kAllLanes, limit, 2));
-    limit += slack(h, limit);
-    std::uint32_t ones[2] = {};
+  for (unsigned r = 0; r < 4; ++r) {
+    of_rows[r] = fminf(least[2 * r], least[2 * r + 1]);
+  }
+  const float own = transposing_fold(of_rows, t, [](float a, float b) { return fminf(a, b); });
+  const float limit = own + slack(own);
+  std::uint32_t near[2] = {}; // of two rows each, one in a half
+#pragma unroll
+  for (unsigned r = 0; r < 4; ++r) {
+    const float limit_of = __shfl_sync(kAllLanes, limit, static_cast<int>(r), 4);
+    std::uint32_t ones[2] = {}; // apart, as above
 #pragma unroll
     for (unsigned e = 0; e < 2 * T; ++e) {
-      if (score[e / 2][2 * h + e % 2] <= limit) {
-        ones[e % 2] += NearOnes::one(e / 2 * 8 + e % 2);
+      if (score[r / 2][e / 2][r % 2 * 2 + e % 2] <= limit_of) {
+        ones[e % 2] |= 1u << (r % 2 * 16 + e);
       }
     }
-    near[h] = NearOnes::shifted(ones[0] + ones[1], t);
-    near[h] += __shfl_xor_sync(kAllLanes, near[h], 1);
-    near[h] += __shfl_xor_sync(kAllLanes, near[h], 2);
+    near[r / 2] |= ones[0] | ones[1];
   }
+  return to_owners(near);
 }
 
 } // namespace clusterbench::cuda
