@@ -41,6 +41,7 @@ CELLS = [
                            (8, 7, "kmeans_cuda_persistent"),
                            (8, 64, "kmeans_cuda_moves_wgmma"), (37, 23, "kmeans_cuda_moves_wgmma"),
                            (37, 64, "kmeans_cuda_moves_wgmma"), (64, 64, "kmeans_cuda_moves_wgmma"),
+                           (8, 23, "kmeans_cuda_half_rows"), (8, 64, "kmeans_cuda_half_rows"),
                            (37, 23, "kmeans_cuda_half_rows"), (37, 64, "kmeans_cuda_half_rows"),
                            (64, 7, "kmeans_cuda_half_rows"), (64, 64, "kmeans_cuda_half_rows")]]
 

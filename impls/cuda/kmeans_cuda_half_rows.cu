@@ -73,6 +73,7 @@ __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring
     const RoundedRow its{next_rounded};
     next += stride;
     expect_next();
+    __syncwarp(); // products are waited for together
     const NearOnes near = find_near(
         block.shared.half_squares, [&](float least) { return its.slack(least, block.certain); },
         score);
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     bool afresh = block.is_afresh() || !rounded;
     if (!afresh) {
       change_to(Ring::first);
-      whole = Whole(); // not used again: its registers are free
+      whole = Whole(); // made anew when it is needed: so its registers are free
       const unsigned open =
           move_noted<S>(block, task.rounded, first, sweeps++, s_notes[threadIdx.x / 32]);
       if (threadIdx.x % 32 == 0 && open > 0) {
@@ -138,8 +139,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       }
       __syncthreads(); // all have moved, and nobody needs the parts
       rounded = s_open <= block.one_row_of(kOpen);
-      // Both sweeps settle a row that is tied to the last bit in their own way. In a cluster that is worn and has
-      // but a few rows of the block, they could go on doing so until the last pass that the rule `labels` allows.
+      // Accepted: the two sweeps may give a row that is tied to the last bit to different clusters. If one of these
+      // were worn in every pass, the row would change in every pass, and the rule `labels` not end the run.
       afresh = block.is_worn();
       if (threadIdx.x == 0) { // all have seen it
         s_open = 0;
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
     }
     if (afresh) { // or once more
       change_to(Ring::whole);
-      first = First();
+      first = First(); // likewise
       block.add_up(whole, sweeps++);
     }
     last = block.end_pass();

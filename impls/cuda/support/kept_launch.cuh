@@ -2,6 +2,7 @@
 #pragma once
 
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/kept_range.hpp"
 #include "impls/cuda/support/kept_run.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
@@ -58,8 +59,7 @@ public:
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
     d_words_ = DeviceBuffer<long long>(
         GridSums::words(problem.k * (ceil_div(problem.d, 8) * 8 + 1), shape_.blocks));
-    d_clusters_ = DeviceBuffer<std::uint8_t>(tiles * SplitTile<1>::kRows);
-    d_clusters_.zero(stream); // rows behind n are read, too
+    d_clusters_ = DeviceBuffer<std::uint8_t>(problem.n);
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
     const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},

@@ -8,6 +8,7 @@
 
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
+#include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_sums.cuh"
 #include "impls/cuda/support/split_teams.cuh"
@@ -25,7 +26,7 @@ inline constexpr unsigned kMostKept = 64; ///< features, and clusters
 struct KeptTask {
   RunTask run;
   SplitRun split;
-  std::uint8_t* clusters;     ///< [tiles, 64] of the pass before
+  std::uint8_t* clusters;     ///< [n] of the pass before
   long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
@@ -58,6 +59,8 @@ class KeptRun {
   /// After a pass in which more than one row of so many moved, the next adds up all rows; in that one fewer will
   /// move.
   static constexpr unsigned kMoving = 3;
+  static constexpr bool kInHalves =
+      false; ///< a sum of up to 2^31 rows, in two words of 20 bits, fits 64
 
 public:
   static constexpr unsigned kThreads = S::kThreads, D = S::D, K = S::K, kRows = S::Tile::kRows;
@@ -69,7 +72,7 @@ public:
         s_parts(reinterpret_cast<__half*>(s_tiles + S::kRings)),
         sums(reinterpret_cast<int*>(s_tiles + S::kRings + S::kPartBytes / 4 + K * (D + 4)),
              of_run.to_word, of_run.next),
-        grid_sums_(of_run.words, of_run.split.exact.k * (D + 1), false) {
+        grid_sums_(of_run.words, of_run.split.exact.k * (D + 1), kInHalves) {
     exact.s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;
     const unsigned stride = exact.stride();
     for (unsigned e = threadIdx.x; e < K * stride; e += kThreads) {

@@ -27,6 +27,7 @@ public:
       : s_words_(s_words), next_(next) {
     if (lane() < D / 2) {
       to_word_ = {to_word.factor[2 * lane()], to_word.factor[2 * lane() + 1]};
+      own_ = place_of(2 * lane());
     }
   }
   /// All threads. A barrier must follow.
@@ -41,13 +42,14 @@ public:
     if (lane() < D / 2) {
       const Words first = Words::of(x.x, to_word_.x, next_);
       const Words second = Words::of(x.y, to_word_.y, next_);
-      move(2 * lane(), first, from, to);
-      move(2 * lane() + 1, second, from, to);
+      const unsigned next = own_ + lanes_of(2 * lane());
+      move_words(own_, first, from, to);
+      move_words(next, second, from, to);
     }
   }
   /// Any thread: moves one value of a row.
   __device__ void move(unsigned f, float x, float to_word, unsigned from, unsigned to) const {
-    move(f, Words::of(x, to_word, next_), from, to);
+    move_words(place_of(f), Words::of(x, to_word, next_), from, to);
   }
   /// Any thread: makes `sum` the sum of a feature.
   __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {
@@ -63,14 +65,19 @@ public:
   }
 
 private:
-  /// Of the first word; the second is D behind it. Of 16 features those that four lanes move at once are neighbours.
-  __device__ int* place(unsigned j, unsigned f) const {
-    const unsigned lanes = f / 16 * 16 + 16 > D ? 2 : 4;
-    return s_words_ + j * kWords + f / 16 * 16 + f % 4 * lanes + f % 16 / 4;
+  /// How many lanes have features of the 16 that f is one of, where four lanes move a row.
+  __device__ static unsigned lanes_of(unsigned f) { return f / 16 * 16 + 16 > D ? 2 : 4; }
+  /// Among the first words of a cluster; the second ones are D behind them. Features that those lanes move at once
+  /// are neighbours.
+  __device__ static unsigned place_of(unsigned f) {
+    return f / 16 * 16 + f % 4 * lanes_of(f) + f % 16 / 4;
   }
-  __device__ void move(unsigned f, const Words& words, unsigned from, unsigned to) const {
-    int *there = place(to, f), *here = place(from, f); // warps share them
-    atomicAdd(there, words.first);
+  __device__ int* place(unsigned j, unsigned f) const {
+    return s_words_ + j * kWords + place_of(f);
+  }
+  __device__ void move_words(unsigned at, const Words& words, unsigned from, unsigned to) const {
+    int *there = s_words_ + to * kWords + at, *here = s_words_ + from * kWords + at;
+    atomicAdd(there, words.first); // warps share them
     atomicAdd(there + D, words.second);
     atomicSub(here, words.first);
     atomicSub(here + D, words.second);
@@ -80,6 +87,7 @@ private:
   int* s_words_;
   float next_;
   float2 to_word_{};
+  unsigned own_ = 0; ///< where the lane's first feature is
 };
 
 } // namespace clusterbench::cuda

@@ -57,7 +57,7 @@ public:
     return over_lanes<4>(sum);
   }
   /// A lane's share of the row goes from one cluster to another.
-  __device__ void move(const MovedSums<D>& sums, const float* s_to_word, float scale, unsigned from,
+  __device__ void move(const MovedSums<D>& sums, const float* to_word, float scale, unsigned from,
                        unsigned to) const {
 #pragma unroll
     for (unsigned i = 0; i < kParts; ++i) {
@@ -65,8 +65,7 @@ public:
         const float values[4] = {x_[i].x, x_[i].y, x_[i].z, x_[i].w};
 #pragma unroll
         for (unsigned v = 0; v < 4; ++v) {
-          sums.move(f(i) + v, SplitPair::of(values[v] * scale).sum(), s_to_word[f(i) + v], from,
-                    to);
+          sums.move(f(i) + v, SplitPair::of(values[v] * scale).sum(), to_word[f(i) + v], from, to);
         }
       }
     }

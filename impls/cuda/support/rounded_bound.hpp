@@ -60,8 +60,8 @@ private:
 /// Which of up to 64 centroids may be nearest to a row, a bit each. Of four lanes, lane t knows of numbers
 /// 8 i + 2 t + b, b < 2, as products lie in registers: its bits 2 i + b of 16.
 struct NearOnes {
-  std::uint32_t even,
-      odd; ///< of lanes 0 and 2, and of lanes 1 and 3, the first of each in the lower half
+  std::uint32_t even; ///< of lane 0, and of lane 2 in the upper half
+  std::uint32_t odd;  ///< of lanes 1 and 3
 
   CLUSTERBENCH_HOST_DEVICE static NearOnes only(unsigned j) {
     const std::uint32_t one = 1u << (j / 4 % 2 * 16 + j / 8 * 2 + j % 2);
@@ -71,12 +71,13 @@ struct NearOnes {
     return even == other.even && odd == other.odd;
   }
   CLUSTERBENCH_HOST_DEVICE bool empty() const { return (even | odd) == 0; }
-  /// Takes one away, of those that there are; which one.
+  /// Takes one away, and says which. There must be one.
   CLUSTERBENCH_HOST_DEVICE unsigned take() {
     const bool of_even = even != 0;
-    std::uint32_t& word = of_even ? even : odd;
+    const std::uint32_t word = of_even ? even : odd, rest = word & (word - 1);
+    even = of_even ? rest : even;
+    odd = of_even ? odd : rest;
     const unsigned bit = lowest(word);
-    word &= word - 1;
     return bit % 16 / 2 * 8 + bit / 16 * 4 + (of_even ? 0 : 2) + bit % 2;
   }
 

@@ -34,10 +34,9 @@ static __global__ void measure_rounded_rows(const float* rows, std::size_t n, un
   }
 }
 
-/// For the rows of all tiles, zero behind n. Throws std::runtime_error.
+/// Of all rows. Throws std::runtime_error.
 inline DeviceBuffer<RoundedRow> measure_rounded_rows(const SplitRun& run, cudaStream_t stream) {
-  DeviceBuffer<RoundedRow> rounded(run.tiles_count * std::size_t{SplitTile<1>::kRows});
-  rounded.zero(stream);
+  DeviceBuffer<RoundedRow> rounded(run.exact.n);
   measure_rounded_rows<<<blocks_at_most(run.exact.n, 256, 65536), 256, 0, stream>>>(
       run.exact.rows, run.exact.n, run.exact.width, run.scale, rounded.data());
   check_launch("measure_rounded_rows");
@@ -77,7 +76,9 @@ __device__ inline NearOnes to_owners(const std::uint32_t (&near)[2]) {
 }
 
 /// Of 16 rows of each of two tiles, from a warp's products -y.c, see label_rows(): the centroids that may be
-/// nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of that. slack(least): by how much a score of the lane's row may exceed its least one.
+/// nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of
+/// that one. slack(least): by how much a score of the lane's row may exceed its least one. There is always one, and
+/// none behind k: scores are finite and far less than kNever, or SplitRange::refuse() has a reason.
 template <unsigned T, typename Slack>
 __device__ NearOnes find_near(const float* s_half_squares, Slack slack, float (&score)[2][T][4]) {
   const unsigned t = threadIdx.x % 4;

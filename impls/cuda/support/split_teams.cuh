@@ -40,7 +40,7 @@ struct SplitShape {
   static constexpr unsigned kRings = kTeams * kStages * Tile::kBytes / 4; ///< floats
   /// Halves of a part of the centroids: [2 kSteps columns, K, 8].
   static constexpr unsigned kPart = kSteps * 16 * K;
-  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then what
+  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then means, or what
   /// GridMeans needs.
   static constexpr unsigned kPartBytes = std::max(kPart * 4, GridMeans<kThreads>::kScratchBytes);
   static_assert(K * D * sizeof(float) <= kPartBytes);
