@@ -37,24 +37,24 @@ constexpr std::array kTable{
     Line{kAny, 4, 64, "kmeans_cuda_boxes"},
     Line{100000, 8, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 1, "kmeans_cuda_boxes"},
-    Line{300000, 16, 32, "kmeans_cuda_moves"},
+    Line{300000, 9, 32, "kmeans_cuda_moves"},
+    Line{150000, 16, 32, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
+    Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"}, // one product; few rows move
     Line{kAny, 6, 64, "kmeans_cuda_boxes"},
-    Line{kAny, 8, 16, "kmeans_cuda_persistent"},
-    Line{kAny, 12, 8, "kmeans_cuda_persistent"},
-    Line{kAny, 16, 4, "kmeans_cuda_moves"},
-    Line{kAny, 6, 64, "kmeans_cuda_cells"}, // warps share their block's sums
-    Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"},
+    Line{kAny, 9, 12, "kmeans_cuda_persistent"},
+    Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},
+    Line{100000, 64, 8, "kmeans_cuda_half_rows"}, // half the bytes
+    Line{100000, 64, 32, "kmeans_cuda_moves_wgmma"},
     Line{200000, 9, 64, "kmeans_cuda_half_rows"},
-    Line{kAny, 9, 40, "kmeans_cuda_cells"},
-    Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},  // one product; few rows move
     Line{5000, 64, 64, "kmeans_cuda_cells_mma"},    // one barrier a pass
     Line{50000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
-    Line{kAny, 16, 64, "kmeans_cuda_moves_wgmma"},
-    Line{kAny, 64, 32, "kmeans_cuda_half_rows"}, // half the bytes
-    Line{170000, 64, 64, "kmeans_cuda_fused_wgmma"},
+    Line{kAny, 16, 64, "kmeans_cuda_half_rows"},
+    Line{kAny, 64, 32, "kmeans_cuda_half_rows"},
+    Line{300000, 64, 64, "kmeans_cuda_fused_wgmma"},
     Line{kAny, 64, 64, "kmeans_cuda_half_rows"},
+    Line{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
     Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
     Line{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
     Line{kAny, 64, 64, "kmeans_cuda_cells_mma"}, // values too far apart for wgmma
