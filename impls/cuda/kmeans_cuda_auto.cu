@@ -39,6 +39,7 @@ constexpr std::array kTable{
     Line{kAny, 8, 1, "kmeans_cuda_boxes"},
     Line{300000, 9, 32, "kmeans_cuda_moves"},
     Line{150000, 16, 32, "kmeans_cuda_moves"},
+    Line{300000, 12, 8, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
     Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"}, // one product; few rows move

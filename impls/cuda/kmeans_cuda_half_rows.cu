@@ -4,8 +4,7 @@
 //   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
 //   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
 //   that change their cluster. After its sweep it reads these few from memory as they came, compares them, and
-//   moves them from sum to sum. A warp looks at 16 rows of each of two tiles at a time, so that every lane has
-//   a row to answer for.
+//   moves them from sum to sum. A warp takes 16 rows of two tiles at a time, so every lane answers for a row.
 // Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
