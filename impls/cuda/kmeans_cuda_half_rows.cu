@@ -3,14 +3,14 @@
 // Changed since kmeans_cuda_moves_wgmma: a pass reads only the first of the two float16 parts of a row, half
 //   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
 //   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
-//   that change their cluster. After its sweep it reads these few from memory as they came, compares them, and
-//   moves them from sum to sum. A warp takes 16 rows of two tiles at a time, so every lane answers for a row.
+//   that change their cluster. After its sweep, or 33 notes, it reads these from memory as they came, compares
+//   them, and moves them from sum to sum. A warp takes 16 rows of each of two tiles: every lane answers for one.
 // Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
 // Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 products with k
-//   columns, and for 32 of them some 4 k + 200 other instructions of a warp, and those for notes.
-// Limits: those of kmeans_cuda_moves_wgmma, which does the same under the rule `loss` and where rows lie far from
+//   columns, and for the 32 rows of a warp some 4 k + 200 other instructions of a warp, and those for notes.
+// Limits: those of kmeans_cuda_moves_wgmma, whose passes it has under the rule `loss` and where rows lie far from
 //   the origin. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
@@ -32,7 +32,7 @@ using namespace cuda;
 constexpr unsigned kNotes = 64; // of a warp
 
 struct Task : KeptTask {
-  const RoundedRow* rounded; // [tiles, 64]
+  const RoundedRow* rounded; // [n]
 };
 
 /// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's were left open.

@@ -59,8 +59,7 @@ class KeptRun {
   /// After a pass in which more than one row of so many moved, the next adds up all rows; in that one fewer will
   /// move.
   static constexpr unsigned kMoving = 3;
-  static constexpr bool kInHalves =
-      false; ///< a sum of up to 2^31 rows, in two words of 20 bits, fits 64
+  static constexpr bool kInHalves = false; // a block's sum has 51 bits, so those of all fit 64
 
 public:
   static constexpr unsigned kThreads = S::kThreads, D = S::D, K = S::K, kRows = S::Tile::kRows;

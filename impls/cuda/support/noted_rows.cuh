@@ -1,4 +1,4 @@
-// Rows that a warp takes a note of while it sweeps, to look at them again after it, in memory and as they came:
+// Rows that a warp takes a note of while it sweeps, to look at several of them again, in memory and as they came:
 // those that go from one cluster to another, and those that their scores leave open.
 #pragma once
 

@@ -75,10 +75,11 @@ __device__ inline NearOnes to_owners(const std::uint32_t (&near)[2]) {
   return {odd ? others : own, odd ? own : others};
 }
 
-/// Of 16 rows of each of two tiles, from a warp's products -y.c, see label_rows(): the centroids that may be
-/// nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of
-/// that one. slack(least): by how much a score of the lane's row may exceed its least one. There is always one, and
-/// none behind k: scores are finite and far less than kNever, or SplitRange::refuse() has a reason.
+/// Of 16 rows of each of two tiles, from a warp's products -y.c, for which it waits, see label_rows(): the
+/// centroids that may be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2,
+/// and gets those of that one. slack(least): by how much a score of the lane's row may exceed its least one. There
+/// is always one, and none behind k: scores are finite and far less than kNever, or SplitRange::refuse() has a
+/// reason.
 template <unsigned T, typename Slack>
 __device__ NearOnes find_near(const float* s_half_squares, Slack slack, float (&score)[2][T][4]) {
   const unsigned t = threadIdx.x % 4;
