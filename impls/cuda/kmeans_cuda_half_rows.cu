@@ -21,7 +21,6 @@
 #include "impls/cuda/support/rounded_rows.cuh"
 
 #include <array>
-#include <cstdint>
 #include <string>
 
 namespace clusterbench {

@@ -48,8 +48,8 @@ private:
   }
   CLUSTERBENCH_HOST_DEVICE static float root(float value) {
 #ifdef __CUDA_ARCH__
-    asm("sqrt.approx.ftz.f32 %0, %0;"
-        : "+f"(value)); // a few units in the last place: slack() allows a thousandth
+    // Off by a few units in the last place, where slack() allows a thousandth, or by what is too small to be normal.
+    asm("sqrt.approx.ftz.f32 %0, %0;" : "+f"(value));
     return value;
 #else
     return sqrtf(value);
