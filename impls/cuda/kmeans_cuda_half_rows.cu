@@ -3,13 +3,14 @@
 // Changed since kmeans_cuda_moves_wgmma: a pass reads only the first of the two float16 parts of a row, half
 //   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
 //   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
-//   that change their cluster. After its sweep, or 33 notes, it reads these from memory as they came, compares
+//   that change their cluster. After its sweep, or 97 notes, it reads these from memory as they came, compares
 //   them, and moves them from sum to sum. A warp takes 16 rows of each of two tiles: every lane answers for one.
+//   Products make whole scores, half squares with them, so that these can be compared in pairs of float16.
 // Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
-// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 products with k
-//   columns, and for the 32 rows of a warp some 4 k + 200 other instructions of a warp, and those for notes.
+// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 + 1 products with k
+//   columns, and for the 32 rows of a warp some 3 k + 150 other instructions of a warp, and those for notes.
 // Limits: those of kmeans_cuda_moves_wgmma, whose passes it has under the rule `loss` and where rows lie far from
 //   the origin. Same bits in every run.
 // Needs: sm_90a
@@ -17,6 +18,7 @@
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/kept_launch.cuh"
 #include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/noted_rows.cuh"
 #include "impls/cuda/support/rounded_rows.cuh"
 
@@ -28,17 +30,20 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kNotes = 64; // of a warp
+constexpr unsigned kNotes = 128; // of a warp
 
 struct Task : KeptTask {
   const RoundedRow* rounded; // [n]
+  HalfUnit unit;             // of scores
+  PlainError error;          // of these
 };
 
 /// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's were left open.
-/// s_notes: [kNotes] of this warp. ring: of the first parts of tiles, two at a time.
+/// ring: of the first parts of tiles, two at a time; half_squares: all of them `shift` more; s_notes: [kNotes] of this
+/// warp.
 template <typename S, typename Run, typename Ring>
-__device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring& ring,
-                               unsigned sweep, Note* s_notes) {
+__device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, unsigned sweep,
+                               const HalfSquareStep<S>& half_squares, float shift, Note* s_notes) {
   constexpr unsigned kRows = S::Tile::kRows;
   const unsigned n = block.exact.n, stride = ring.stride(sweep) * kRows;
   // Of the next row that this lane answers for, see find_near(), what is on its way:
@@ -46,18 +51,18 @@ __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring
                   block.g + block.t % 2 * 8;
   unsigned next_from = 0, next_rounded = 0;
   const auto expect_next = [&] {
-    if (next < n) {
-      next_from = block.task.clusters[next];
-      next_rounded = rounded[next].word;
-    }
+    const unsigned there = min(next, n - 1);
+    next_from = block.task.clusters[there];
+    next_rounded = task.rounded[there].word;
   };
-  unsigned noted = 0, open = 0;
+  const unsigned lane = kept(threadIdx.x % 32);
+  NotedRows<kNotes> noted(s_notes, lane);
+  unsigned open = 0;
   expect_next();
 #pragma unroll 1
   for (unsigned i = 0;; ++i) {
-    if (i == ring.count() || noted + 32 > kNotes) {
-      open += look_again(block, s_notes, noted);
-      noted = 0;
+    if (i == ring.count() || noted.is_full()) {
+      open += noted.settle(block);
     }
     if (i == ring.count()) {
       break;
@@ -65,7 +70,8 @@ __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring
     meet(block.team); // these tiles are there, and nobody needs those before
     float score[2][S::K / 8][4];
     const unsigned first = for_all(ring.place());
-    multiply_rounded<S>({first, first + S::Tile::kLow}, shared_address(block.s_parts) / 16, score);
+    multiply_rounded<S>({first, first + S::Tile::kLow}, shared_address(block.s_parts) / 16,
+                        half_squares, score);
     ring.fetch();
     const unsigned row = next, from = next_from;
     const RoundedRow its{next_rounded};
@@ -73,15 +79,13 @@ __device__ unsigned move_noted(const Run& block, const RoundedRow* rounded, Ring
     expect_next();
     __syncwarp(); // products are waited for together
     const NearOnes near = find_near(
-        block.shared.half_squares, [&](float least) { return its.slack(least, block.certain); },
+        lane, shift, task.unit, [&](float least) { return its.slack(least, block.certain); },
         score);
     const bool again = row < n && !(near == NearOnes::only(from));
-    const unsigned all = __ballot_sync(kAllLanes, again);
     if (again) {
-      s_notes[noted + __popc(all & ((1u << threadIdx.x % 32) - 1))] = {near, row, from};
       expect_row<S::D>(block.exact, row);
     }
-    noted += __popc(all);
+    noted.take(again, Note::of(near, row, from));
     __syncwarp(); // products are waited for together
     ring.await_next();
     ring.advance();
@@ -96,6 +100,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   extern __shared__ __align__(128) float s_tiles[]; // [kTeams, kStages, tile], and see KeptShared
   __shared__ KeptShared<S> s_kept;
   __shared__ Note s_notes[S::kThreads / 32][kNotes];
+  __shared__ HalfSquareStep<S> s_half_squares;
   __shared__ unsigned s_open; // rows that this pass left open
   KeptRun<S> block(task, s_tiles, s_kept);
   // Of whole tiles, and, in the same place, of the first parts of tiles.
@@ -121,17 +126,22 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   if (threadIdx.x == 0) {
     s_open = 0;
   }
+  s_half_squares.clear();
   __syncthreads(); // what the run begins with is there
   task.run.note_time(0);
   bool rounded = true, last = false; // whether rounded rows tell enough
+  // Added to all scores: any would be right; this one brings them near zero, where float16 loses least.
+  float shift = 0.0f;
   while (!last) {
-    block.begin_pass();
     bool afresh = block.is_afresh() || !rounded;
     if (!afresh) {
+      block.begin_pass(task.unit.to, task.error, [&](unsigned j, float half_square) {
+        s_half_squares.set(j, half_square, shift, task.unit);
+      });
       change_to(Ring::first);
       whole = Whole(); // made anew when it is needed: so its registers are free
-      const unsigned open =
-          move_noted<S>(block, task.rounded, first, sweeps++, s_notes[threadIdx.x / 32]);
+      const unsigned open = move_noted<S>(block, task, first, sweeps++, s_half_squares, shift,
+                                          s_notes[threadIdx.x / 32]);
       if (threadIdx.x % 32 == 0 && open > 0) {
         atomicAdd(&s_open, open);
       }
@@ -145,8 +155,10 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       }
     }
     if (afresh) { // or once more
+      block.begin_pass();
       change_to(Ring::whole);
       first = First(); // likewise
+      shift = mean_of(block.shared.half_squares, block.exact.k);
       block.add_up(whole, sweeps++);
     }
     last = block.end_pass();
@@ -179,11 +191,15 @@ public:
     kernel_ = kernel_for(kKernels, problem.d, problem.k);
     kept_.prepare(problem, kernel_);
     d_rounded_ = measure_rounded_rows(kept_.task.split, kept_.stream);
+    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
+    unit_ = HalfUnit::of(kept_.task.split.longest,
+                         static_cast<float>(initial) * kept_.task.split.scale);
     kept_.stream.synchronize();
   }
 
   void run(Observer<float>& observer) override {
-    kept_.run(observer, kernel_, Task{kept_.task, d_rounded_.data()});
+    kept_.run(observer, kernel_,
+              Task{kept_.task, d_rounded_.data(), unit_, unit_.error(kept_.task.split.d)});
   }
 
   void fetch(Result<float>& result) override { kept_.fetch(result); }
@@ -192,6 +208,7 @@ private:
   KeptKernel<Task> kernel_{};
   KeptLaunch kept_;
   DeviceBuffer<RoundedRow> d_rounded_;
+  HalfUnit unit_;
 };
 
 const Registration registration({.name = "kmeans_cuda_half_rows",

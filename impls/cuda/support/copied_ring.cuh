@@ -12,6 +12,12 @@
 
 namespace clusterbench::cuda {
 
+/// A value that the compiler does not make again: to read the thread's number takes long.
+__device__ inline unsigned kept(unsigned value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
 /// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
 /// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
 /// has the tile at hand, kBehind those before it, and the others tiles that are on their way. Of each tile's
@@ -33,8 +39,9 @@ public:
                         unsigned teams)
       : s_first_(shared_address(s_tiles)), team_(team), teams_(teams), tiles_(count),
         count_(count > team ? (count - team - 1) / (teams * kAtOnce) + 1 : 0),
-        from_(reinterpret_cast<const char*>(tiles) + threadIdx.x % kThreads * 16), next_(team),
-        left_(count_), stride_(teams * kAtOnce) {
+        own_(kept(threadIdx.x % kThreads * 16)),
+        from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kTileBytes + own_),
+        next_(team), left_(count_), stride_(teams * kAtOnce) {
     for (unsigned tile = 0; tile < kAhead; ++tile) {
       fetch();
     }
@@ -65,21 +72,21 @@ public:
   /// Sends for more tiles, into the place of those that nobody needs any more: once for each time.
   __device__ void fetch() {
     if (count_ > 0) {
-      const unsigned to = s_first_ + fetched_stage_ * kPlaceBytes + threadIdx.x % kThreads * 16;
+      const unsigned to = s_first_ + own_ + fetched_stage_ * kPlaceBytes;
 #pragma unroll
       for (unsigned e = 0; e < kAtOnce * kPieces; ++e) {
         const unsigned tile = e / kPieces, piece = e % kPieces;
         const bool whole = kBytes % kPieceBytes == 0 || piece + 1 < kPieces;
-        const unsigned of =
-            next_ + tile * teams_; // of the last ones of a sweep some may not be there
-        if ((tile == 0 || of < tiles_) &&
-            (whole || threadIdx.x % kThreads < kBytes % kPieceBytes / 16)) {
+        // Of the last ones of a sweep some may not be there.
+        if ((tile == 0 || next_ + tile * teams_ < tiles_) &&
+            (whole || own_ < kBytes % kPieceBytes)) {
           copy_async(to + tile * kBytes + piece * kPieceBytes,
-                     from_ + std::size_t{of} * kTileBytes + piece * kPieceBytes);
+                     from_ + std::size_t{tile * teams_} * kTileBytes + piece * kPieceBytes);
         }
       }
       if (--left_ > 0) {
         next_ += stride_;
+        from_ += std::ptrdiff_t{static_cast<int>(stride_)} * static_cast<int>(kTileBytes);
       } else { // the next sweep begins where this one ends
         left_ = count_;
         stride_ = 0 - stride_;
@@ -92,8 +99,9 @@ public:
 private:
   unsigned s_first_ = 0, team_ = 0, teams_ = 0, tiles_ = 0, count_ = 0;
   unsigned stage_ = 0, fetched_stage_ = 0;
-  const char* from_ = nullptr; // this thread's share of the first of all tiles
-  unsigned next_ = 0;          // the first tile that is fetched next
+  unsigned own_ = 0;           // where this thread's share of a tile begins
+  const char* from_ = nullptr; // it, of the first tile that is fetched next
+  unsigned next_ = 0;          // that tile
   unsigned left_ = 0;          // times of its sweep
   unsigned stride_ = 0;        // to the next after it, modulo 2^32
 };

@@ -42,9 +42,10 @@ struct KeptShared {
   int counts[S::K], counts_then[S::K]; ///< now, and when all rows were added up
   unsigned changes;                    ///< rows that have changed their cluster in this pass
   bool worn;                           ///< some sum: few of its rows are left
-  double previous;      ///< the last fact; not in registers, of which there are too few
-  double to_one[S::D];  ///< what takes the units of a feature's sums to one
-  double to_each[S::K]; ///< one over the rows of a cluster, or 0
+  double previous;                 ///< the last fact; not in registers, of which there are too few
+  alignas(16) float to_word[S::D]; ///< see KeptTask
+  double to_one[S::D];             ///< what takes the units of a feature's sums to one
+  double to_each[S::K];            ///< one over the rows of a cluster, or 0
   alignas(8) __half labels[S::kTeams][kRows];
 
   static constexpr std::size_t dynamic_bytes() {
@@ -84,6 +85,7 @@ public:
       shared.counts[j] = 0;
     }
     for (unsigned f = threadIdx.x; f < D; f += kThreads) { // powers of two
+      shared.to_word[f] = task.to_word.factor[f];
       shared.to_one[f] =
           1.0 / (static_cast<double>(task.to_word.factor[f]) * static_cast<double>(task.next) *
                  static_cast<double>(task.split.scale));
@@ -102,13 +104,17 @@ public:
                 s_tiles + team * S::kStages * S::Tile::kBytes / 4, team * gridDim.x + blockIdx.x,
                 gridDim.x * S::kTeams);
   }
-  /// All threads: makes the parts of the centroids.
-  __device__ void begin_pass() {
-    split_centroids<S>(task.split, exact.s_centroids, s_parts, shared.half_squares);
+  /// All threads: makes the parts of the centroids. factor, also: see split_centroids(); error: of scores that are
+  /// made of them.
+  template <typename Also>
+  __device__ void begin_pass(float factor, const PlainError& error, Also also) {
+    split_centroids<S>(task.split, exact.s_centroids, s_parts, shared.half_squares, factor, also);
     __syncthreads(); // the parts are there
-    certain = 2.0f * task.split.of_scores.of(task.split.longest,
-                                             longest_of<S>(task.split, shared.half_squares));
+    certain = 2.0f * error.of(task.split.longest, longest_of<S>(task.split, shared.half_squares));
     wanted_ = 0.0;
+  }
+  __device__ void begin_pass() {
+    begin_pass(1.0f, task.split.of_scores, [](unsigned, float) {});
   }
   /// How many of a block's rows one row of so many is.
   __device__ unsigned one_row_of(unsigned many) const {
@@ -210,7 +216,6 @@ public:
       shared.changes = 0;
       shared.worn = false;
     }
-    __syncthreads(); // the means are there
     double previous = shared.previous;
     const bool last = cuda::end_pass<kThreads, D>(
         task.run, grid_sums_, k, task.split.d,

@@ -14,10 +14,16 @@
 
 namespace clusterbench::cuda {
 
-/// A row, the cluster it is in, and which centroids may be nearest to it: one or more.
-struct alignas(16) Note {
+/// A row, of at most 2^25, the cluster it is in, and which centroids may be nearest to it: one or more.
+struct Note {
   NearOnes near;
-  unsigned row, from;
+  unsigned row_and_from;
+
+  __device__ static Note of(NearOnes near, unsigned row, unsigned from) {
+    return {near, row * kMostKept + from};
+  }
+  __device__ unsigned row() const { return row_and_from / kMostKept; }
+  __device__ unsigned from() const { return row_and_from % kMostKept; }
 };
 
 /// Any thread: sends for a row of up to D features to the L2 cache.
@@ -34,7 +40,7 @@ __device__ void expect_row(const ExactRows& exact, unsigned row) {
 template <unsigned D>
 class QuarterRow {
 public:
-  __device__ QuarterRow(const ExactRows& exact, unsigned row) : exact_(exact) {
+  __device__ QuarterRow(const ExactRows& exact, unsigned row, unsigned t) : exact_(exact), t_(t) {
     const float* values = exact.rows + std::size_t{row} * exact.width;
 #pragma unroll
     for (unsigned i = 0; i < kParts; ++i) { // loads do not wait for one another
@@ -72,52 +78,77 @@ public:
 
 private:
   static constexpr unsigned kParts = (D + 15) / 16;
-  __device__ static unsigned f(unsigned i) {
-    return i * 16 + threadIdx.x % 4 * 4;
+  __device__ unsigned f(unsigned i) const {
+    return i * 16 + t_ * 4;
   }
   __device__ bool here(unsigned i) const {
     return f(i) < exact_.width;
   }
 
   const ExactRows& exact_;
+  unsigned t_;
   float4 x_[kParts];
 };
 
-/// Looks at the rows of a warp's notes again, four lanes a row: decides what is open, and moves what moves. All
-/// lanes; block: see KeptRun. Returns how many were open.
-template <typename Run>
-__device__ unsigned look_again(const Run& block, const Note* s_notes, unsigned count) {
-  const unsigned lane = threadIdx.x % 32;
-  unsigned open = 0;
-  __syncwarp(); // the notes are there
+/// A warp's notes, in shared memory. Other warps wait for one that looks at its rows, so it does that seldom, and at
+/// eight rows at once, by four lanes each.
+template <unsigned kMost>
+class NotedRows {
+public:
+  /// s_notes: [kMost]
+  __device__ NotedRows(Note* s_notes, unsigned lane) : s_notes_(s_notes), lane_(lane) {}
+
+  /// Whether there may not be room for notes of all lanes.
+  __device__ bool is_full() const { return count_ + 32 > kMost; }
+  /// All lanes: takes a note of a lane's row, if it is to be looked at `again`.
+  __device__ void take(bool again, const Note& note) {
+    const unsigned all = __ballot_sync(kAllLanes, again);
+    if (again) {
+      s_notes_[count_ + __popc(all & ((1u << lane_) - 1))] = note;
+    }
+    count_ += __popc(all);
+  }
+  /// All lanes: decides what is open, moves what moves, and begins anew. block: see KeptRun. Returns how many were
+  /// open.
+  template <typename Run>
+  __device__ unsigned settle(const Run& block) {
+    unsigned open = 0;
+    __syncwarp(); // the notes are there
 #pragma unroll 1
-  for (unsigned first = 0; first < count; first += 8) {
-    const bool real = first + lane / 4 < count;
-    const Note note = s_notes[real ? first + lane / 4 : first];
-    const QuarterRow<Run::D> row(block.exact, note.row);
-    NearOnes left = note.near;
-    unsigned to = left.take();
-    const unsigned all = __ballot_sync(kAllLanes, real && lane % 4 == 0 && !left.empty());
-    open += __popc(all);
-    if (all != 0) {
-      float nearest = row.squared(to);
+    for (unsigned first = 0; first < count_; first += 8) {
+      const bool real = first + lane_ / 4 < count_;
+      const Note note = s_notes_[real ? first + lane_ / 4 : first];
+      const QuarterRow<Run::D> row(block.exact, note.row(), lane_ % 4);
+      NearOnes left = note.near;
+      unsigned to = left.take();
+      const unsigned all = __ballot_sync(kAllLanes, real && lane_ % 4 == 0 && !left.empty());
+      open += __popc(all);
+      if (all != 0) {
+        float nearest = row.squared(to);
 #pragma unroll 1
-      while (__any_sync(kAllLanes, !left.empty())) { // those who have looked at theirs wait
-        const unsigned other = left.empty() ? to : left.take();
-        const float squared = row.squared(other);
-        const bool nearer = squared < nearest || (squared == nearest && other < to);
-        to = nearer ? other : to;
-        nearest = fminf(nearest, squared);
+        while (__any_sync(kAllLanes, !left.empty())) { // those who have looked at theirs wait
+          const unsigned other = left.empty() ? to : left.take();
+          const float squared = row.squared(other);
+          const bool nearer = squared < nearest || (squared == nearest && other < to);
+          to = nearer ? other : to;
+          nearest = fminf(nearest, squared);
+        }
+      }
+      const unsigned from = note.from();
+      const bool moves = real && to != from;
+      block.note_moves(moves && lane_ % 4 == 0, note.row(), from, to);
+      if (moves) {
+        row.move(block.sums, block.shared.to_word, block.task.split.scale, from, to);
       }
     }
-    const bool moves = real && to != note.from;
-    block.note_moves(moves && lane % 4 == 0, note.row, note.from, to);
-    if (moves) {
-      row.move(block.sums, block.task.to_word.factor, block.task.split.scale, note.from, to);
-    }
+    count_ = 0;
+    __syncwarp(); // nobody needs the notes
+    return open;
   }
-  __syncwarp(); // nobody needs the notes
-  return open;
-}
+
+private:
+  Note* s_notes_;
+  unsigned lane_, count_ = 0;
+};
 
 } // namespace clusterbench::cuda

@@ -10,6 +10,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -57,14 +58,46 @@ private:
   }
 };
 
+/// A power of two that takes scores to what float16 holds, and back.
+struct HalfUnit {
+  float to = 1.0f, from = 1.0f;
+
+  /// Of scores |c|^2 / 2 - y.c, with a constant up to the largest |c|^2 / 2 added to them: all less than 2^15. Means are
+  /// no longer than the longest row, nor are empty clusters than the initial centroids.
+  static HalfUnit of(float longest_row, float longest_initial) {
+    const float c = fmaxf(longest_row, longest_initial), largest = c * (c + 2.0f * longest_row);
+    const int exponent = largest > 0.0f ? 14 - ilogbf(largest) : 0;
+    return {ldexpf(1.0f, exponent), ldexpf(1.0f, -exponent)};
+  }
+  /// No less than any score that rounds to this float16.
+  CLUSTERBENCH_HOST_DEVICE static float before_rounding(float rounded) {
+    std::uint32_t bits = 0;
+    memcpy(&bits, &rounded, sizeof bits);
+    bits &= 0x7f800000; // the power of two beneath it, of which half a step is 2^-11
+    float power = 0.0f;
+    memcpy(&power, &bits, sizeof power);
+    return rounded + (0x1.002p-11f * power + 0x1p-25f);
+  }
+  /// The error of such a score, of d features, from tensor cores, see split_error_small_first(): the row is in one part
+  /// and exact; the centroid, in two, is off by 2^-22 of it or half of float16's smallest step. What is added to -y.c is
+  /// in two parts, too, and its 16 products come last.
+  PlainError error(std::size_t d) const {
+    const double products = static_cast<double>((d + 15) / 16 * 16) + 2.0 * 16.0;
+    const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 0x1p-10);
+    const double smallest = 0x1p-25 * static_cast<double>(from);
+    return {static_cast<float>(1.01 * (0x1p-20 + 0x1p-20 + cut)),
+            static_cast<float>(1.01 * smallest * std::sqrt(static_cast<double>(d)))};
+  }
+};
+
 /// Which of up to 64 centroids may be nearest to a row, a bit each. Of four lanes, lane t knows of numbers
-/// 8 i + 2 t + b, b < 2, as products lie in registers: its bits 2 i + b of 16.
+/// 8 i + 2 t + b, b < 2, as products lie in registers: its bits 8 b + i of 16.
 struct NearOnes {
   std::uint32_t even; ///< of lane 0, and of lane 2 in the upper half
   std::uint32_t odd;  ///< of lanes 1 and 3
 
   CLUSTERBENCH_HOST_DEVICE static NearOnes only(unsigned j) {
-    const std::uint32_t one = 1u << (j / 4 % 2 * 16 + j / 8 * 2 + j % 2);
+    const std::uint32_t one = 1u << (j / 4 % 2 * 16 + j % 2 * 8 + j / 8);
     return j / 2 % 2 == 0 ? NearOnes{one, 0} : NearOnes{0, one};
   }
   CLUSTERBENCH_HOST_DEVICE bool operator==(const NearOnes& other) const {
@@ -78,7 +111,7 @@ struct NearOnes {
     even = of_even ? rest : even;
     odd = of_even ? odd : rest;
     const unsigned bit = lowest(word);
-    return bit % 16 / 2 * 8 + bit / 16 * 4 + (of_even ? 0 : 2) + bit % 2;
+    return bit % 8 * 8 + bit / 16 * 4 + (of_even ? 0 : 2) + bit / 8 % 2;
   }
 
 private:

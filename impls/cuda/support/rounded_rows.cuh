@@ -43,11 +43,40 @@ inline DeviceBuffer<RoundedRow> measure_rounded_rows(const SplitRun& run, cudaSt
   return rounded;
 }
 
-/// Starts the scores but for the half squares, -y.c, of 64 rounded rows of each of two tiles with all centroids,
-/// which are in two parts; see multiply_tile(). tiles: places of the first parts. Errors are within those of rows in
-/// two parts: SplitRange::longest() allows for a row that is rounded up.
+/// What takes the half squares to the scores, as one more step of their products: 16 features that are 1 in every row,
+/// and of every centroid the two parts of its half square, and zeros.
+template <typename S>
+struct HalfSquareStep {
+  alignas(16) __half ones[S::Tile::kRows * 8];
+  alignas(16) __half parts[2 * S::K * 8]; ///< [2 columns, K, 8]
+
+  /// All threads, once. A barrier must follow.
+  __device__ void clear() {
+    for (unsigned e = threadIdx.x; e < S::Tile::kRows * 8; e += S::kThreads) {
+      ones[e] = __float2half(1.0f);
+    }
+    for (unsigned e = threadIdx.x; e < 2 * S::K * 8; e += S::kThreads) {
+      parts[e] = __half{};
+    }
+  }
+  /// Any thread, before operands are published: sets the half square of a centroid, and `shift` more, in `unit`; of one
+  /// behind k more than any score is.
+  __device__ void set(unsigned j, float half_square, float shift, HalfUnit unit) {
+    constexpr float kMost = 65504.0f;
+    const auto pair = SplitPair::of(fminf((half_square + shift) * unit.to, kMost));
+    parts[j * 8] = pair.high;
+    parts[j * 8 + 1] = pair.low;
+  }
+  __device__ std::uint64_t rows() const { return operand(shared_address(ones) / 16, 0, 8); }
+  __device__ std::uint64_t columns() const { return operand(shared_address(parts) / 16, S::K, 8); }
+};
+
+/// Starts the scores of 64 rounded rows of each of two tiles with all centroids, which are in two parts and in
+/// HalfUnit; see multiply_tile(). tiles: places of the first parts. SplitRange::longest() allows for a row that is
+/// rounded up.
 template <typename S>
 __device__ void multiply_rounded(const unsigned (&tiles)[2], unsigned parts,
+                                 const HalfSquareStep<S>& half_squares,
                                  float (&score)[2][S::K / 8][4]) {
   open_products();
 #pragma unroll
@@ -58,14 +87,39 @@ __device__ void multiply_rounded(const unsigned (&tiles)[2], unsigned parts,
       multiply_rows<S::K>(score[of], S::Tile::rows(tiles[of], step),
                           operand(part + step * 2 * S::K, S::K, 8), e > 0);
     }
+    multiply_rows<S::K>(score[of], half_squares.rows(), half_squares.columns(), true);
   }
   close_products();
 }
 
+/// A whole warp: the mean of so many values.
+__device__ inline float mean_of(const float* s_values, unsigned count) {
+  float sum = 0.0f;
+  for (unsigned j = threadIdx.x % 32; j < count; j += 32) {
+    sum += s_values[j];
+  }
+  return over_lanes<32>(sum) / static_cast<float>(count);
+}
+
+/// The least values of four rows, each in two halves, from four lanes; lane t gets that of row t.
+__device__ inline __half least_of_row(unsigned lane, const __half2 (&least)[4]) {
+  const auto swapped = [](unsigned lanes, __half2 value) {
+    return __shfl_xor_sync(kAllLanes, value, static_cast<int>(lanes));
+  };
+  const auto of_two = [](__half2 a, __half2 b) { // rows side by side
+    return __hmin2(__lows2half2(a, b), __highs2half2(a, b));
+  };
+  const __half2 first = of_two(least[0], least[1]), second = of_two(least[2], least[3]);
+  const bool upper = lane % 4 / 2 == 1, odd = lane % 2 == 1;
+  const __half2 mine = __hmin2(upper ? second : first, swapped(2, upper ? first : second));
+  const __half2 all = __hmin2(mine, swapped(1, mine));
+  return odd ? __high2half(all) : __low2half(all);
+}
+
 /// Gives each of four lanes what all of them know of one row. near: of rows 0 and 1, and of rows 2 and 3, in
 /// halves; lane t gets that of row t.
-__device__ inline NearOnes to_owners(const std::uint32_t (&near)[2]) {
-  const bool upper = threadIdx.x % 4 / 2 == 1, odd = threadIdx.x % 2 == 1;
+__device__ inline NearOnes to_owners(unsigned lane, const std::uint32_t (&near)[2]) {
+  const bool upper = lane % 4 / 2 == 1, odd = lane % 2 == 1;
   const std::uint32_t kept = upper ? near[1] : near[0];
   const std::uint32_t received = __shfl_xor_sync(kAllLanes, upper ? near[0] : near[1], 2);
   const std::uint32_t low = upper ? received : kept, high = upper ? kept : received;
@@ -75,49 +129,45 @@ __device__ inline NearOnes to_owners(const std::uint32_t (&near)[2]) {
   return {odd ? others : own, odd ? own : others};
 }
 
-/// Of 16 rows of each of two tiles, from a warp's products -y.c, for which it waits, see label_rows(): the
-/// centroids that may be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2,
-/// and gets those of that one. slack(least): by how much a score of the lane's row may exceed its least one. There
-/// is always one, and none behind k: scores are finite and far less than kNever, or SplitRange::refuse() has a
-/// reason.
+/// Of 16 rows of each of two tiles, from a warp's scores, for which it waits, see label_rows(): the centroids that may
+/// be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of that
+/// one. Scores are compared two at a time, rounded to float16: that keeps their order. They are in `unit`, and all
+/// `shift` more; slack(least): by how much a score of the lane's row may exceed its least one. There is always one,
+/// and none behind k.
 template <unsigned T, typename Slack>
-__device__ NearOnes find_near(const float* s_half_squares, Slack slack, float (&score)[2][T][4]) {
-  const unsigned t = threadIdx.x % 4;
-  float least[8]; // of rows and columns apart, so that comparisons do not wait for one another
+__device__ NearOnes find_near(unsigned lane, float shift, HalfUnit unit, Slack slack,
+                              float (&score)[2][T][4]) {
+  __half2 scores[4][T], least[4]; // of rows in the order of the lanes that answer for them
   wait_for_products<0>();
   take_products(score[0]);
   take_products(score[1]);
 #pragma unroll
   for (unsigned e = 0; e < T; ++e) {
-    const float2 half = *reinterpret_cast<const float2*>(s_half_squares + 8 * e + 2 * t);
 #pragma unroll
-    for (unsigned v = 0; v < 8; ++v) {
-      float& of = score[v / 4][e][v % 4];
-      of += v % 2 == 0 ? half.x : half.y;
-      least[v] = e == 0 ? of : fminf(least[v], of);
+    for (unsigned r = 0; r < 4; ++r) {
+      const float* two = score[r / 2][e] + r % 2 * 2;
+      scores[r][e] = __floats2half2_rn(two[0], two[1]);
+      least[r] = e == 0 ? scores[r][e] : __hmin2(least[r], scores[r][e]);
     }
   }
-  float of_rows[4]; // in the order of the lanes that answer for them
+  const float own = HalfUnit::before_rounding(__half2float(least_of_row(lane, least)));
+  const __half2 limit = __float2half2_rn(own + slack(own * unit.from - shift) * unit.to);
+  __half2 near[4]; // bit e of a half's lower byte: a number from 1024 to 2047 has steps of one
 #pragma unroll
   for (unsigned r = 0; r < 4; ++r) {
-    of_rows[r] = fminf(least[2 * r], least[2 * r + 1]);
-  }
-  const float own = transposing_fold(of_rows, t, [](float a, float b) { return fminf(a, b); });
-  const float limit = own + slack(own);
-  std::uint32_t near[2] = {}; // of two rows each, one in a half
+    const __half2 limit_of = __shfl_sync(kAllLanes, limit, static_cast<int>(r), 4);
+    near[r] = __float2half2_rn(1024.0f);
 #pragma unroll
-  for (unsigned r = 0; r < 4; ++r) {
-    const float limit_of = __shfl_sync(kAllLanes, limit, static_cast<int>(r), 4);
-    std::uint32_t ones[2] = {}; // apart, as above
-#pragma unroll
-    for (unsigned e = 0; e < 2 * T; ++e) {
-      if (score[r / 2][e / 2][r % 2 * 2 + e % 2] <= limit_of) {
-        ones[e % 2] |= 1u << (r % 2 * 16 + e);
-      }
+    for (unsigned e = 0; e < T; ++e) {
+      near[r] = __hfma2(__hle2(scores[r][e], limit_of),
+                        __float2half2_rn(static_cast<float>(1u << e)), near[r]);
     }
-    near[r / 2] |= ones[0] | ones[1];
   }
-  return to_owners(near);
+  const auto bytes_of = [](__half2 a, __half2 b) {
+    return __byte_perm(*reinterpret_cast<const std::uint32_t*>(&a),
+                       *reinterpret_cast<const std::uint32_t*>(&b), 0x6420);
+  };
+  return to_owners(lane, {bytes_of(near[0], near[1]), bytes_of(near[2], near[3])});
 }
 
 } // namespace clusterbench::cuda

@@ -68,10 +68,11 @@ __device__ inline void meet(unsigned team) {
   asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
 }
 
-/// The centroids' parts, with the sign changed, and half squares; all threads. s_parts: [2, kPart].
-template <typename S>
+/// The centroids' parts, with the sign changed and times `factor`, and half squares; all threads. s_parts: [2, kPart].
+/// also(j, half square): what else a half square is needed for, by one thread each.
+template <typename S, typename Also>
 __device__ void split_centroids(const SplitRun& run, const float* s_centroids, __half* s_parts,
-                                float* s_half_squares) {
+                                float* s_half_squares, float factor, Also also) {
   const unsigned stride = run.exact.stride();
   constexpr unsigned kColumns = 2 * S::kSteps, kLanes = 8; // of a centroid, of eight features each
   static_assert(kColumns <= kLanes && S::K * kLanes % 32 == 0);
@@ -87,7 +88,7 @@ __device__ void split_centroids(const SplitRun& run, const float* s_centroids, _
                              ? *reinterpret_cast<const float2*>(s_centroids + j * stride + f)
                              : float2{};
         const float x = c.x * run.scale, y = c.y * run.scale;
-        const auto first = SplitPair::of(-x), second = SplitPair::of(-y);
+        const auto first = SplitPair::of(-x * factor), second = SplitPair::of(-y * factor);
         high[e] = packed(first.high, second.high);
         low[e] = packed(first.low, second.low);
         squares += static_cast<double>(x) * static_cast<double>(x) +
@@ -100,9 +101,15 @@ __device__ void split_centroids(const SplitRun& run, const float* s_centroids, _
     squares = over_lanes<kLanes>(squares);
     if (column == 0) {
       s_half_squares[j] = j < run.exact.k ? static_cast<float>(0.5 * squares) : kNever;
+      also(j, s_half_squares[j]);
     }
   }
   publish_operands();
+}
+template <typename S>
+__device__ void split_centroids(const SplitRun& run, const float* s_centroids, __half* s_parts,
+                                float* s_half_squares) {
+  split_centroids<S>(run, s_centroids, s_parts, s_half_squares, 1.0f, [](unsigned, float) {});
 }
 
 /// The length of the longest centroid, times the scale, or a little more.
