@@ -1,16 +1,15 @@
 // K-means with up to 64 features and clusters: sweeps read rows rounded to float16, and few of them again.
 //
-// Changed since kmeans_cuda_moves_wgmma: a pass reads only the first of the two float16 parts of a row, half
-//   the bytes, and multiplies that part alone. What rounding took from the row can change its nearest centroid
-//   only where two are almost as near (rounded_bound.hpp): of such rows each warp takes a note, and of those
-//   that change their cluster. After its sweep, or 97 notes, it reads these from memory as they came, compares
-//   them, and moves them from sum to sum. A warp takes 16 rows of each of two tiles: every lane answers for one.
-//   Products make whole scores, half squares with them, so that these can be compared in pairs of float16.
+// Changed since kmeans_cuda_moves_wgmma: a pass reads and multiplies only the first of the two float16 parts of a
+//   row. What rounding took can change its nearest centroid only where two are almost as near (rounded_bound.hpp):
+//   of such rows each warp takes a note, and of those that change their cluster. After its sweep, or 97 notes, it
+//   reads these from memory as they came, compares them, and moves them from sum to sum. A warp takes 16 rows of
+//   each of two tiles: every lane answers for one. Scores, half squares included, are compared in pairs of float16.
 // Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
 // of eight left open, as in data far from the origin.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
-// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows d / 8 + 1 products with k
-//   columns, and for the 32 rows of a warp some 3 k + 150 other instructions of a warp, and those for notes.
+// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows two products with k columns for
+//   every 16 features and one more; for 32 rows some 2 k + 200 other instructions of a warp, and those for notes.
 // Limits: those of kmeans_cuda_moves_wgmma, whose passes it has under the rule `loss` and where rows lie far from
 //   the origin. Same bits in every run.
 // Needs: sm_90a
@@ -20,6 +19,7 @@
 #include "impls/cuda/support/kept_run.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/noted_rows.cuh"
+#include "impls/cuda/support/opaque.cuh"
 #include "impls/cuda/support/rounded_rows.cuh"
 
 #include <array>
@@ -51,18 +51,18 @@ __device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, u
                   block.g + block.t % 2 * 8;
   unsigned next_from = 0, next_rounded = 0;
   const auto expect_next = [&] {
-    const unsigned there = min(next, n - 1);
+    const unsigned there = min(next, n - 1); // of a row that is not there nothing is used
     next_from = block.task.clusters[there];
     next_rounded = task.rounded[there].word;
   };
-  const unsigned lane = kept(threadIdx.x % 32);
+  const unsigned lane = opaque(threadIdx.x % 32);
   NotedRows<kNotes> noted(s_notes, lane);
   unsigned open = 0;
   expect_next();
 #pragma unroll 1
   for (unsigned i = 0;; ++i) {
     if (i == ring.count() || noted.is_full()) {
-      open += noted.settle(block);
+      open += noted.look_again(block);
     }
     if (i == ring.count()) {
       break;
@@ -130,14 +130,14 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   __syncthreads(); // what the run begins with is there
   task.run.note_time(0);
   bool rounded = true, last = false; // whether rounded rows tell enough
-  // Added to all scores: any would be right; this one brings them near zero, where float16 loses least.
-  float shift = 0.0f;
+  float shift = 0.0f;                // of scores, see HalfUnit
   while (!last) {
     bool afresh = block.is_afresh() || !rounded;
     if (!afresh) {
-      block.begin_pass(task.unit.to, task.error, [&](unsigned j, float half_square) {
-        s_half_squares.set(j, half_square, shift, task.unit);
-      });
+      block.begin_pass(task.unit.to, task.error, HalfUnit::length_of(shift),
+                       [&](unsigned j, float half_square) {
+                         s_half_squares.set(j, half_square, shift, task.unit);
+                       });
       change_to(Ring::first);
       whole = Whole(); // made anew when it is needed: so its registers are free
       const unsigned open = move_noted<S>(block, task, first, sweeps++, s_half_squares, shift,
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       block.begin_pass();
       change_to(Ring::whole);
       first = First(); // likewise
-      shift = mean_of(block.shared.half_squares, block.exact.k);
+      shift = mean_over_warp(block.shared.half_squares, block.exact.k);
       block.add_up(whole, sweeps++);
     }
     last = block.end_pass();

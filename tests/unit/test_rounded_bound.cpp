@@ -1,6 +1,7 @@
 // What rounding a row to float16 proves of its nearest centroid: impls/cuda/support/rounded_bound.hpp.
 
 #include "impls/cuda/support/rounded_bound.hpp"
+#include "tests/unit/tensor_core_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -54,15 +55,14 @@ TEST(NearOnes, GivesAllThatThereAreOnce) {
   }
 }
 
-/// To 11 bits, or to a multiple of `smallest`.
-float rounded(float x, float smallest = 0.0f) {
+/// To 11 bits.
+float rounded(float x) {
   if (x == 0.0f) {
     return 0.0f;
   }
-  const float step = std::max(std::ldexp(1.0f, std::ilogb(x) - 10), smallest);
-  return step * std::nearbyint(x / step);
+  const int exponent = std::ilogb(x) - 10;
+  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
 }
-constexpr float kSmallestHalf = 0x1p-24f;
 
 struct Worst {
   double used = 0.0;  ///< of the slack
@@ -139,73 +139,195 @@ TEST(HalfUnit, NoScoreIsMoreThanBeforeRounding) {
   std::mt19937_64 random(5);
   std::uniform_real_distribution<float> mantissa(1.0f, 2.0f);
   std::uniform_int_distribution<int> exponent(-30, 14);
-  float largest = 0.0f; // of what was used, in halves of a step
+  float of_normals = 0.0f, of_others = 0.0f; // how much of what is allowed a score uses
   for (unsigned trial = 0; trial < 100000; ++trial) {
     const float size = std::ldexp(mantissa(random), exponent(random));
-    const float score = trial % 2 == 0 ? size : -size, half = rounded(score, kSmallestHalf);
+    const float score = trial % 2 == 0 ? size : -size;
+    const float half = static_cast<float>(to_half(static_cast<double>(score)));
     EXPECT_GE(HalfUnit::before_rounding(half), score);
-    const float allowed = HalfUnit::before_rounding(half) - half;
-    largest = std::max(largest, (score - half) / allowed);
+    const float used = (score - half) / (HalfUnit::before_rounding(half) - half);
+    (size >= 0x1p-10f ? of_normals : of_others) =
+        std::max(size >= 0x1p-10f ? of_normals : of_others, used);
   }
-  EXPECT_GT(largest, 0.99f);
-  for (const float half : {0.0f, kSmallestHalf, -kSmallestHalf, 1.0f, -1.0f, 65504.0f}) {
+  EXPECT_GT(of_normals, 0.98f);
+  EXPECT_GT(of_others, 0.9f);
+  for (const float half : {0.0f, 0x1p-24f, -0x1p-24f, 1.0f, -1.0f, 65504.0f}) {
     EXPECT_GT(HalfUnit::before_rounding(half), half); // to hold what float makes of a sum with it
   }
 }
 
-/// By how much a score from one part of a row and from the centroid and its half square in two is off, in units of its
-/// bound. The products are added up in float, where tensor cores cut; the bound allows for either.
-double share_of_error(std::size_t d, float row_size, float centroid_size, float& largest_score) {
+/// A row in units of its scale, with centroids, and the scores that tensor cores make of them.
+struct Scored {
+  std::vector<float> y;
+  float length = 0.0f;        ///< of y, or a little more
+  std::vector<float> rounded; ///< scores to float16, in the unit
+  std::vector<double> off;    ///< errors before that, in units of the scale
+};
+
+/// unit.to times -y.c and the half squares and the shift, as the device makes them. group: of products that a tensor
+/// core adds up at once.
+Scored score(const std::vector<float>& y, const std::vector<std::vector<float>>& centroids,
+             const HalfUnit& unit, float shift, std::size_t group) {
+  Scored scored{y, 0.0f, {}, {}};
+  for (const auto& c : centroids) {
+    Vector of_row[2], of_centroid[2]; // with low parts, and with high ones
+    double squared = 0.0, exact = 0.0;
+    for (std::size_t f = 0; f < y.size(); ++f) {
+      const double part = static_cast<double>(-c[f] * unit.to), high = to_half(part);
+      of_row[0].push_back(static_cast<double>(y[f]));
+      of_row[1].push_back(static_cast<double>(y[f]));
+      of_centroid[0].push_back(to_half(part - high));
+      of_centroid[1].push_back(high);
+      squared += static_cast<double>(c[f]) * static_cast<double>(c[f]);
+      exact -= static_cast<double>(y[f]) * static_cast<double>(c[f]);
+    }
+    Vector row, centroid;
+    for (unsigned part = 0; part < 2; ++part) {
+      of_row[part].resize((y.size() + 15) / 16 * 16);
+      of_centroid[part].resize(of_row[part].size());
+      row.insert(row.end(), of_row[part].begin(), of_row[part].end());
+      centroid.insert(centroid.end(), of_centroid[part].begin(), of_centroid[part].end());
+    }
+    const double added = static_cast<double>((static_cast<float>(0.5 * squared) + shift) * unit.to);
+    row.resize(row.size() + 16, 1.0);
+    centroid.push_back(to_half(added));
+    centroid.push_back(to_half(added - to_half(added)));
+    centroid.resize(row.size());
+    const float found = cut_product(row, centroid, group);
+    scored.rounded.push_back(static_cast<float>(to_half(static_cast<double>(found))));
+    exact += 0.5 * squared + static_cast<double>(shift);
+    scored.off.push_back(
+        std::abs(static_cast<double>(found) * static_cast<double>(unit.from) - exact));
+  }
+  return scored;
+}
+
+float length(const std::vector<float>& v) {
+  return 1.001f * std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0f));
+}
+
+/// The largest error of a score in units of its bound, of rows and centroids of these sizes: `cut` in every step of the
+/// sum, or drawn.
+double share_of_error(std::size_t d, float row_size, float centroid_size, bool cut,
+                      float& largest_score) {
   std::mt19937_64 random(d);
   std::normal_distribution<float> normal;
   double worst = 0.0;
-  for (unsigned trial = 0; trial < 500; ++trial) {
+  for (unsigned trial = 0; trial < 100; ++trial) {
     std::vector<float> y(d), c(d);
-    double row = 0.0, centroid = 0.0, exact = 0.0;
     for (std::size_t f = 0; f < d; ++f) {
-      y[f] = rounded(row_size * normal(random));
-      c[f] = centroid_size * normal(random);
-      row += static_cast<double>(y[f]) * static_cast<double>(y[f]);
-      centroid += static_cast<double>(c[f]) * static_cast<double>(c[f]);
-      exact -= static_cast<double>(y[f]) * static_cast<double>(c[f]);
+      y[f] = rounded(row_size * (cut ? -4099.0f / 4096.0f : normal(random)));
+      c[f] = centroid_size * (cut ? 4099.0f / 4096.0f : normal(random));
     }
-    const float x_norm = static_cast<float>(std::sqrt(row)),
-                c_norm = static_cast<float>(std::sqrt(centroid));
-    const HalfUnit unit = HalfUnit::of(x_norm, c_norm);
-    const auto part = [](float x) { return rounded(x, kSmallestHalf); };
-    float low = 0.0f, high = 0.0f;
-    for (std::size_t f = 0; f < d; ++f) {
-      const float value = -c[f] * unit.to;
-      low += part(value - part(value)) * y[f];
-      high += part(value) * y[f];
+    const HalfUnit unit = HalfUnit::of(length(y), length(c));
+    const float shift = static_cast<float>(trial % 3) / 4.0f * length(c) * length(c) / 1.003f;
+    const float longest = std::max(length(c), HalfUnit::length_of(shift));
+    for (const std::size_t group : {4, 8, 16}) {
+      const Scored scored = score(y, {c}, unit, shift, group);
+      largest_score = std::max(largest_score, std::abs(scored.rounded[0]));
+      worst = std::max(worst,
+                       scored.off[0] / static_cast<double>(unit.error(d).of(length(y), longest)));
     }
-    const float shift = static_cast<float>(trial % 3) / 4.0f * static_cast<float>(centroid);
-    const float added = (static_cast<float>(0.5 * centroid) + shift) * unit.to;
-    const float score = low + high + part(added) + part(added - part(added));
-    largest_score = std::max(largest_score, std::abs(score));
-    exact += 0.5 * centroid + static_cast<double>(shift);
-    const double error =
-        std::abs(static_cast<double>(score) * static_cast<double>(unit.from) - exact);
-    worst = std::max(worst, error / static_cast<double>(unit.error(d).of(x_norm, c_norm)));
   }
   return worst;
 }
 
 TEST(HalfUnit, ScoresFitFloat16AndStayWithinTheirError) {
-  double worst = 0.0;
+  double of_parts = 0.0, of_cuts = 0.0; // where the smallest step counts most, and where cuts do
   float largest_score = 0.0f;
   for (const std::size_t d : {1u, 2u, 8u, 37u, 64u}) {
-    for (const float row_size : {1e-3f, 1.0f, 3000.0f}) {
-      for (const float centroid_size : {1e-3f, 1.0f, 3000.0f}) {
-        const double share = share_of_error(d, row_size, centroid_size, largest_score);
-        EXPECT_LE(share, 1.0) << d << ", " << row_size << ", " << centroid_size;
-        worst = std::max(worst, share);
+    for (const float row_size : {4.0f, 1000.0f, 30000.0f}) {
+      for (const float centroid_size : {4.0f, 1000.0f, 30000.0f}) {
+        for (const bool cut : {false, true}) {
+          const double share = share_of_error(d, row_size, centroid_size, cut, largest_score);
+          EXPECT_LE(share, 1.0) << d << ", " << row_size << ", " << centroid_size << ", " << cut;
+          double& worst = row_size > 1000 * centroid_size ? of_parts : of_cuts;
+          worst = std::max(worst, share);
+        }
       }
     }
   }
   EXPECT_LT(largest_score, 0x1p15f);
-  EXPECT_GT(largest_score, 0x1p12f); // the unit is no smaller than it has to be
-  EXPECT_GT(worst, 0.05);
+  EXPECT_GT(largest_score, 0x1.8p14f); // the unit is no smaller than it has to be
+  EXPECT_GT(of_parts, 0.5);
+  EXPECT_GT(of_cuts, 0.2);
+}
+
+/// What is left of centroids around rows, and whether the nearest is always among them.
+struct Left {
+  unsigned lost = 0, alone = 0, rows = 0;
+  double used = 0.0; ///< of what the limit allows beyond the least score
+};
+
+/// shift: in halves of the longest row's square. spread: see attack().
+Left decide(std::size_t d, float offset, float spread, float shift_of_square) {
+  constexpr float kScale = 2048.0f;
+  std::mt19937_64 random(d);
+  std::normal_distribution<float> normal;
+  Left left;
+  for (unsigned trial = 0; trial < 300; ++trial) {
+    std::vector<float> x(d), y(d);
+    float lost = 0.0f;
+    for (std::size_t f = 0; f < d; ++f) {
+      x[f] = kScale * (offset + normal(random));
+      y[f] = rounded(x[f]);
+      lost += (x[f] - y[f]) * (x[f] - y[f]);
+    }
+    std::vector<std::vector<float>> centroids(8, std::vector<float>(d));
+    float longest = 0.0f;
+    for (auto& c : centroids) {
+      const float side = spread * normal(random);
+      for (std::size_t f = 0; f < d; ++f) {
+        c[f] = x[f] + side * (y[f] - x[f]) + 0.01f * kScale * spread * normal(random) / 2048.0f;
+      }
+      longest = std::max(longest, length(c));
+    }
+    const float square = length(y) * length(y) / 1.003f, shift = shift_of_square * 0.5f * square;
+    const HalfUnit unit = HalfUnit::of(length(y), longest);
+    const float certain =
+        2.0f * unit.error(d).of(length(y), std::max(longest, HalfUnit::length_of(shift)));
+    const RoundedRow row = RoundedRow::of(square, std::sqrt(lost));
+    const Scored scored = score(y, centroids, unit, shift, 16);
+    const float least = *std::ranges::min_element(scored.rounded);
+    const float limit = static_cast<float>(to_half(static_cast<double>(
+        unit.limit(least, shift, [&](float of) { return row.slack(of, certain); }))));
+    double least_distance = INFINITY;
+    std::size_t nearest = 0;
+    for (std::size_t j = 0; j < centroids.size(); ++j) {
+      double distance = 0.0;
+      for (std::size_t f = 0; f < d; ++f) {
+        const double away = static_cast<double>(centroids[j][f]) - static_cast<double>(x[f]);
+        distance += away * away;
+      }
+      nearest = distance < least_distance ? j : nearest;
+      least_distance = std::min(least_distance, distance);
+    }
+    left.lost += scored.rounded[nearest] > limit;
+    left.used = std::max(left.used,
+                         static_cast<double>((scored.rounded[nearest] - least) / (limit - least)));
+    left.alone += std::ranges::count_if(scored.rounded, [&](float of) { return of <= limit; }) == 1;
+    ++left.rows;
+  }
+  return left;
+}
+
+TEST(HalfUnit, TheNearestIsNeverLost) {
+  Left all;
+  for (const std::size_t d : {1u, 2u, 8u, 37u, 64u}) {
+    for (const float offset : {0.0f, 1.0f, 4.0f}) {
+      for (const float spread : {2.0f, 30.0f, 1000.0f, 30000.0f}) {
+        for (const float shift : {0.0f, 0.5f, 1.0f}) {
+          const Left left = decide(d, offset, spread, shift);
+          EXPECT_EQ(left.lost, 0u) << d << ", " << offset << ", " << spread << ", " << shift;
+          all.used = std::max(all.used, left.used);
+          all.alone += left.alone;
+          all.rows += left.rows;
+        }
+      }
+    }
+  }
+  EXPECT_GT(all.used, 0.7);           // an attack that is one
+  EXPECT_GT(all.alone, all.rows / 8); // and a limit that decides something
 }
 
 } // namespace

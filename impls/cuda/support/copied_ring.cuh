@@ -4,6 +4,7 @@
 #pragma once
 
 #include "impls/cuda/support/copies.cuh"
+#include "impls/cuda/support/opaque.cuh"
 #include "impls/cuda/support/product_order.cuh"
 
 #include <cuda_runtime.h>
@@ -11,12 +12,6 @@
 #include <cstddef>
 
 namespace clusterbench::cuda {
-
-/// A value that the compiler does not make again: to read the thread's number takes long.
-__device__ inline unsigned kept(unsigned value) {
-  asm volatile("" : "+r"(value));
-  return value;
-}
 
 /// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
 /// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
@@ -39,7 +34,7 @@ public:
                         unsigned teams)
       : s_first_(shared_address(s_tiles)), team_(team), teams_(teams), tiles_(count),
         count_(count > team ? (count - team - 1) / (teams * kAtOnce) + 1 : 0),
-        own_(kept(threadIdx.x % kThreads * 16)),
+        own_(opaque(threadIdx.x % kThreads * 16)),
         from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kTileBytes + own_),
         next_(team), left_(count_), stride_(teams * kAtOnce) {
     for (unsigned tile = 0; tile < kAhead; ++tile) {

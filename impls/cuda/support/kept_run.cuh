@@ -105,16 +105,17 @@ public:
                 gridDim.x * S::kTeams);
   }
   /// All threads: makes the parts of the centroids. factor, also: see split_centroids(); error: of scores that are
-  /// made of them.
+  /// made of them, and of a centroid of length `at_least` or the longest there is.
   template <typename Also>
-  __device__ void begin_pass(float factor, const PlainError& error, Also also) {
+  __device__ void begin_pass(float factor, const PlainError& error, float at_least, Also also) {
     split_centroids<S>(task.split, exact.s_centroids, s_parts, shared.half_squares, factor, also);
     __syncthreads(); // the parts are there
-    certain = 2.0f * error.of(task.split.longest, longest_of<S>(task.split, shared.half_squares));
+    const float longest = longest_of<S>(task.split, shared.half_squares);
+    certain = 2.0f * error.of(task.split.longest, fmaxf(longest, at_least));
     wanted_ = 0.0;
   }
   __device__ void begin_pass() {
-    begin_pass(1.0f, task.split.of_scores, [](unsigned, float) {});
+    begin_pass(1.0f, task.split.of_scores, 0.0f, [](unsigned, float) {});
   }
   /// How many of a block's rows one row of so many is.
   __device__ unsigned one_row_of(unsigned many) const {
@@ -245,7 +246,8 @@ private:
   __device__ float* means() const {
     return reinterpret_cast<float*>(s_parts);
   }
-  /// All threads: makes the means of the sums over all blocks, which are there. A barrier must follow.
+  /// All threads: makes the means of the sums over all blocks, which are there. Thread e % kThreads makes element e,
+  /// and cuda::end_pass() asks that thread for it: no barrier is needed between them.
   __device__ void make_means() const {
     constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
     const unsigned values = exact.k * D;

@@ -14,7 +14,8 @@
 
 namespace clusterbench::cuda {
 
-/// A row, of at most 2^25, the cluster it is in, and which centroids may be nearest to it: one or more.
+/// A row, less than 2^26 (512 blocks of kMostOfBlock rows), the cluster it is in, and which centroids may be nearest
+/// to it: one or more.
 struct Note {
   NearOnes near;
   unsigned row_and_from;
@@ -111,7 +112,7 @@ public:
   /// All lanes: decides what is open, moves what moves, and begins anew. block: see KeptRun. Returns how many were
   /// open.
   template <typename Run>
-  __device__ unsigned settle(const Run& block) {
+  __device__ unsigned look_again(const Run& block) {
     unsigned open = 0;
     __syncwarp(); // the notes are there
 #pragma unroll 1

@@ -58,16 +58,26 @@ private:
   }
 };
 
-/// A power of two that takes scores to what float16 holds, and back.
+/// A power of two that takes scores |c|^2 / 2 - y.c to what float16 holds, and back. A constant ("shift") is added to
+/// them, of any size up to half the square of a centroid of this or an earlier pass: it brings them near zero, where
+/// float16 loses least.
 struct HalfUnit {
   float to = 1.0f, from = 1.0f;
 
-  /// Of scores |c|^2 / 2 - y.c, with a constant up to the largest |c|^2 / 2 added to them: all less than 2^15. Means are
-  /// no longer than the longest row, nor are empty clusters than the initial centroids.
+  /// All scores are less than 2^15 then. Means are no longer than the longest row, nor are empty clusters than the
+  /// initial centroids.
   static HalfUnit of(float longest_row, float longest_initial) {
-    const float c = fmaxf(longest_row, longest_initial), largest = c * (c + 2.0f * longest_row);
+    const float c = fmaxf(longest_row, longest_initial), largest = c * (c + longest_row);
     const int exponent = largest > 0.0f ? 14 - ilogbf(largest) : 0;
     return {ldexpf(1.0f, exponent), ldexpf(1.0f, -exponent)};
+  }
+  /// Scores that round to no more than this one, rounded, may belong to the nearest centroid. least: the least score,
+  /// rounded; slack(least): by how much a score may exceed it, both in their own unit and without the shift. Never less
+  /// than the float16 next to the least one.
+  template <typename Slack>
+  CLUSTERBENCH_HOST_DEVICE float limit(float least, float shift, Slack slack) const {
+    const float before = before_rounding(least);
+    return before + slack(before * from - shift) * to;
   }
   /// No less than any score that rounds to this float16.
   CLUSTERBENCH_HOST_DEVICE static float before_rounding(float rounded) {
@@ -80,13 +90,19 @@ struct HalfUnit {
   }
   /// The error of such a score, of d features, from tensor cores, see split_error_small_first(): the row is in one part
   /// and exact; the centroid, in two, is off by 2^-22 of it or half of float16's smallest step. What is added to -y.c is
-  /// in two parts, too, and its 16 products come last.
+  /// in two parts, too, and its 16 products come last. Of lengths: of the longest row, and of the longest centroid or,
+  /// if that is more, length_of(shift). (Half a smallest step of what is added is less than the same of a centroid times
+  /// the longest row, which SplitRange keeps above 4.)
   PlainError error(std::size_t d) const {
     const double products = static_cast<double>((d + 15) / 16 * 16) + 2.0 * 16.0;
     const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 0x1p-10);
     const double smallest = 0x1p-25 * static_cast<double>(from);
     return {static_cast<float>(1.01 * (0x1p-20 + 0x1p-20 + cut)),
             static_cast<float>(1.01 * smallest * std::sqrt(static_cast<double>(d)))};
+  }
+  /// Of a centroid that has this half square, or a little more.
+  CLUSTERBENCH_HOST_DEVICE static float length_of(float half_square) {
+    return 1.001f * sqrtf(2.0f * half_square);
   }
 };
 

@@ -50,7 +50,7 @@ struct HalfSquareStep {
   alignas(16) __half ones[S::Tile::kRows * 8];
   alignas(16) __half parts[2 * S::K * 8]; ///< [2 columns, K, 8]
 
-  /// All threads, once. A barrier must follow.
+  /// All threads, once. They must publish their operands, and a barrier must follow.
   __device__ void clear() {
     for (unsigned e = threadIdx.x; e < S::Tile::kRows * 8; e += S::kThreads) {
       ones[e] = __float2half(1.0f);
@@ -59,8 +59,8 @@ struct HalfSquareStep {
       parts[e] = __half{};
     }
   }
-  /// Any thread, before operands are published: sets the half square of a centroid, and `shift` more, in `unit`; of one
-  /// behind k more than any score is.
+  /// Any thread, before operands are published: sets the half square of a centroid, and `shift` more, in `unit`. That of
+  /// one behind k, kNever, becomes the largest float16.
   __device__ void set(unsigned j, float half_square, float shift, HalfUnit unit) {
     constexpr float kMost = 65504.0f;
     const auto pair = SplitPair::of(fminf((half_square + shift) * unit.to, kMost));
@@ -93,7 +93,7 @@ __device__ void multiply_rounded(const unsigned (&tiles)[2], unsigned parts,
 }
 
 /// A whole warp: the mean of so many values.
-__device__ inline float mean_of(const float* s_values, unsigned count) {
+__device__ inline float mean_over_warp(const float* s_values, unsigned count) {
   float sum = 0.0f;
   for (unsigned j = threadIdx.x % 32; j < count; j += 32) {
     sum += s_values[j];
@@ -120,9 +120,9 @@ __device__ inline __half least_of_row(unsigned lane, const __half2 (&least)[4]) 
 /// halves; lane t gets that of row t.
 __device__ inline NearOnes to_owners(unsigned lane, const std::uint32_t (&near)[2]) {
   const bool upper = lane % 4 / 2 == 1, odd = lane % 2 == 1;
-  const std::uint32_t kept = upper ? near[1] : near[0];
+  const std::uint32_t mine = upper ? near[1] : near[0];
   const std::uint32_t received = __shfl_xor_sync(kAllLanes, upper ? near[0] : near[1], 2);
-  const std::uint32_t low = upper ? received : kept, high = upper ? kept : received;
+  const std::uint32_t low = upper ? received : mine, high = upper ? mine : received;
   const std::uint32_t rows[2] = {__byte_perm(low, high, 0x5410), __byte_perm(low, high, 0x7632)};
   const std::uint32_t own = odd ? rows[1] : rows[0];
   const std::uint32_t others = __shfl_xor_sync(kAllLanes, odd ? rows[0] : rows[1], 1);
@@ -131,9 +131,9 @@ __device__ inline NearOnes to_owners(unsigned lane, const std::uint32_t (&near)[
 
 /// Of 16 rows of each of two tiles, from a warp's scores, for which it waits, see label_rows(): the centroids that may
 /// be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of that
-/// one. Scores are compared two at a time, rounded to float16: that keeps their order. They are in `unit`, and all
-/// `shift` more; slack(least): by how much a score of the lane's row may exceed its least one. There is always one,
-/// and none behind k.
+/// one. Scores are compared two at a time, rounded to float16: none that is less than another becomes more. They are in
+/// `unit`, and all `shift` more; slack: see HalfUnit::limit(). There is always one, and none behind k, whose scores are
+/// 65504, where others and the limit are less than 2^15 and a little.
 template <unsigned T, typename Slack>
 __device__ NearOnes find_near(unsigned lane, float shift, HalfUnit unit, Slack slack,
                               float (&score)[2][T][4]) {
@@ -150,8 +150,8 @@ __device__ NearOnes find_near(unsigned lane, float shift, HalfUnit unit, Slack s
       least[r] = e == 0 ? scores[r][e] : __hmin2(least[r], scores[r][e]);
     }
   }
-  const float own = HalfUnit::before_rounding(__half2float(least_of_row(lane, least)));
-  const __half2 limit = __float2half2_rn(own + slack(own * unit.from - shift) * unit.to);
+  const __half2 limit =
+      __float2half2_rn(unit.limit(__half2float(least_of_row(lane, least)), shift, slack));
   __half2 near[4]; // bit e of a half's lower byte: a number from 1024 to 2047 has steps of one
 #pragma unroll
   for (unsigned r = 0; r < 4; ++r) {
