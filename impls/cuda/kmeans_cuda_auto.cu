@@ -43,7 +43,8 @@ constexpr std::array kTable{
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
     Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"}, // one product; few rows move
-    Line{kAny, 6, 64, "kmeans_cuda_boxes"},
+    Line{200000, 6, 64, "kmeans_cuda_boxes"},
+    Line{kAny, 6, 32, "kmeans_cuda_boxes"},
     Line{kAny, 9, 12, "kmeans_cuda_persistent"},
     Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},
     Line{100000, 64, 8, "kmeans_cuda_half_rows"}, // half the bytes
