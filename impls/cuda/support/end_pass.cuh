@@ -45,10 +45,10 @@ __device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) 
 
 /// Ends a pass whose sums over all blocks are there: makes the means the centroids, in shared memory
 /// where place_of(j, f) says and in the run's result, and says whether it was the last. All threads.
-/// mean_of(j, f, old): the mean, or the old centroid of a cluster without points. The centroids are
-/// there when it returns. Thread e % kThreads asks for element e = j width + f. kWidth: if the compiler is to know it, the features that centroids have in shared
-/// memory, of which those behind d are not in the result: it divides by a constant then, and few values
-/// wait for little else.
+/// mean_of(j, f, old): the mean, or the old centroid of a cluster without points; asked for by thread e % kThreads
+/// where e = j width + f. The centroids are there when it returns. kWidth: if the compiler is to know it, the features
+/// that centroids have in shared memory, of which those behind d are not in the result: it divides by a constant then,
+/// and few values wait for little else.
 template <unsigned kThreads, unsigned kWidth = 0, typename Sums, typename MeanOf, typename PlaceOf>
 __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsigned d,
                          MeanOf mean_of, float* s_centroids, PlaceOf place_of, std::size_t& pass,

@@ -43,7 +43,7 @@ struct KeptShared {
   unsigned changes;                    ///< rows that have changed their cluster in this pass
   bool worn;                           ///< some sum: few of its rows are left
   double previous;                 ///< the last fact; not in registers, of which there are too few
-  alignas(16) float to_word[S::D]; ///< see KeptTask
+  alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
   double to_one[S::D];             ///< what takes the units of a feature's sums to one
   double to_each[S::K];            ///< one over the rows of a cluster, or 0
   alignas(8) __half labels[S::kTeams][kRows];
