@@ -132,8 +132,10 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   bool rounded = true, last = false; // whether rounded rows tell enough
   float shift = 0.0f;                // of scores, see HalfUnit
   while (!last) {
-    bool afresh = block.is_afresh() || !rounded;
-    if (!afresh) {
+    if (!block.is_afresh() && rounded) {
+      if (threadIdx.x == 0) { // all have seen that of the pass before
+        s_open = 0;
+      }
       block.begin_pass(task.unit.to, task.error, HalfUnit::length_of(shift),
                        [&](unsigned j, float half_square) {
                          s_half_squares.set(j, half_square, shift, task.unit);
@@ -147,14 +149,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       }
       __syncthreads(); // all have moved, and nobody needs the parts
       rounded = s_open <= block.one_row_of(kOpen);
-      // Accepted: the two sweeps may give a row that is tied to the last bit to different clusters. If one of these
-      // were worn in every pass, the row would change in every pass, and the rule `labels` not end the run.
-      afresh = block.is_worn();
-      if (threadIdx.x == 0) { // all have seen it
-        s_open = 0;
-      }
-    }
-    if (afresh) { // or once more
+    } else {
       block.begin_pass();
       change_to(Ring::whole);
       first = First(); // likewise
@@ -168,18 +163,19 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
 
 /// As many teams of a block as were fastest, and tiles on their way: of short rows more.
 template <unsigned D, unsigned K>
-constexpr unsigned kTeamsOf = D > 40              ? 4
-                              : D > 24 || K == 64 ? 5
-                                                  : 6;
+constexpr unsigned kTeamsOf = D > 40             ? 4
+                              : D > 24 || K > 32 ? 5
+                                                 : 6;
 template <unsigned D, unsigned K>
 using HalfShape = SplitShape<D, K, kTeamsOf<D, K>, D <= 16 ? 4 : 2>;
 
 template <unsigned D, unsigned K, typename S = HalfShape<D, K>>
-constexpr KeptKernel<Task> kKernel{S::kTeams, KeptShared<S>::dynamic_bytes(), cluster_rows<S>};
+constexpr auto kKernel = kept_kernel<Task, S>(cluster_rows<S>);
 template <unsigned K>
 constexpr std::array kKernelsOf{kKernel<8, K>,  kKernel<16, K>, kKernel<24, K>, kKernel<32, K>,
                                 kKernel<40, K>, kKernel<48, K>, kKernel<56, K>, kKernel<64, K>};
-constexpr std::array kKernels{kKernelsOf<8>, kKernelsOf<24>, kKernelsOf<64>};
+constexpr std::array kKernels{kKernelsOf<8>,  kKernelsOf<16>, kKernelsOf<24>,
+                              kKernelsOf<32>, kKernelsOf<48>, kKernelsOf<64>};
 
 class KmeansCudaHalfRows final : public Variant<float> {
 public:

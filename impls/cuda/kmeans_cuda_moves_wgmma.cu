@@ -4,14 +4,14 @@
 //   rows of a hundred change their cluster; every block keeps the sums of its rows in shared memory, in
 //   fixed point, and moves such a row from one cluster to the other. That spares the products for sums
 //   and their registers, so more warpgroups work side by side.
-// A block adds up all of its rows, as before, after a pass in which many moved, in every pass under the rule
-// `loss`, and once more in a pass that leaves a cluster less than a fourth of the rows its sum was made of.
+// All rows are added up, as before, after a pass in which many moved and in every pass under the rule `loss`. Where
+// the mean could show what that rounded (kept_range.hpp), a sum is made anew, of words, which are exact.
 // Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here it is in passes.
 // Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with k
 //   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
 // Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves (split_range.hpp)
-//   and no feature that is zero in some rows only, or tiny in many (kept_range.hpp), else refused. The data
-//   lies on the device twice. Same bits in every run.
+//   and no feature that is tiny, but not zero, in many rows (kept_range.hpp), else refused. The data lies on
+//   the device twice. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
@@ -82,13 +82,10 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const KeptTask ta
   bool last = false;
   while (!last) {
     block.begin_pass();
-    bool afresh = block.is_afresh();
-    if (!afresh) {
-      move_changed<S>(block, ring, sweeps++);
-      afresh = block.is_worn();
-    }
-    if (afresh) { // or once more
+    if (block.is_afresh()) {
       block.add_up(ring, sweeps++);
+    } else {
+      move_changed<S>(block, ring, sweeps++);
     }
     last = block.end_pass();
   }
@@ -107,7 +104,7 @@ template <unsigned D, unsigned K>
 using MoveShape = SplitShape<D, K, kTeamsOf<D, K>, kStagesOf<D, K>>;
 
 template <unsigned D, unsigned K, typename S = MoveShape<D, K>>
-constexpr KeptKernel<KeptTask> kKernel{S::kTeams, KeptShared<S>::dynamic_bytes(), cluster_rows<S>};
+constexpr auto kKernel = kept_kernel<KeptTask, S>(cluster_rows<S>);
 template <unsigned K>
 constexpr std::array kKernelsOf{kKernel<8, K>,  kKernel<16, K>, kKernel<24, K>, kKernel<32, K>,
                                 kKernel<40, K>, kKernel<48, K>, kKernel<56, K>, kKernel<64, K>};

@@ -104,8 +104,17 @@ public:
   __device__ float mean(unsigned j, unsigned f) const {
     return reinterpret_cast<const float*>(s_scratch_)[j * width_ + f];
   }
-  /// The sum of all facts. Whole warps; all lanes get it.
+  /// The sum of all facts. All threads; a barrier must come before the next time.
   __device__ double fact() const {
+    return by_one_warp([&] { return sum_of_facts(); });
+  }
+
+private:
+  __device__ unsigned values() const {
+    return k_ * width_;
+  }
+  /// A whole warp; all lanes get it.
+  __device__ double sum_of_facts() const {
     double sum = 0.0;
     constexpr unsigned kBatch = 5; // 132 blocks at once
     for (unsigned first = threadIdx.x % 32; first < gridDim.x; first += kBatch * 32) {
@@ -120,11 +129,6 @@ public:
       }
     }
     return over_lanes<32>(sum);
-  }
-
-private:
-  __device__ unsigned values() const {
-    return k_ * width_;
   }
   __device__ Stamped<float>* sum_of(unsigned block, unsigned v) const {
     return view_.sums + std::size_t{block} * k_ * (width_ + 1) + v;

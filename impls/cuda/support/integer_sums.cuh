@@ -104,9 +104,10 @@ public:
     const double size = sum(j * width + width - 1), total = sum(j * width + f);
     return size > 0.0 ? static_cast<float>(total / (unit * size)) : old;
   }
-  /// The sum of all facts. Whole warps; all lanes get it.
+  /// The sum of all facts. All threads; a barrier must come before the next time.
   __device__ double fact() const {
-    return sum_of_blocks(facts_ + (round_ + 1) % 2 * gridDim.x, gridDim.x);
+    return by_one_warp(
+        [&] { return sum_of_blocks(facts_ + (round_ + 1) % 2 * gridDim.x, gridDim.x); });
   }
 
 private:

@@ -23,14 +23,25 @@ inline constexpr std::size_t kMostOfBlock = std::size_t{1}
 /// A compiled shape.
 template <typename Task>
 struct KeptKernel {
+  unsigned features; ///< with the padding
+  unsigned clusters; ///< at most
   unsigned teams;    ///< of a block
   std::size_t bytes; ///< of shared memory, beside what the compiler places
   void (*run)(const Task);
 };
-/// kernels[0 to 2]: of up to 8, 24 and 64 clusters; each of up to 8, 16, ... 64 features.
+/// The shape S.
+template <typename Task, typename S>
+constexpr KeptKernel<Task> kept_kernel(void (*run)(const Task)) {
+  return {S::D, S::K, S::kTeams, KeptShared<S>::dynamic_bytes(), run};
+}
+/// kernels: of few clusters first, of kMostKept last; each of up to 8, 16, ... kMostKept features.
 template <typename Kernels>
 const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
-  return kernels[k <= 8 ? 0 : k <= 24 ? 1 : 2][(d - 1) / 8];
+  std::size_t of = 0;
+  while (kernels[of].front().clusters < k) {
+    ++of;
+  }
+  return kernels[of][(d - 1) / 8];
 }
 
 class KeptLaunch {
@@ -58,7 +69,7 @@ public:
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
     d_words_ = DeviceBuffer<long long>(
-        GridSums::words(problem.k * (ceil_div(problem.d, 8) * 8 + 1), shape_.blocks));
+        GridSums::words(kept_sums(data_.run().exact.k, kernel.features), shape_.blocks));
     d_clusters_ = DeviceBuffer<std::uint8_t>(problem.n);
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
     const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
@@ -67,7 +78,9 @@ public:
             .clusters = d_clusters_.data(),
             .words = d_words_.data(),
             .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
-            .next = std::ldexp(1.0f, bits)};
+            .next = std::ldexp(1.0f, bits),
+            .zeros = Zeros<kMostKept>::of(problem.points, problem.d),
+            .doubtful = std::ldexp(kDoubtful, 2 * bits)}; // or up to twice that
   }
   /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>

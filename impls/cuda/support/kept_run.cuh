@@ -2,15 +2,19 @@
 // ends with, and the sweep that adds up all rows by products on tensor cores. How rows move from one sum to
 // another is a variant's own. Float only; needs sm_90a.
 //
-// All rows are added up in the first pass, after one in which many moved, in every pass under the rule `loss`,
-// and once more in a pass that leaves a cluster less than a fourth of the rows its sum was made of.
+// All rows are added up in the first pass, after one in which many moved, and in every pass under the rule `loss`.
+// A sum over all blocks that may show what this rounded (kept_range.hpp) is made anew, of words, before its mean is
+// made: then it is exact until all rows are added up again.
 #pragma once
 
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/integer_sums.cuh"
+#include "impls/cuda/support/kept_range.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_sums.cuh"
+#include "impls/cuda/support/opaque.cuh"
+#include "impls/cuda/support/quarter_row.cuh"
 #include "impls/cuda/support/split_teams.cuh"
 
 #include <cuda_runtime.h>
@@ -30,7 +34,15 @@ struct KeptTask {
   long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
+  Zeros<kMostKept> zeros;     ///< see there
+  double doubtful;            ///< kDoubtful, in units of sums
 };
+
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and how many rows have changed
+/// their cluster.
+__host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
+  return k * (width + 1) + 1;
+}
 
 /// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids or what takes
 /// their place (see SplitShape), the centroids [K, stride], and the words of their sums.
@@ -39,9 +51,12 @@ struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
 
   alignas(8) float half_squares[S::K];
-  int counts[S::K], counts_then[S::K]; ///< now, and when all rows were added up
-  unsigned changes;                    ///< rows that have changed their cluster in this pass
-  bool worn;                           ///< some sum: few of its rows are left
+  int counts[S::K];                ///< rows of a cluster
+  float counts_then[S::K];         ///< over all blocks, when all rows were added up
+  unsigned changes;                ///< rows that have changed their cluster in this pass
+  double all_changes;              ///< those of all blocks, in the pass before
+  unsigned long long anew;         ///< clusters whose sums are to be made anew, a bit each
+  unsigned long long exact;        ///< those whose sums have been since all rows were added up
   double previous;                 ///< the last fact; not in registers, of which there are too few
   alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
   double to_one[S::D];             ///< what takes the units of a feature's sums to one
@@ -72,7 +87,7 @@ public:
         s_parts(reinterpret_cast<__half*>(s_tiles + S::kRings)),
         sums(reinterpret_cast<int*>(s_tiles + S::kRings + S::kPartBytes / 4 + K * (D + 4)),
              of_run.to_word, of_run.next),
-        grid_sums_(of_run.words, of_run.split.exact.k * (D + 1), kInHalves) {
+        grid_sums_(of_run.words, kept_sums(of_run.split.exact.k, D), kInHalves) {
     exact.s_centroids = s_tiles + S::kRings + S::kPartBytes / 4;
     const unsigned stride = exact.stride();
     for (unsigned e = threadIdx.x; e < K * stride; e += kThreads) {
@@ -80,7 +95,9 @@ public:
       exact.s_centroids[e] =
           j < exact.k && f < task.split.d ? task.run.initial[j * task.split.d + f] : 0.0f;
     }
-    sums.template clear<kThreads>(K);
+    for (unsigned j = threadIdx.x / 32; j < K; j += kThreads / 32) {
+      sums.clear(j);
+    }
     for (unsigned j = threadIdx.x; j < K; j += kThreads) {
       shared.counts[j] = 0;
     }
@@ -92,7 +109,7 @@ public:
     }
     if (threadIdx.x == 0) {
       shared.changes = 0;
-      shared.worn = false;
+      shared.anew = shared.exact = 0;
       shared.previous = INFINITY;
     }
   }
@@ -112,7 +129,6 @@ public:
     __syncthreads(); // the parts are there
     const float longest = longest_of<S>(task.split, shared.half_squares);
     certain = 2.0f * error.of(task.split.longest, fmaxf(longest, at_least));
-    wanted_ = 0.0;
   }
   __device__ void begin_pass() {
     begin_pass(1.0f, task.split.of_scores, 0.0f, [](unsigned, float) {});
@@ -123,18 +139,10 @@ public:
   }
   /// Whether this pass adds up all rows.
   __device__ bool is_afresh() const { return afresh_; }
-  /// All threads, after rows have been moved and a barrier: whether all must be added up all the same.
-  __device__ bool is_worn() {
-    const unsigned j = threadIdx.x;
-    if (j < exact.k && 4 * shared.counts[j] < shared.counts_then[j]) {
-      shared.worn = true;
-    }
-    __syncthreads(); // all clusters have been looked at
-    return shared.worn;
-  }
   /// All threads: labels all rows, and adds them up. ring: of whole tiles, in its sweep number `sweep`.
   template <typename Ring>
   __device__ void add_up(Ring& ring, unsigned sweep) {
+    double wanted = 0.0; // by the rule `loss`
     float all_sums[D / 8][4] = {};
 #pragma unroll 1
     for (unsigned i = 0; i < ring.count(); ++i) {
@@ -161,7 +169,7 @@ public:
       }
       add_tile(tile, all_sums);
       if (wants_loss()) {
-        wanted_ += two_distances(exact, row + g, label);
+        wanted += two_distances(exact, row + g, label);
       }
       __syncwarp(); // products are waited for together
       ring.await_next();
@@ -178,8 +186,8 @@ public:
     for (unsigned v = threadIdx.x; v < exact.k * D; v += kThreads) {
       sums.set(v / D, v % D, s_sums[v], task.to_word.factor[v % D]);
     }
-    for (unsigned j = threadIdx.x; j < exact.k; j += kThreads) {
-      shared.counts_then[j] = shared.counts[j];
+    if (wants_loss()) {
+      share_fact<kThreads>(task.run, grid_sums_, wanted);
     }
     __syncthreads(); // the sums are there
   }
@@ -202,28 +210,41 @@ public:
   }
   /// All threads, after a barrier: ends a pass, and says whether it was the last.
   __device__ bool end_pass() {
-    const unsigned k = exact.k, changes = shared.changes;
-    // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
-    afresh_ = wants_loss() || changes > one_row_of(kMoving);
+    const unsigned k = exact.k;
+    do {
+      if (shared.anew != 0) {
+        renew();
+      }
 #pragma unroll 4
-    for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
-      const unsigned j = v / (D + 1), f = v % (D + 1);
-      grid_sums_.add(v, f < D ? sums.sum(j, f) : shared.counts[j], 0);
-    }
-    share_fact<kThreads>(task.run, grid_sums_, wants_loss() || threadIdx.x > 0 ? wanted_ : changes);
-    grid_sums_.finish();
-    make_means();
+      for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
+        const unsigned j = v / (D + 1), f = v % (D + 1);
+        grid_sums_.add(v, f < D ? sums.sum(j, f) : shared.counts[j], 0);
+      }
+      if (threadIdx.x == 0) {
+        grid_sums_.add(k * (D + 1), shared.changes, 0);
+      }
+      grid_sums_.finish();
+    } while (!make_means());
     if (threadIdx.x == 0) {
       shared.changes = 0;
-      shared.worn = false;
+      if (afresh_) {
+        shared.exact = 0;
+      }
     }
+    // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
+    afresh_ = wants_loss() || kMoving * shared.all_changes > exact.n;
     double previous = shared.previous;
     const bool last = cuda::end_pass<kThreads, D>(
-        task.run, grid_sums_, k, task.split.d,
+        task.run, *this, k, task.split.d,
         [&](unsigned j, unsigned f, float) { return means()[j * D + f]; }, exact.s_centroids,
         [&](unsigned j, unsigned f) { return j * exact.stride() + f; }, pass_, previous);
     shared.previous = previous;
     return last;
+  }
+
+  /// What the stop rule asks for, of a pass whose means are made. All threads.
+  __device__ double fact() const {
+    return wants_loss() ? grid_sums_.fact() : shared.all_changes;
   }
 
   const KeptTask& task;
@@ -242,13 +263,56 @@ private:
   __device__ bool wants_loss() const {
     return task.run.rule == StopRule::Kind::loss;
   }
+  /// All threads, after a barrier: makes the sums anew that were asked for, of words.
+  __device__ void renew() const {
+    const unsigned thread =
+        opaque(threadIdx.x); // so that nothing is kept for this from pass to pass
+    const unsigned lane = thread % 32;
+    const unsigned long long clusters = shared.anew;
+    for (unsigned j = thread / 32; j < exact.k; j += kThreads / 32) {
+      if ((clusters >> j & 1) != 0) {
+        sums.clear(j);
+      }
+    }
+    __syncthreads(); // they are clear
+#pragma unroll 1
+    for (unsigned i = thread / 32;; i += kThreads / 32) { // half tiles
+      const unsigned first = (i / 2 * gridDim.x + blockIdx.x) * kRows + i % 2 * 32;
+      if (first >= exact.n) {
+        break;
+      }
+      const unsigned its = first + lane < exact.n ? task.clusters[first + lane] : kNowhere;
+      const unsigned all = __ballot_sync(kAllLanes, its != kNowhere && (clusters >> its & 1) != 0);
+#pragma unroll 1
+      for (unsigned of = lane / 4; of < 32; of += 8) {
+        const unsigned to = __shfl_sync(kAllLanes, its, static_cast<int>(of));
+        if ((all >> of & 1) != 0) {
+          QuarterRow<D>(exact, first + of, lane % 4)
+              .in_parts(task.split.scale,
+                        [&](unsigned f, float x) { sums.add(f, x, shared.to_word[f], to); });
+        }
+      }
+    }
+    __syncthreads(); // the sums are there, and all have read which
+    if (threadIdx.x == 0) {
+      shared.exact |= clusters;
+      shared.anew = 0;
+    }
+  }
   /// [k, D], in the place of the parts.
   __device__ float* means() const {
     return reinterpret_cast<float*>(s_parts);
   }
+  /// Any thread: asks for a cluster's sum to be made anew, unless it is exact.
+  __device__ void ask_for(unsigned j) const {
+    if ((shared.exact >> j & 1) == 0) {
+      atomicOr(&shared.anew, 1ull << j);
+    }
+  }
   /// All threads: makes the means of the sums over all blocks, which are there. Thread e % kThreads makes element e,
   /// and cuda::end_pass() asks that thread for it: no barrier is needed between them.
-  __device__ void make_means() const {
+  /// False, in all blocks, if sums must be made anew first.
+  __device__ bool make_means() const {
     constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
     const unsigned values = exact.k * D;
     double sum[kOwn], size = 0.0; // on their way together
@@ -258,10 +322,18 @@ private:
       sum[b] = grid_sums_.whole_sum(e + e / D);
     }
     if (threadIdx.x < exact.k) {
-      size = grid_sums_.whole_sum(threadIdx.x * (D + 1) + D);
-      shared.to_each[threadIdx.x] = size > 0.0 ? 1.0 / size : 0.0;
+      const unsigned j = threadIdx.x;
+      size = grid_sums_.whole_sum(j * (D + 1) + D);
+      shared.to_each[j] = size > 0.0 ? 1.0 / size : 0.0;
+      if (afresh_) {
+        shared.counts_then[j] = static_cast<float>(size);
+      } else if (4.0f * static_cast<float>(size) < shared.counts_then[j]) {
+        ask_for(j); // few of its rows are left
+      }
+    } else if (threadIdx.x == kThreads - 1) {
+      shared.all_changes = grid_sums_.whole_sum(exact.k * (D + 1));
     }
-    __syncthreads(); // to_each is there
+    __syncthreads(); // to_each and the changes are there
 #pragma unroll
     for (unsigned b = 0; b < kOwn; ++b) {
       const unsigned e = threadIdx.x + b * kThreads, j = e / D, f = e % D;
@@ -271,6 +343,19 @@ private:
                          : exact.s_centroids[j * exact.stride() + f];
       }
     }
+    if (afresh_ || !task.zeros.any) { // zeros make zero
+      return shared.anew == 0;
+    }
+#pragma unroll
+    for (unsigned b = 0; b < kOwn; ++b) {
+      const unsigned e = threadIdx.x + b * kThreads, j = e / D, f = e % D;
+      if (e < values && fabs(sum[b]) < task.doubtful &&
+          Zeros<kMostKept>::may_fill(task.zeros.rows[f], shared.to_each[j])) {
+        ask_for(j); // all of its rows may be zero in this feature
+      }
+    }
+    __syncthreads(); // all means have been looked at
+    return shared.anew == 0;
   }
   /// Adds a tile's rows to the team's sums.
   __device__ void add_tile(unsigned tile, float (&all_sums)[D / 8][4]) const {
@@ -284,7 +369,6 @@ private:
   }
 
   GridSums grid_sums_;
-  double wanted_ = 0.0;
   std::size_t pass_ = 0;
   bool afresh_ = true;
 };

@@ -30,11 +30,10 @@ public:
       own_ = place_of(2 * lane());
     }
   }
-  /// All threads. A barrier must follow.
-  template <unsigned kThreads>
-  __device__ void clear(unsigned k) const {
-    for (unsigned e = threadIdx.x; e < k * kWords; e += kThreads) {
-      s_words_[e] = 0;
+  /// A whole warp: clears the sums of a cluster. A barrier must follow.
+  __device__ void clear(unsigned j) const {
+    for (unsigned e = lane(); e < kWords; e += 32) {
+      s_words_[j * kWords + e] = 0;
     }
   }
   /// A whole warp: moves a row of which each lane has its two values.
@@ -50,6 +49,13 @@ public:
   /// Any thread: moves one value of a row.
   __device__ void move(unsigned f, float x, float to_word, unsigned from, unsigned to) const {
     move_words(place_of(f), Words::of(x, to_word, next_), from, to);
+  }
+  /// Any thread: adds one value of a row that is in no sum.
+  __device__ void add(unsigned f, float x, float to_word, unsigned to) const {
+    const Words words = Words::of(x, to_word, next_);
+    int* there = place(to, f);
+    atomicAdd(there, words.first); // warps share them
+    atomicAdd(there + D, words.second);
   }
   /// Any thread: makes `sum` the sum of a feature.
   __device__ void set(unsigned j, unsigned f, float sum, float to_word) const {

@@ -20,7 +20,7 @@ __device__ inline std::uint64_t operand(unsigned place, unsigned along, unsigned
   return both;
 }
 
-/// s = rows (64 x 16) * columns (16 x N), plus s if `add`. N: 8, 24 or 64.
+/// s = rows (64 x 16) * columns (16 x N), plus s if `add`. N: 8, 16, 24, 32, 48 or 64.
 template <unsigned N>
 __device__ void multiply_rows(float (&s)[N / 8][4], std::uint64_t rows, std::uint64_t columns,
                               bool add) {
@@ -31,6 +31,14 @@ __device__ void multiply_rows(float (&s)[N / 8][4], std::uint64_t rows, std::uin
                  "}, %4, %5, p, 1, 1, 0, 0;\n}"
                  : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3])
                  : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 16) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7"
+                 "}, %8, %9, p, 1, 1, 0, 0;\n}"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]),
+                   "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3])
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
   } else if constexpr (N == 24) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %14, 0;\n"
                  "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {"
@@ -39,6 +47,28 @@ __device__ void multiply_rows(float (&s)[N / 8][4], std::uint64_t rows, std::uin
                  : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]),
                    "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]),
                    "+f"(s[2][2]), "+f"(s[2][3])
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 32) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+                 "}, %16, %17, p, 1, 1, 0, 0;\n}"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]),
+                   "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]),
+                   "+f"(s[2][2]), "+f"(s[2][3]), "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]),
+                   "+f"(s[3][3])
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 48) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %26, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+                 "%18, %19, %20, %21, %22, %23"
+                 "}, %24, %25, p, 1, 1, 0, 0;\n}"
+                 : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]),
+                   "+f"(s[1][1]), "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]),
+                   "+f"(s[2][2]), "+f"(s[2][3]), "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]),
+                   "+f"(s[3][3]), "+f"(s[4][0]), "+f"(s[4][1]), "+f"(s[4][2]), "+f"(s[4][3]),
+                   "+f"(s[5][0]), "+f"(s[5][1]), "+f"(s[5][2]), "+f"(s[5][3])
                  : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
   } else {
     static_assert(N == 64);

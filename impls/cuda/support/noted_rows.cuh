@@ -4,9 +4,8 @@
 
 #include "impls/cuda/support/exact_rows.cuh"
 #include "impls/cuda/support/kept_run.cuh"
-#include "impls/cuda/support/moved_sums.cuh"
+#include "impls/cuda/support/quarter_row.cuh"
 #include "impls/cuda/support/rounded_bound.hpp"
-#include "impls/cuda/support/split_rows.cuh"
 
 #include <cuda_runtime.h>
 
@@ -36,60 +35,6 @@ __device__ void expect_row(const ExactRows& exact, unsigned row) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(first + byte));
   }
 }
-
-/// Four features of every 16 of a row as it came, and of a centroid: lane t of four has 4 t, ... 4 t + 3.
-template <unsigned D>
-class QuarterRow {
-public:
-  __device__ QuarterRow(const ExactRows& exact, unsigned row, unsigned t) : exact_(exact), t_(t) {
-    const float* values = exact.rows + std::size_t{row} * exact.width;
-#pragma unroll
-    for (unsigned i = 0; i < kParts; ++i) { // loads do not wait for one another
-      x_[i] = here(i) ? __ldg(reinterpret_cast<const float4*>(values + f(i))) : float4{};
-    }
-  }
-  /// Four lanes: its squared distance to a centroid.
-  __device__ float squared(unsigned j) const {
-    float sum = 0.0f;
-#pragma unroll
-    for (unsigned i = 0; i < kParts; ++i) {
-      if (here(i)) {
-        const float4 c =
-            *reinterpret_cast<const float4*>(exact_.s_centroids + j * exact_.stride() + f(i));
-        sum += (x_[i].x - c.x) * (x_[i].x - c.x) + (x_[i].y - c.y) * (x_[i].y - c.y) +
-               (x_[i].z - c.z) * (x_[i].z - c.z) + (x_[i].w - c.w) * (x_[i].w - c.w);
-      }
-    }
-    return over_lanes<4>(sum);
-  }
-  /// A lane's share of the row goes from one cluster to another.
-  __device__ void move(const MovedSums<D>& sums, const float* to_word, float scale, unsigned from,
-                       unsigned to) const {
-#pragma unroll
-    for (unsigned i = 0; i < kParts; ++i) {
-      if (here(i)) {
-        const float values[4] = {x_[i].x, x_[i].y, x_[i].z, x_[i].w};
-#pragma unroll
-        for (unsigned v = 0; v < 4; ++v) {
-          sums.move(f(i) + v, SplitPair::of(values[v] * scale).sum(), to_word[f(i) + v], from, to);
-        }
-      }
-    }
-  }
-
-private:
-  static constexpr unsigned kParts = (D + 15) / 16;
-  __device__ unsigned f(unsigned i) const {
-    return i * 16 + t_ * 4;
-  }
-  __device__ bool here(unsigned i) const {
-    return f(i) < exact_.width;
-  }
-
-  const ExactRows& exact_;
-  unsigned t_;
-  float4 x_[kParts];
-};
 
 /// A warp's notes, in shared memory. Other warps wait for one that looks at its rows, so it does that seldom, and at
 /// eight rows at once, by four lanes each.
@@ -125,11 +70,11 @@ public:
       const unsigned all = __ballot_sync(kAllLanes, real && lane_ % 4 == 0 && !left.empty());
       open += __popc(all);
       if (all != 0) {
-        float nearest = row.squared(to);
+        float nearest = row.squared(block.exact, to);
 #pragma unroll 1
         while (__any_sync(kAllLanes, !left.empty())) { // those who have looked at theirs wait
           const unsigned other = left.empty() ? to : left.take();
-          const float squared = row.squared(other);
+          const float squared = row.squared(block.exact, other);
           const bool nearer = squared < nearest || (squared == nearest && other < to);
           to = nearer ? other : to;
           nearest = fminf(nearest, squared);
@@ -139,7 +84,9 @@ public:
       const bool moves = real && to != from;
       block.note_moves(moves && lane_ % 4 == 0, note.row(), from, to);
       if (moves) {
-        row.move(block.sums, block.shared.to_word, block.task.split.scale, from, to);
+        row.in_parts(block.task.split.scale, [&](unsigned f, float value) {
+          block.sums.move(f, value, block.shared.to_word[f], from, to);
+        });
       }
     }
     count_ = 0;
