@@ -123,14 +123,12 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
       sweeps = 0;
     }
   };
-  if (threadIdx.x == 0) {
-    s_open = 0;
-  }
   s_half_squares.clear();
   __syncthreads(); // what the run begins with is there
   task.run.note_time(0);
-  bool rounded = true, last = false; // whether rounded rows tell enough
-  float shift = 0.0f;                // of scores, see HalfUnit
+  bool rounded = true,
+       last = false;  // whether rounded rows tell enough; once they do not, never again
+  float shift = 0.0f; // of scores, see HalfUnit
   while (!last) {
     if (!block.is_afresh() && rounded) {
       if (threadIdx.x == 0) { // all have seen that of the pass before

@@ -5,7 +5,7 @@
 //   fixed point, and moves such a row from one cluster to the other. That spares the products for sums
 //   and their registers, so more warpgroups work side by side.
 // All rows are added up, as before, after a pass in which many moved and in every pass under the rule `loss`. Where
-// the mean could show what that rounded (kept_range.hpp), a sum is made anew, of words, which are exact.
+// the mean could show what that rounded (kept_range.hpp), a sum is made anew, of words.
 // Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here it is in passes.
 // Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with k
 //   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.

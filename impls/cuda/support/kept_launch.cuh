@@ -79,8 +79,7 @@ public:
             .words = d_words_.data(),
             .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
             .next = std::ldexp(1.0f, bits),
-            .zeros = Zeros<kMostKept>::of(problem.points, problem.d),
-            .doubtful = std::ldexp(kDoubtful, 2 * bits)}; // or up to twice that
+            .least_rows = 4.0f / 3.0f * static_cast<float>(most_zeros(problem.points, problem.d))};
   }
   /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>

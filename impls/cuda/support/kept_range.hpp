@@ -6,9 +6,9 @@
 // exact, but for what lies beneath both words of a value.
 #pragma once
 
-#include "impls/cuda/support/certified_bound.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <span>
@@ -17,14 +17,7 @@
 
 namespace clusterbench::cuda {
 
-/// Adding up takes no more than this of the largest value of a feature, for each row: a test emulates it.
-inline constexpr double kSumRounding = 8.0 * 0x1p-24;
-/// A sum of less than so many times the largest value is in doubt, if its cluster has a fourth of the rows that were
-/// added up, or more: it may be nothing but rounding. In a larger one that is less than 2^-24 of the sum for each row,
-/// which is what any rounded sum may be off by.
-inline constexpr double kDoubtful = 4.0 * kSumRounding * 0x1p24;
-
-/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see Zeros.
+/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see most_zeros().
 inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
   constexpr double kSmall = 0x1p-14;       // of the feature's largest value
   constexpr std::size_t kRowsForOne = 256; // one such row of so many is taken
@@ -48,32 +41,20 @@ inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
   return {};
 }
 
-/// In how many rows each feature is zero: a small sum is in doubt only where these may be a cluster.
-template <std::size_t kMost>
-struct Zeros {
-  bool any;           ///< in some rows, and not in all: sums of nothing are not rounded
-  double rows[kMost]; ///< 0 if in all
-
-  /// Of [n, d] rows; d <= kMost.
-  static Zeros of(std::span<const float> values, std::size_t d) {
-    std::size_t found[kMost] = {};
-    for (std::size_t first = 0; first < values.size(); first += d) {
-      for (std::size_t f = 0; f < d; ++f) {
-        found[f] += values[first + f] == 0.0f;
-      }
-    }
-    Zeros zeros{};
+/// Of [n, d] rows, in how many the feature is zero that is so most often, but not in all: sums of nothing are not
+/// rounded. Of a cluster with less than 4/3 as many rows, less than a fourth may have anything in that feature.
+inline std::size_t most_zeros(std::span<const float> rows, std::size_t d) {
+  std::vector<std::size_t> zeros(d, 0);
+  for (std::size_t first = 0; first < rows.size(); first += d) {
     for (std::size_t f = 0; f < d; ++f) {
-      zeros.rows[f] = found[f] * d < values.size() ? static_cast<double>(found[f]) : 0.0;
-      zeros.any = zeros.any || zeros.rows[f] > 0.0;
+      zeros[f] += rows[first + f] == 0.0f;
     }
-    return zeros;
   }
-  /// Whether a cluster's rows, but one of nine, may be among so many that are zero in a feature. inverse: one over
-  /// their number; 0 of an empty cluster.
-  CLUSTERBENCH_HOST_DEVICE static bool may_fill(double zeros, double inverse) {
-    return zeros * inverse >= 8.0 / 9.0;
+  std::size_t most = 0;
+  for (const std::size_t count : zeros) {
+    most = count * d < rows.size() ? std::max(most, count) : most;
   }
-};
+  return most;
+}
 
 } // namespace clusterbench::cuda

@@ -34,12 +34,11 @@ struct KeptTask {
   long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
-  Zeros<kMostKept> zeros;     ///< see there
-  double doubtful;            ///< kDoubtful, in units of sums
+  float least_rows;           ///< of a cluster whose sum need not be exact: see most_zeros()
 };
 
-/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and how many rows have changed
-/// their cluster.
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and behind all of them how many rows have
+/// changed their cluster.
 __host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
   return k * (width + 1) + 1;
 }
@@ -51,12 +50,15 @@ struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
 
   alignas(8) float half_squares[S::K];
-  int counts[S::K];                ///< rows of a cluster
-  float counts_then[S::K];         ///< over all blocks, when all rows were added up
-  unsigned changes;                ///< rows that have changed their cluster in this pass
-  double all_changes;              ///< those of all blocks, in the pass before
-  unsigned long long anew;         ///< clusters whose sums are to be made anew, a bit each
-  unsigned long long exact;        ///< those whose sums have been since all rows were added up
+  int counts[S::K];        ///< rows of a cluster
+  float counts_then[S::K]; ///< over all blocks, when all rows were added up
+  unsigned changes;        ///< rows that have changed their cluster in this pass
+  unsigned listed;         ///< rows to be added up anew
+  double all_changes;      ///< those of all blocks, in the pass before
+  unsigned long long anew; ///< clusters whose sums are to be made anew, a bit each
+  /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on adding up on its own
+  /// has rounded sums, but of the rows that are there: nothing was left behind.)
+  unsigned long long exact;
   double previous;                 ///< the last fact; not in registers, of which there are too few
   alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
   double to_one[S::D];             ///< what takes the units of a feature's sums to one
@@ -211,7 +213,7 @@ public:
   /// All threads, after a barrier: ends a pass, and says whether it was the last.
   __device__ bool end_pass() {
     const unsigned k = exact.k;
-    do {
+    do { // a second time at most: what was asked for is exact then
       if (shared.anew != 0) {
         renew();
       }
@@ -242,7 +244,8 @@ public:
     return last;
   }
 
-  /// What the stop rule asks for, of a pass whose means are made. All threads.
+  /// What the stop rule asks for, of a pass whose means are made. All threads. By the rule `loss` all rows are added up
+  /// in every pass, so blocks have met once in it, as GridSums wants it for facts.
   __device__ double fact() const {
     return wants_loss() ? grid_sums_.fact() : shared.all_changes;
   }
@@ -265,6 +268,10 @@ private:
   }
   /// All threads, after a barrier: makes the sums anew that were asked for, of words.
   __device__ void renew() const {
+    constexpr unsigned kListed = 4 * kThreads; // at once
+    static_assert(kListed * sizeof(unsigned) <= S::kPartBytes);
+    unsigned* s_rows =
+        reinterpret_cast<unsigned*>(s_parts); // kMostKept times a row, and its cluster
     const unsigned thread =
         opaque(threadIdx.x); // so that nothing is kept for this from pass to pass
     const unsigned lane = thread % 32;
@@ -274,27 +281,45 @@ private:
         sums.clear(j);
       }
     }
-    __syncthreads(); // they are clear
 #pragma unroll 1
-    for (unsigned i = thread / 32;; i += kThreads / 32) { // half tiles
-      const unsigned first = (i / 2 * gridDim.x + blockIdx.x) * kRows + i % 2 * 32;
-      if (first >= exact.n) {
-        break;
+    for (unsigned first = 0; (first / kRows * gridDim.x + blockIdx.x) * kRows < exact.n;
+         first += kListed) { // of the block's rows
+      if (thread == 0) {
+        shared.listed = 0;
       }
-      const unsigned its = first + lane < exact.n ? task.clusters[first + lane] : kNowhere;
-      const unsigned all = __ballot_sync(kAllLanes, its != kNowhere && (clusters >> its & 1) != 0);
-#pragma unroll 1
-      for (unsigned of = lane / 4; of < 32; of += 8) {
-        const unsigned to = __shfl_sync(kAllLanes, its, static_cast<int>(of));
-        if ((all >> of & 1) != 0) {
-          QuarterRow<D>(exact, first + of, lane % 4)
-              .in_parts(task.split.scale,
-                        [&](unsigned f, float x) { sums.add(f, x, shared.to_word[f], to); });
+      __syncthreads();             // the sums are clear, and the list is empty
+      unsigned row[4], cluster[4]; // on their way together
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const unsigned i = first + e * kThreads + thread;
+        row[e] = (i / kRows * gridDim.x + blockIdx.x) * kRows + i % kRows;
+        cluster[e] = row[e] < exact.n ? task.clusters[row[e]] : kNowhere;
+      }
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const bool wanted = cluster[e] != kNowhere && (clusters >> cluster[e] & 1) != 0;
+        const unsigned all = __ballot_sync(kAllLanes, wanted);
+        unsigned place = 0;
+        if (lane == 0 && all != 0) {
+          place = atomicAdd(&shared.listed, __popc(all));
+        }
+        place = for_all(place) + __popc(all & ((1u << lane) - 1));
+        if (wanted) {
+          s_rows[place] = row[e] * kMostKept + cluster[e];
         }
       }
+      __syncthreads(); // the list is there
+#pragma unroll 1
+      for (unsigned i = thread / 4; i < shared.listed; i += kThreads / 4) {
+        const unsigned its = s_rows[i];
+        QuarterRow<D>(exact, its / kMostKept, lane % 4)
+            .in_parts(task.split.scale, [&](unsigned f, float x) {
+              sums.add(f, x, shared.to_word[f], its % kMostKept);
+            });
+      }
+      __syncthreads(); // nobody needs the list
     }
-    __syncthreads(); // the sums are there, and all have read which
-    if (threadIdx.x == 0) {
+    if (thread == 0) {
       shared.exact |= clusters;
       shared.anew = 0;
     }
@@ -327,8 +352,8 @@ private:
       shared.to_each[j] = size > 0.0 ? 1.0 / size : 0.0;
       if (afresh_) {
         shared.counts_then[j] = static_cast<float>(size);
-      } else if (4.0f * static_cast<float>(size) < shared.counts_then[j]) {
-        ask_for(j); // few of its rows are left
+      } else if (static_cast<float>(size) < fmaxf(0.25f * shared.counts_then[j], task.least_rows)) {
+        ask_for(j); // few of its rows are left, or may have anything in some feature
       }
     } else if (threadIdx.x == kThreads - 1) {
       shared.all_changes = grid_sums_.whole_sum(exact.k * (D + 1));
@@ -343,18 +368,6 @@ private:
                          : exact.s_centroids[j * exact.stride() + f];
       }
     }
-    if (afresh_ || !task.zeros.any) { // zeros make zero
-      return shared.anew == 0;
-    }
-#pragma unroll
-    for (unsigned b = 0; b < kOwn; ++b) {
-      const unsigned e = threadIdx.x + b * kThreads, j = e / D, f = e % D;
-      if (e < values && fabs(sum[b]) < task.doubtful &&
-          Zeros<kMostKept>::may_fill(task.zeros.rows[f], shared.to_each[j])) {
-        ask_for(j); // all of its rows may be zero in this feature
-      }
-    }
-    __syncthreads(); // all means have been looked at
     return shared.anew == 0;
   }
   /// Adds a tile's rows to the team's sums.

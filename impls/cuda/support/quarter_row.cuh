@@ -15,7 +15,6 @@ namespace clusterbench::cuda {
 template <unsigned D>
 class QuarterRow {
 public:
-  QuarterRow() = default; ///< no row
   __device__ QuarterRow(const ExactRows& exact, unsigned row, unsigned t)
       : width_(exact.width), t_(t) {
     const float* values = exact.rows + std::size_t{row} * exact.width;
@@ -62,7 +61,7 @@ private:
     return f(i) < width_;
   }
 
-  unsigned width_ = 0, t_ = 0;
+  unsigned width_, t_;
   float4 x_[kParts];
 };
 
