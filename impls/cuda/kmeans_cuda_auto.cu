@@ -42,19 +42,15 @@ constexpr std::array kTable{
     Line{300000, 12, 8, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
-    Line{20000, 9, 64, "kmeans_cuda_moves_wgmma"}, // one product; few rows move
+    Line{20000, 9, 64, "kmeans_cuda_half_rows"}, // one product; few rows move
     Line{200000, 6, 64, "kmeans_cuda_boxes"},
     Line{kAny, 6, 32, "kmeans_cuda_boxes"},
     Line{kAny, 9, 12, "kmeans_cuda_persistent"},
     Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},
     Line{100000, 64, 8, "kmeans_cuda_half_rows"}, // half the bytes
-    Line{100000, 64, 32, "kmeans_cuda_moves_wgmma"},
+    Line{100000, 64, 24, "kmeans_cuda_moves_wgmma"},
     Line{200000, 9, 64, "kmeans_cuda_half_rows"},
-    Line{5000, 64, 64, "kmeans_cuda_cells_mma"},    // one barrier a pass
-    Line{50000, 64, 64, "kmeans_cuda_fused_wgmma"}, // both products by wgmma
-    Line{kAny, 16, 64, "kmeans_cuda_half_rows"},
-    Line{kAny, 64, 32, "kmeans_cuda_half_rows"},
-    Line{300000, 64, 64, "kmeans_cuda_fused_wgmma"},
+    Line{50000, 64, 64, "kmeans_cuda_moves_wgmma"},
     Line{kAny, 64, 64, "kmeans_cuda_half_rows"},
     Line{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
     Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},

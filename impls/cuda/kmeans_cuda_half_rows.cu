@@ -161,9 +161,9 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
 
 /// As many teams of a block as were fastest, and tiles on their way: of short rows more.
 template <unsigned D, unsigned K>
-constexpr unsigned kTeamsOf = D > 40             ? 4
-                              : D > 24 || K > 32 ? 5
-                                                 : 6;
+constexpr unsigned kTeamsOf = D > 40 || (D > 32 && K > 48) ? 4
+                              : D > 24 || K > 32           ? 5
+                                                           : 6;
 template <unsigned D, unsigned K>
 using HalfShape = SplitShape<D, K, kTeamsOf<D, K>, D <= 16 ? 4 : 2>;
 
