@@ -50,7 +50,7 @@ struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
 
   alignas(8) float half_squares[S::K];
-  int counts[S::K];        ///< rows of a cluster
+  int counts[S::K];        ///< rows of a cluster, of this block
   float counts_then[S::K]; ///< over all blocks, when all rows were added up
   unsigned changes;        ///< rows that have changed their cluster in this pass
   unsigned listed;         ///< rows to be added up anew
@@ -74,8 +74,8 @@ struct KeptShared {
 /// The kernel's side.
 template <typename S>
 class KeptRun {
-  /// After a pass in which more than one row of so many moved, the next adds up all rows; in that one fewer will
-  /// move.
+  /// After a pass in which more than one row of so many moved, in all blocks, the next adds up all rows; in that one
+  /// fewer will move.
   static constexpr unsigned kMoving = 3;
   static constexpr bool kInHalves = false; // a block's sum has 51 bits, so those of all fit 64
 
@@ -270,11 +270,10 @@ private:
   __device__ void renew() const {
     constexpr unsigned kListed = 4 * kThreads; // at once
     static_assert(kListed * sizeof(unsigned) <= S::kPartBytes);
-    unsigned* s_rows =
-        reinterpret_cast<unsigned*>(s_parts); // kMostKept times a row, and its cluster
-    const unsigned thread =
-        opaque(threadIdx.x); // so that nothing is kept for this from pass to pass
-    const unsigned lane = thread % 32;
+    // Rows to be added up, kMostKept times each and its cluster more; in the place of the parts.
+    unsigned* s_rows = reinterpret_cast<unsigned*>(s_parts);
+    // Opaque, so that no register is kept for this from pass to pass.
+    const unsigned thread = opaque(threadIdx.x), lane = thread % 32;
     const unsigned long long clusters = shared.anew;
     for (unsigned j = thread / 32; j < exact.k; j += kThreads / 32) {
       if ((clusters >> j & 1) != 0) {
@@ -287,8 +286,9 @@ private:
       if (thread == 0) {
         shared.listed = 0;
       }
-      __syncthreads();             // the sums are clear, and the list is empty
-      unsigned row[4], cluster[4]; // on their way together
+      __syncthreads(); // the sums are clear, and the list is empty
+      // On their way together:
+      unsigned row[4], cluster[4];
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
         const unsigned i = first + e * kThreads + thread;
@@ -353,7 +353,7 @@ private:
       if (afresh_) {
         shared.counts_then[j] = static_cast<float>(size);
       } else if (static_cast<float>(size) < fmaxf(0.25f * shared.counts_then[j], task.least_rows)) {
-        ask_for(j); // few of its rows are left, or may have anything in some feature
+        ask_for(j); // few of its rows are left, or few may have anything in some feature
       }
     } else if (threadIdx.x == kThreads - 1) {
       shared.all_changes = grid_sums_.whole_sum(exact.k * (D + 1));
