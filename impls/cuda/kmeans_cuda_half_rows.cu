@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) 
   s_half_squares.clear();
   __syncthreads(); // what the run begins with is there
   task.run.note_time(0);
-  bool rounded = true,
-       last = false;  // whether rounded rows tell enough; once they do not, never again
+  bool rounded = true; // whether rounded rows tell enough; once they do not, never again
+  bool last = false;
   float shift = 0.0f; // of scores, see HalfUnit
   while (!last) {
     if (!block.is_afresh() && rounded) {

@@ -37,8 +37,8 @@ struct KeptTask {
   float least_rows;           ///< of a cluster whose sum need not be exact: see most_zeros()
 };
 
-/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and behind all of them how many rows have
-/// changed their cluster.
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and behind all of them how many
+/// rows have changed their cluster.
 __host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
   return k * (width + 1) + 1;
 }
@@ -56,8 +56,8 @@ struct KeptShared {
   unsigned listed;         ///< rows to be added up anew
   double all_changes;      ///< those of all blocks, in the pass before
   unsigned long long anew; ///< clusters whose sums are to be made anew, a bit each
-  /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on adding up on its own
-  /// has rounded sums, but of the rows that are there: nothing was left behind.)
+  /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on adding up on its
+  /// own has rounded sums, but of the rows that are there: nothing was left behind.)
   unsigned long long exact;
   double previous;                 ///< the last fact; not in registers, of which there are too few
   alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
