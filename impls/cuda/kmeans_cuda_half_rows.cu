@@ -49,10 +49,10 @@ __device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, u
   // Of the next row that this lane answers for, see find_near(), what is on its way:
   unsigned next = (ring.tile(sweep, 0) + block.t / 2 * ring.tile_step()) * kRows + block.first_row +
                   block.g + block.t % 2 * 8;
-  unsigned next_from = 0, next_rounded = 0;
+  unsigned next_before = 0, next_rounded = 0;
   const auto expect_next = [&] {
     const unsigned there = min(next, n - 1); // of a row that is not there nothing is used
-    next_from = block.task.clusters[there];
+    next_before = block.task.clusters[there];
     next_rounded = task.rounded[there].word;
   };
   const unsigned lane = opaque(threadIdx.x % 32);
@@ -73,7 +73,7 @@ __device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, u
     multiply_rounded<S>({first, first + S::Tile::kLow}, shared_address(block.s_parts) / 16,
                         half_squares, score);
     ring.fetch();
-    const unsigned row = next, from = next_from;
+    const unsigned row = next, before = next_before;
     const RoundedRow its{next_rounded};
     next += stride;
     expect_next();
@@ -81,11 +81,11 @@ __device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, u
     const NearOnes near = find_near(
         lane, shift, task.unit, [&](float least) { return its.slack(least, block.certain); },
         score);
-    const bool again = row < n && !(near == NearOnes::only(from));
+    const bool again = row < n && !(near == NearOnes::only(before % kMostKept));
     if (again) {
       expect_row<S::D>(block.exact, row);
     }
-    noted.take(again, Note::of(near, row, from));
+    noted.take(again, Note::of(near, row, before));
     __syncwarp(); // products are waited for together
     ring.await_next();
     ring.advance();

@@ -51,7 +51,7 @@ __device__ void move_changed(const Run& block, Ring& ring, unsigned sweep) {
     ring.fetch();
     const unsigned row = ring.tile(sweep, i) * S::Tile::kRows + block.first_row;
     const bool real = block.t < 2 && row + block.own < block.exact.n;
-    const unsigned from = real ? block.task.clusters[row + block.own] : Run::kNowhere; // on its way
+    const unsigned before = real ? block.task.clusters[row + block.own] : 0; // on its way
     wait_for_products<0>();
     take_products(score);
     unsigned label[2];
@@ -59,8 +59,9 @@ __device__ void move_changed(const Run& block, Ring& ring, unsigned sweep) {
                [&](unsigned r, const auto& among) {
                  return settle<S>(block.task.split, tile, block.first_row + r, row + r, among);
                });
-    const unsigned to = block.t == 0 ? label[0] : label[1];
-    const unsigned moving = block.note_moves(real && to != from, row + block.own, from, to);
+    const unsigned to = block.t == 0 ? label[0] : label[1], from = before % kMostKept;
+    const unsigned moving =
+        block.note_moves(real && to != from, row + block.own, from, to, before >= kWithZeros);
     move_rows<S>(block.sums, tile, block.first_row, moving, from, to);
     __syncwarp(); // products are waited for together
     ring.await_next();

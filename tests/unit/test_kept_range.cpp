@@ -3,6 +3,8 @@
 
 #include "impls/cuda/support/kept_range.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
@@ -49,23 +51,35 @@ TEST(KeptRange, ManyTinyValuesAreNot) {
 }
 
 TEST(KeptRange, ZerosAreTakenAndCounted) {
-  EXPECT_EQ(most_zeros(normal_rows(), kFeatures), 0u);
-  EXPECT_EQ(most_zeros({}, kFeatures), 0u);
+  for (const std::vector<float>& rows : {normal_rows(), std::vector<float>{}}) {
+    const Zeros zeros = Zeros::of(rows, kFeatures);
+    EXPECT_EQ(zeros.most, 0u);
+    EXPECT_EQ(zeros.there, std::vector<std::uint8_t>(rows.size() / kFeatures, 0));
+  }
   for (const std::size_t count : {std::size_t{1}, kRows / 2, kRows - 1}) {
     auto rows = rows_with(count, -0.0f);
+    std::vector<std::uint8_t> there(kRows, 0);
+    std::fill_n(there.begin(), count, std::uint8_t{1});
     EXPECT_EQ(refuse_to_keep(rows, kFeatures), "");
-    EXPECT_EQ(most_zeros(rows, kFeatures), count);
-    rows[0] = rows[2] = 0.0f; // of the other features, one each
-    EXPECT_EQ(most_zeros(rows, kFeatures), count);
+    EXPECT_EQ(Zeros::of(rows, kFeatures).most, count);
+    EXPECT_EQ(Zeros::of(rows, kFeatures).there, there);
+    rows[0] = rows.back() = 0.0f; // of the other features, one each
+    there.back() = 1;
+    EXPECT_EQ(Zeros::of(rows, kFeatures).most, count);
+    EXPECT_EQ(Zeros::of(rows, kFeatures).there, there);
   }
 }
 
 TEST(KeptRange, AFeatureThatIsNothingHasNoRoundings) {
   auto rows = rows_with(kRows, 0.0f);
+  std::vector<std::uint8_t> there(kRows, 0);
   EXPECT_EQ(refuse_to_keep(rows, kFeatures), "");
-  EXPECT_EQ(most_zeros(rows, kFeatures), 0u);
+  EXPECT_EQ(Zeros::of(rows, kFeatures).most, 0u);
+  EXPECT_EQ(Zeros::of(rows, kFeatures).there, there);
   rows[0] = 0.0f;
-  EXPECT_EQ(most_zeros(rows, kFeatures), 1u);
+  there[0] = 1;
+  EXPECT_EQ(Zeros::of(rows, kFeatures).most, 1u);
+  EXPECT_EQ(Zeros::of(rows, kFeatures).there, there);
 }
 
 } // namespace

@@ -70,7 +70,12 @@ public:
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
     d_words_ = DeviceBuffer<long long>(
         GridSums::words(kept_sums(data_.run().exact.k, kernel.features), shape_.blocks));
+    Zeros zeros = Zeros::of(problem.points, problem.d);
+    for (std::uint8_t& row : zeros.there) {
+      row *= kWithZeros;
+    }
     d_clusters_ = DeviceBuffer<std::uint8_t>(problem.n);
+    d_clusters_.upload(zeros.there, stream);
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
     const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},
@@ -79,7 +84,7 @@ public:
             .words = d_words_.data(),
             .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
             .next = std::ldexp(1.0f, bits),
-            .least_rows = 4.0f / 3.0f * static_cast<float>(most_zeros(problem.points, problem.d))};
+            .least_rows = 4.0f / 3.0f * static_cast<float>(zeros.most)};
   }
   /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>
@@ -97,8 +102,8 @@ private:
   ClusterLaunch shape_{};
   OneLaunch launch_;
   SplitData data_;
-  DeviceBuffer<long long> d_words_; // of GridSums
-  DeviceBuffer<std::uint8_t> d_clusters_;
+  DeviceBuffer<long long> d_words_;       // of GridSums
+  DeviceBuffer<std::uint8_t> d_clusters_; // see KeptTask
 };
 
 } // namespace clusterbench::cuda

@@ -11,13 +11,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace clusterbench::cuda {
 
-/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see most_zeros().
+/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see Zeros.
 inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
   constexpr double kSmall = 0x1p-14;       // of the feature's largest value
   constexpr std::size_t kRowsForOne = 256; // one such row of so many is taken
@@ -41,20 +42,35 @@ inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
   return {};
 }
 
-/// Of [n, d] rows, in how many the feature is zero that is so most often, but not in all: sums of nothing are not
-/// rounded. Of a cluster with less than 4/3 as many rows, less than a fourth may have anything in that feature.
-inline std::size_t most_zeros(std::span<const float> rows, std::size_t d) {
-  std::vector<std::size_t> zeros(d, 0);
-  for (std::size_t first = 0; first < rows.size(); first += d) {
-    for (std::size_t f = 0; f < d; ++f) {
-      zeros[f] += rows[first + f] == 0.0f;
+/// The zeros of [n, d] rows, but for features that are zero in all of them: sums of nothing are not rounded.
+///
+/// Of a cluster, less than a fourth of the rows may have anything in some feature only if the cluster has less than
+/// 4/3 of `most` rows, and if less than a fourth of its rows have no zeros at all.
+struct Zeros {
+  std::size_t most = 0;            ///< rows, of the feature that is zero most often
+  std::vector<std::uint8_t> there; ///< [n] 1 for a row with zeros
+
+  static Zeros of(std::span<const float> rows, std::size_t d) {
+    const std::size_t n = rows.size() / d;
+    std::vector<std::size_t> counts(d, 0);
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t f = 0; f < d; ++f) {
+        counts[f] += rows[i * d + f] == 0.0f;
+      }
     }
+    Zeros zeros;
+    zeros.there.assign(n, 0);
+    for (std::size_t f = 0; f < d; ++f) {
+      if (counts[f] == n) {
+        continue;
+      }
+      zeros.most = std::max(zeros.most, counts[f]);
+      for (std::size_t i = 0; counts[f] > 0 && i < n; ++i) {
+        zeros.there[i] |= static_cast<std::uint8_t>(rows[i * d + f] == 0.0f);
+      }
+    }
+    return zeros;
   }
-  std::size_t most = 0;
-  for (const std::size_t count : zeros) {
-    most = count * d < rows.size() ? std::max(most, count) : most;
-  }
-  return most;
-}
+};
 
 } // namespace clusterbench::cuda

@@ -25,22 +25,24 @@
 
 namespace clusterbench::cuda {
 
-inline constexpr unsigned kMostKept = 64; ///< features, and clusters
+inline constexpr unsigned kMostKept = 64;         ///< features, and clusters
+inline constexpr unsigned kWithZeros = kMostKept; ///< see KeptTask::clusters
 
 struct KeptTask {
   RunTask run;
   SplitRun split;
-  std::uint8_t* clusters;     ///< [n] of the pass before
+  std::uint8_t*
+      clusters; ///< [n] of the pass before, and kWithZeros more for a row with zeros (kept_range.hpp)
   long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
-  float least_rows;           ///< of a cluster whose sum need not be exact: see most_zeros()
+  float least_rows; ///< of a cluster whose sum need not be exact, whatever zeros it has: see Zeros
 };
 
-/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; and behind all of them how many
-/// rows have changed their cluster.
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; behind all of them how many
+/// rows have changed their cluster, and [k] rows with zeros.
 __host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
-  return k * (width + 1) + 1;
+  return k * (width + 2) + 1;
 }
 
 /// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids or what takes
@@ -49,8 +51,12 @@ template <typename S>
 struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
 
-  alignas(8) float half_squares[S::K];
+  union {                                // a large shape leaves little room
+    alignas(8) float half_squares[S::K]; ///< of the centroids, while rows are labelled
+    double to_each[S::K]; ///< one over the rows of a cluster, or 0, while means are made
+  };
   int counts[S::K];        ///< rows of a cluster, of this block
+  int with_zeros[S::K];    ///< and those of them with zeros
   float counts_then[S::K]; ///< over all blocks, when all rows were added up
   unsigned changes;        ///< rows that have changed their cluster in this pass
   unsigned listed;         ///< rows to be added up anew
@@ -62,7 +68,6 @@ struct KeptShared {
   double previous;                 ///< the last fact; not in registers, of which there are too few
   alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
   double to_one[S::D];             ///< what takes the units of a feature's sums to one
-  double to_each[S::K];            ///< one over the rows of a cluster, or 0
   alignas(8) __half labels[S::kTeams][kRows];
 
   static constexpr std::size_t dynamic_bytes() {
@@ -101,7 +106,7 @@ public:
       sums.clear(j);
     }
     for (unsigned j = threadIdx.x; j < K; j += kThreads) {
-      shared.counts[j] = 0;
+      shared.counts[j] = shared.with_zeros[j] = 0;
     }
     for (unsigned f = threadIdx.x; f < D; f += kThreads) { // powers of two
       shared.to_word[f] = task.to_word.factor[f];
@@ -155,7 +160,7 @@ public:
       ring.fetch();
       const unsigned row = ring.tile(sweep, i) * kRows + first_row;
       const bool real = t < 2 && row + own < exact.n;
-      const unsigned from = real && pass_ > 0 ? task.clusters[row + own] : kNowhere; // on its way
+      const unsigned before = real ? task.clusters[row + own] : 0; // on its way
       wait_for_products<0>();
       take_products(score);
       unsigned label[2];
@@ -164,7 +169,8 @@ public:
                    return settle<S>(task.split, tile, first_row + r, row + r, among);
                  });
       const unsigned to = t == 0 ? label[0] : label[1];
-      note_moves(real && to != from, row + own, from, to);
+      const unsigned from = pass_ > 0 ? before % kMostKept : kNowhere;
+      note_moves(real && to != from, row + own, from, to, before >= kWithZeros);
       if (t < 2) {
         shared.labels[team][first_row + own] =
             __ushort2half_rn(static_cast<unsigned short>(real ? to : kNoCluster));
@@ -195,13 +201,20 @@ public:
   }
   /// A whole warp, of which some lanes have a row that goes from one cluster to another: all but its values.
   /// Returns these lanes.
-  __device__ unsigned note_moves(bool moves, unsigned row, unsigned from, unsigned to) const {
-    if (moves) {
-      task.clusters[row] = static_cast<std::uint8_t>(to);
-      task.run.labels[row] = static_cast<std::int32_t>(to);
-      atomicAdd(&shared.counts[to], 1);
+  __device__ unsigned note_moves(bool moves, unsigned row, unsigned from, unsigned to,
+                                 bool with_zeros) const {
+    const auto count = [&](int* s_rows) {
+      atomicAdd(&s_rows[to], 1);
       if (from != kNowhere) {
-        atomicSub(&shared.counts[from], 1);
+        atomicSub(&s_rows[from], 1);
+      }
+    };
+    if (moves) {
+      task.clusters[row] = static_cast<std::uint8_t>(to + (with_zeros ? kWithZeros : 0));
+      task.run.labels[row] = static_cast<std::int32_t>(to);
+      count(shared.counts);
+      if (with_zeros) {
+        count(shared.with_zeros);
       }
     }
     const unsigned moving = __ballot_sync(kAllLanes, moves);
@@ -224,6 +237,9 @@ public:
       }
       if (threadIdx.x == 0) {
         grid_sums_.add(k * (D + 1), shared.changes, 0);
+      }
+      if (task.least_rows > 0.0f && threadIdx.x < k) {
+        grid_sums_.add(k * (D + 1) + 1 + threadIdx.x, shared.with_zeros[threadIdx.x], 0);
       }
       grid_sums_.finish();
     } while (!make_means());
@@ -293,7 +309,7 @@ private:
       for (unsigned e = 0; e < 4; ++e) {
         const unsigned i = first + e * kThreads + thread;
         row[e] = (i / kRows * gridDim.x + blockIdx.x) * kRows + i % kRows;
-        cluster[e] = row[e] < exact.n ? task.clusters[row[e]] : kNowhere;
+        cluster[e] = row[e] < exact.n ? task.clusters[row[e]] % kMostKept : kNowhere;
       }
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
@@ -340,7 +356,7 @@ private:
   __device__ bool make_means() const {
     constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
     const unsigned values = exact.k * D;
-    double sum[kOwn], size = 0.0; // on their way together
+    double sum[kOwn], size = 0.0, with_zeros = 0.0; // on their way together
 #pragma unroll
     for (unsigned b = 0; b < kOwn; ++b) {
       const unsigned e = min(threadIdx.x + b * kThreads, values - 1);
@@ -349,10 +365,12 @@ private:
     if (threadIdx.x < exact.k) {
       const unsigned j = threadIdx.x;
       size = grid_sums_.whole_sum(j * (D + 1) + D);
+      with_zeros = grid_sums_.whole_sum(exact.k * (D + 1) + 1 + j);
       shared.to_each[j] = size > 0.0 ? 1.0 / size : 0.0;
       if (afresh_) {
         shared.counts_then[j] = static_cast<float>(size);
-      } else if (static_cast<float>(size) < fmaxf(0.25f * shared.counts_then[j], task.least_rows)) {
+      } else if (size < 0.25 * shared.counts_then[j] ||
+                 (size < task.least_rows && size - with_zeros < 0.25 * size)) {
         ask_for(j); // few of its rows are left, or few may have anything in some feature
       }
     } else if (threadIdx.x == kThreads - 1) {

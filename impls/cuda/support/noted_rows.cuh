@@ -13,17 +13,18 @@
 
 namespace clusterbench::cuda {
 
-/// A row, less than 2^26 (512 blocks of kMostOfBlock rows), the cluster it is in, and which centroids may be nearest
-/// to it: one or more.
+/// A row, less than 2^25 (256 blocks of kMostOfBlock rows), what KeptTask::clusters has of it, and which centroids may
+/// be nearest to it: one or more.
 struct Note {
   NearOnes near;
-  unsigned row_and_from;
+  unsigned row_and_before;
 
-  __device__ static Note of(NearOnes near, unsigned row, unsigned from) {
-    return {near, row * kMostKept + from};
+  __device__ static Note of(NearOnes near, unsigned row, unsigned before) {
+    return {near, row * (2 * kWithZeros) + before};
   }
-  __device__ unsigned row() const { return row_and_from / kMostKept; }
-  __device__ unsigned from() const { return row_and_from % kMostKept; }
+  __device__ unsigned row() const { return row_and_before / (2 * kWithZeros); }
+  __device__ unsigned from() const { return row_and_before % kMostKept; }
+  __device__ bool with_zeros() const { return row_and_before / kWithZeros % 2 != 0; }
 };
 
 /// Any thread: sends for a row of up to D features to the L2 cache.
@@ -82,7 +83,7 @@ public:
       }
       const unsigned from = note.from();
       const bool moves = real && to != from;
-      block.note_moves(moves && lane_ % 4 == 0, note.row(), from, to);
+      block.note_moves(moves && lane_ % 4 == 0, note.row(), from, to, note.with_zeros());
       if (moves) {
         row.in_parts(block.task.split.scale, [&](unsigned f, float value) {
           block.sums.move(f, value, block.shared.to_word[f], from, to);
