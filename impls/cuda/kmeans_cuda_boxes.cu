@@ -261,7 +261,7 @@ public:
   }
 
   void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+    launch_.run(observer, size_->kernel, task_, shape_, stream_, LabelsBefore::kept);
   }
 
   void fetch(Result<float>& result) override {

@@ -216,6 +216,7 @@ public:
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel_, shape_), ceil_div(problem.n, size.threads)));
     d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (size.d + 1), shape_.blocks));
+    d_words_.zero(stream_);
     task_ = {.run = {},
              .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
@@ -230,7 +231,6 @@ public:
   }
 
   void run(Observer<float>& observer) override {
-    d_words_.zero(stream_);
     launch_.run(observer, kernel_, task_, shape_, stream_);
   }
 

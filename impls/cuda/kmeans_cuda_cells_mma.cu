@@ -204,6 +204,7 @@ public:
         std::min<std::size_t>(resident_in_clusters(kernel_, shape_),
                               ceil_div(problem.n, kRows * plan.size->threads / 32)));
     d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (problem.d + 1), shape_.blocks));
+    d_words_.zero(stream_);
     d_to_word_ = DeviceBuffer<float>(kMaxFeatures);
     task_.rows.rows = d_rows_.data();
     task_.rows.n = static_cast<unsigned>(problem.n);
@@ -218,7 +219,6 @@ public:
   }
 
   void run(Observer<float>& observer) override {
-    d_words_.zero(stream_);
     launch_.run(observer, kernel_, task_, shape_, stream_);
   }
 

@@ -37,19 +37,27 @@ __device__ inline void add_integer(long long* to, long long value) {
 }
 
 /// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of the
-/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared.
+/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared. A launch goes on
+/// where the one before has ended, so nothing need be cleared between them.
 class GridSums {
 public:
-  /// 64-bit words for `count` sums and a fact of each block; zero before every launch.
+  /// 64-bit words for `count` sums and a fact of each block; zero before the first launch, and then of as many blocks in
+  /// each of them.
   static std::size_t words(std::size_t count, std::size_t blocks) {
     return 9 * count + 2 * blocks + 1;
   }
 
-  /// halves: sums over all blocks may not fit 64 bits, so the halves of each are added up apart.
+  /// All threads. halves: sums over all blocks may not fit 64 bits, so the halves of each are added up apart.
   __device__ GridSums(long long* words, unsigned count, bool halves)
-      : halves_(halves), words_(words),
-        facts_(reinterpret_cast<double*>(words + 9 * std::size_t{count})),
-        arrived_(reinterpret_cast<unsigned long long*>(facts_ + 2 * gridDim.x)), count_(count) {}
+      : halves_(halves), words_(words), count_(count) {
+    // Other blocks may have ended their first round, but no round of all ends without this one.
+    const unsigned long long rounds = __ldcg(arrived()) / gridDim.x;
+    constexpr unsigned kPlaces = 6; // of sums and facts
+    round_ = static_cast<unsigned>(rounds % kPlaces);
+    if (threadIdx.x == 0) {
+      before() = static_cast<unsigned>((rounds - round_) * gridDim.x);
+    }
+  }
 
   /// Any thread: adds to sum v.
   __device__ void add(unsigned v, long long sum, long long rest) const {
@@ -64,7 +72,7 @@ public:
   }
   /// One thread a block.
   __device__ void set_fact(double fact) const {
-    facts_[round_ % 2 * gridDim.x + blockIdx.x] = fact;
+    facts()[round_ % 2 * gridDim.x + blockIdx.x] = fact;
   }
 
   /// All threads: returns when the sums of all blocks are there, and begins the next round.
@@ -73,9 +81,9 @@ public:
     ++round_;
     if (threadIdx.x == 0) {
       __threadfence(); // what the block has added comes before its arrival
-      atomicAdd(arrived_, 1ull);
-      while (*static_cast<volatile unsigned long long*>(arrived_) <
-             static_cast<unsigned long long>(round_) * gridDim.x) {
+      atomicAdd(arrived(), 1ull);
+      const unsigned all = before() + round_ * gridDim.x; // the lower half of the count is enough
+      while (static_cast<int>(*reinterpret_cast<volatile unsigned*>(arrived()) - all) < 0) {
       }
       __threadfence();
     }
@@ -96,8 +104,8 @@ public:
     return halves_ ? sum + 0x1p32 * static_cast<double>(__ldcg(from + count_)) : sum;
   }
   /// The same where no rests are added, and no halves.
-  __device__ double whole_sum(unsigned v) const {
-    return static_cast<double>(__ldcg(words_ + (round_ + 2) % 3 * 3 * count_ + v));
+  __device__ long long whole_sum(unsigned v) const {
+    return __ldcg(words_ + (round_ + 2) % 3 * 3 * count_ + v);
   }
   /// Of sums [k, width], the count last: the mean of a feature whose units are `unit` to one, or `old`.
   __device__ float mean(unsigned j, unsigned f, unsigned width, double unit, float old) const {
@@ -107,15 +115,27 @@ public:
   /// The sum of all facts. All threads; a barrier must come before the next time.
   __device__ double fact() const {
     return by_one_warp(
-        [&] { return sum_of_blocks(facts_ + (round_ + 1) % 2 * gridDim.x, gridDim.x); });
+        [&] { return sum_of_blocks(facts() + (round_ + 1) % 2 * gridDim.x, gridDim.x); });
   }
 
 private:
+  /// Arrivals before round 0 of this launch. In shared memory, as one thread asks for it.
+  __device__ static unsigned& before() {
+    __shared__ unsigned s_before;
+    return s_before;
+  }
+
+  // Not kept in registers, which kernels have too few of:
+  __device__ double* facts() const { // [2, blocks]
+    return reinterpret_cast<double*>(words_ + 9 * std::size_t{count_});
+  }
+  __device__ unsigned long long* arrived() const {
+    return reinterpret_cast<unsigned long long*>(facts() + 2 * gridDim.x);
+  }
+
   bool halves_;
   long long* words_; // [3, 3, count]: low halves, high halves, rests
-  double* facts_;    // [2, blocks]
-  unsigned long long* arrived_;
-  unsigned count_, round_ = 0;
+  unsigned count_, round_;
 };
 
 /// A block's sums of [k, D] and counts, in shared memory: k x copies x kWords cells, copies a power of

@@ -70,6 +70,7 @@ public:
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
     d_words_ = DeviceBuffer<long long>(
         GridSums::words(kept_sums(data_.run().exact.k, kernel.features), shape_.blocks));
+    d_words_.zero(stream);
     Zeros zeros = Zeros::of(problem.points, problem.d);
     for (std::uint8_t& row : zeros.there) {
       row *= kWithZeros;
@@ -89,8 +90,7 @@ public:
   /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>
   void run(Observer<float>& observer, const KeptKernel<Task>& kernel, const Task& with) {
-    d_words_.zero(stream);
-    launch_.run(observer, kernel.run, with, shape_, stream);
+    launch_.run(observer, kernel.run, with, shape_, stream, LabelsBefore::kept);
   }
   /// Throws std::runtime_error.
   void fetch(Result<float>& result) const { launch_.fetch(result, stream); }

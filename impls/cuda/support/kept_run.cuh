@@ -39,10 +39,10 @@ struct KeptTask {
   float least_rows; ///< of a cluster whose sum need not be exact, whatever zeros it has: see Zeros
 };
 
-/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features; behind all of them how many
-/// rows have changed their cluster, and [k] rows with zeros.
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features, and how many rows of them have
+/// zeros in its upper half; and behind all of them how many rows have changed their cluster.
 __host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
-  return k * (width + 2) + 1;
+  return k * (width + 1) + 1;
 }
 
 /// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids or what takes
@@ -65,7 +65,9 @@ struct KeptShared {
   /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on adding up on its
   /// own has rounded sums, but of the rows that are there: nothing was left behind.)
   unsigned long long exact;
-  double previous;                 ///< the last fact; not in registers, of which there are too few
+  // Not in registers, of which there are too few:
+  double previous;                 ///< the last fact
+  std::size_t pass;                ///< from 0
   alignas(16) float to_word[S::D]; ///< see KeptTask; where lanes read different ones
   double to_one[S::D];             ///< what takes the units of a feature's sums to one
   alignas(8) __half labels[S::kTeams][kRows];
@@ -118,6 +120,7 @@ public:
       shared.changes = 0;
       shared.anew = shared.exact = 0;
       shared.previous = INFINITY;
+      shared.pass = 0;
     }
   }
 
@@ -169,7 +172,7 @@ public:
                    return settle<S>(task.split, tile, first_row + r, row + r, among);
                  });
       const unsigned to = t == 0 ? label[0] : label[1];
-      const unsigned from = pass_ > 0 ? before % kMostKept : kNowhere;
+      const unsigned from = shared.pass > 0 ? before % kMostKept : kNowhere;
       note_moves(real && to != from, row + own, from, to, before >= kWithZeros);
       if (t < 2) {
         shared.labels[team][first_row + own] =
@@ -233,13 +236,10 @@ public:
 #pragma unroll 4
       for (unsigned v = threadIdx.x; v < k * (D + 1); v += kThreads) {
         const unsigned j = v / (D + 1), f = v % (D + 1);
-        grid_sums_.add(v, f < D ? sums.sum(j, f) : shared.counts[j], 0);
+        grid_sums_.add(v, f < D ? sums.sum(j, f) : both_counts(j), 0);
       }
       if (threadIdx.x == 0) {
         grid_sums_.add(k * (D + 1), shared.changes, 0);
-      }
-      if (task.least_rows > 0.0f && threadIdx.x < k) {
-        grid_sums_.add(k * (D + 1) + 1 + threadIdx.x, shared.with_zeros[threadIdx.x], 0);
       }
       grid_sums_.finish();
     } while (!make_means());
@@ -252,11 +252,13 @@ public:
     // The rule `loss` needs all distances, and only the sweep that adds up all rows makes them.
     afresh_ = wants_loss() || kMoving * shared.all_changes > exact.n;
     double previous = shared.previous;
+    std::size_t pass = shared.pass;
     const bool last = cuda::end_pass<kThreads, D>(
         task.run, *this, k, task.split.d,
         [&](unsigned j, unsigned f, float) { return means()[j * D + f]; }, exact.s_centroids,
-        [&](unsigned j, unsigned f) { return j * exact.stride() + f; }, pass_, previous);
-    shared.previous = previous;
+        [&](unsigned j, unsigned f) { return j * exact.stride() + f; }, pass, previous);
+    shared.previous = previous; // all write the same
+    shared.pass = pass;
     return last;
   }
 
@@ -340,6 +342,10 @@ private:
       shared.anew = 0;
     }
   }
+  /// See kept_sums(). Less than 2^31 each.
+  __device__ long long both_counts(unsigned j) const {
+    return shared.counts[j] + (static_cast<long long>(shared.with_zeros[j]) << 32);
+  }
   /// [k, D], in the place of the parts.
   __device__ float* means() const {
     return reinterpret_cast<float*>(s_parts);
@@ -356,7 +362,7 @@ private:
   __device__ bool make_means() const {
     constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
     const unsigned values = exact.k * D;
-    double sum[kOwn], size = 0.0, with_zeros = 0.0; // on their way together
+    long long sum[kOwn], counts = 0; // on their way together
 #pragma unroll
     for (unsigned b = 0; b < kOwn; ++b) {
       const unsigned e = min(threadIdx.x + b * kThreads, values - 1);
@@ -364,17 +370,18 @@ private:
     }
     if (threadIdx.x < exact.k) {
       const unsigned j = threadIdx.x;
-      size = grid_sums_.whole_sum(j * (D + 1) + D);
-      with_zeros = grid_sums_.whole_sum(exact.k * (D + 1) + 1 + j);
-      shared.to_each[j] = size > 0.0 ? 1.0 / size : 0.0;
+      counts = grid_sums_.whole_sum(j * (D + 1) + D);
+      const float size = static_cast<float>(static_cast<unsigned>(counts));
+      const float with_zeros = static_cast<float>(counts >> 32);
+      shared.to_each[j] = size > 0.0f ? 1.0 / static_cast<unsigned>(counts) : 0.0;
       if (afresh_) {
-        shared.counts_then[j] = static_cast<float>(size);
-      } else if (size < 0.25 * shared.counts_then[j] ||
-                 (size < task.least_rows && size - with_zeros < 0.25 * size)) {
+        shared.counts_then[j] = size;
+      } else if (size < 0.25f * shared.counts_then[j] ||
+                 (size < task.least_rows && size - with_zeros < 0.25f * size)) {
         ask_for(j); // few of its rows are left, or few may have anything in some feature
       }
     } else if (threadIdx.x == kThreads - 1) {
-      shared.all_changes = grid_sums_.whole_sum(exact.k * (D + 1));
+      shared.all_changes = static_cast<double>(grid_sums_.whole_sum(exact.k * (D + 1)));
     }
     __syncthreads(); // to_each and the changes are there
 #pragma unroll
@@ -382,7 +389,8 @@ private:
       const unsigned e = threadIdx.x + b * kThreads, j = e / D, f = e % D;
       if (e < values) {
         means()[e] = shared.to_each[j] > 0.0
-                         ? static_cast<float>(sum[b] * shared.to_each[j] * shared.to_one[f])
+                         ? static_cast<float>(static_cast<double>(sum[b]) * shared.to_each[j] *
+                                              shared.to_one[f])
                          : exact.s_centroids[j * exact.stride() + f];
       }
     }
@@ -400,7 +408,6 @@ private:
   }
 
   GridSums grid_sums_;
-  std::size_t pass_ = 0;
   bool afresh_ = true;
 };
 

@@ -127,6 +127,10 @@ inline std::string refuse_shared(std::size_t needed) {
                                " bytes of shared memory, there are " + std::to_string(there);
 }
 
+/// Where a kernel finds a point's label of the pass before under the rule `labels`: in RunTask::labels, -1 in the
+/// first pass, or in a place of its own.
+enum class LabelsBefore { in_memory, kept };
+
 /// The buffers behind a RunTask, and the launch.
 class OneLaunch {
 public:
@@ -148,10 +152,11 @@ public:
   /// pass. Throws std::runtime_error.
   template <typename Task>
   void run(Observer<float>& observer, void (*kernel)(const Task), Task task,
-           const ClusterLaunch& launch, cudaStream_t stream) {
+           const ClusterLaunch& launch, cudaStream_t stream,
+           LabelsBefore before = LabelsBefore::in_memory) {
     const std::size_t size = d_centroids_.size();
     DeviceBuffer<float> history(observer.recording() ? rule_.max_iterations * size : 0);
-    if (rule_.kind == StopRule::Kind::labels) {
+    if (rule_.kind == StopRule::Kind::labels && before == LabelsBefore::in_memory) {
       d_labels_.fill_bytes(0xFF, stream); // -1: every label changes in the first pass
     }
     DeviceBuffer<long long> times(observer.recording() ? rule_.max_iterations + 1 : 0);
