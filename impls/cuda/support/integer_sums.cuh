@@ -37,12 +37,12 @@ __device__ inline void add_integer(long long* to, long long value) {
 }
 
 /// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of the
-/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared. A launch goes on
-/// where the one before has ended, so nothing need be cleared between them.
+/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared. A launch
+/// goes on where the one before has ended, so nothing need be cleared between them. One object a kernel.
 class GridSums {
 public:
-  /// 64-bit words for `count` sums and a fact of each block; zero before the first launch, and then of as many blocks in
-  /// each of them.
+  /// 64-bit words for `count` sums and a fact of each block; zero before the first launch. All launches have as
+  /// many blocks.
   static std::size_t words(std::size_t count, std::size_t blocks) {
     return 9 * count + 2 * blocks + 1;
   }
@@ -50,9 +50,9 @@ public:
   /// All threads. halves: sums over all blocks may not fit 64 bits, so the halves of each are added up apart.
   __device__ GridSums(long long* words, unsigned count, bool halves)
       : halves_(halves), words_(words), count_(count) {
-    // Other blocks may have ended their first round, but no round of all ends without this one.
+    // Others may have arrived already, but the first round cannot end without this block: all divide alike.
     const unsigned long long rounds = __ldcg(arrived()) / gridDim.x;
-    constexpr unsigned kPlaces = 6; // of sums and facts
+    constexpr unsigned kPlaces = 6; // three for sums, two for facts
     round_ = static_cast<unsigned>(rounds % kPlaces);
     if (threadIdx.x == 0) {
       before() = static_cast<unsigned>((rounds - round_) * gridDim.x);
@@ -82,8 +82,10 @@ public:
     if (threadIdx.x == 0) {
       __threadfence(); // what the block has added comes before its arrival
       atomicAdd(arrived(), 1ull);
-      const unsigned all = before() + round_ * gridDim.x; // the lower half of the count is enough
-      while (static_cast<int>(*reinterpret_cast<volatile unsigned*>(arrived()) - all) < 0) {
+      // The lower half of the count is enough: what is there differs from `all` by less than the blocks.
+      const unsigned all = before() + round_ * gridDim.x;
+      const volatile unsigned long long* there = arrived();
+      while (static_cast<int>(static_cast<unsigned>(*there) - all) < 0) {
       }
       __threadfence();
     }

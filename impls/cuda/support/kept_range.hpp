@@ -60,13 +60,12 @@ struct Zeros {
     }
     Zeros zeros;
     zeros.there.assign(n, 0);
-    for (std::size_t f = 0; f < d; ++f) {
-      if (counts[f] == n) {
-        continue;
-      }
-      zeros.most = std::max(zeros.most, counts[f]);
-      for (std::size_t i = 0; counts[f] > 0 && i < n; ++i) {
-        zeros.there[i] |= static_cast<std::uint8_t>(rows[i * d + f] == 0.0f);
+    for (const std::size_t count : counts) {
+      zeros.most = count < n ? std::max(zeros.most, count) : zeros.most;
+    }
+    for (std::size_t i = 0; zeros.most > 0 && i < n; ++i) {
+      for (std::size_t f = 0; f < d; ++f) {
+        zeros.there[i] |= static_cast<std::uint8_t>(counts[f] < n && rows[i * d + f] == 0.0f);
       }
     }
     return zeros;

@@ -31,12 +31,11 @@ inline constexpr unsigned kWithZeros = kMostKept; ///< see KeptTask::clusters
 struct KeptTask {
   RunTask run;
   SplitRun split;
-  std::uint8_t*
-      clusters; ///< [n] of the pass before, and kWithZeros more for a row with zeros (kept_range.hpp)
+  std::uint8_t* clusters;     ///< [n] of the pass before, and kWithZeros more if the row has zeros
   long long* words;           ///< of GridSums
   ToWords<kMostKept> to_word; ///< see MovedSums; of parts
   float next;                 ///< 2^bits of a word
-  float least_rows; ///< of a cluster whose sum need not be exact, whatever zeros it has: see Zeros
+  float least_rows;           ///< of a cluster that no feature's zeros fill: see Zeros
 };
 
 /// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features, and how many rows of them have
@@ -51,9 +50,9 @@ template <typename S>
 struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
 
-  union {                                // a large shape leaves little room
+  union { // large shapes leave no room for both; barriers of end_pass() lie between their uses
     alignas(8) float half_squares[S::K]; ///< of the centroids, while rows are labelled
-    double to_each[S::K]; ///< one over the rows of a cluster, or 0, while means are made
+    double to_each[S::K];                ///< one over a cluster's rows, or 0, while means are made
   };
   int counts[S::K];        ///< rows of a cluster, of this block
   int with_zeros[S::K];    ///< and those of them with zeros

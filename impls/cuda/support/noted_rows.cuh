@@ -13,8 +13,8 @@
 
 namespace clusterbench::cuda {
 
-/// A row, less than 2^25 (256 blocks of kMostOfBlock rows), what KeptTask::clusters has of it, and which centroids may
-/// be nearest to it: one or more.
+/// A row, less than 2^25 (kMostOfBlock for each of the 144 multiprocessors that sm_90a has at most), what
+/// KeptTask::clusters has of it, and which centroids may be nearest to it: one or more.
 struct Note {
   NearOnes near;
   unsigned row_and_before;
