@@ -3,7 +3,8 @@
 // Changed since kmeans_cuda_fused: nothing is computed here. The table says which variant was
 //   fastest on a measured grid of shapes (results/tables/gpu_shapes.json) and at its own borders
 //   (gpu_borders.json); the first line whose bounds hold and whose variant does not refuse is taken,
-//   found by name among the registered ones, and does all the work. chosen_path() says which. A test
+//   found by name among the registered ones, and does all the work. chosen_path() says which. Some lines
+//   hold only near the origin, or only far from it (far_rows.hpp). A test
 //   compares the table with both measurements: never more than 10 % behind the best.
 // Source: measured on one NVIDIA H200: up to k = 256, beyond it single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
@@ -12,10 +13,15 @@
 //   the same bits in every run on devices with clusters of blocks. Picked for runs of 20 iterations
 //   on mixtures; where more points change their cluster, or under the rule `loss`, others may be faster.
 #include "impls/contract.hpp"
+#include "impls/cuda/support/far_rows.hpp"
 
 #include <algorithm>
 #include <array>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,9 +30,12 @@ namespace {
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
 
+enum Rows { kAnywhere, kNear, kFar }; ///< the origin; see are_far_from_origin()
+
 struct Line {
   std::size_t n, d, k; ///< up to this many
   std::string_view variant;
+  Rows rows = kAnywhere;
 };
 constexpr std::array kTable{
     Line{200000, 4, 8, "kmeans_cuda_persistent"}, // points stay where they are
@@ -42,20 +51,22 @@ constexpr std::array kTable{
     Line{300000, 12, 8, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
-    Line{20000, 9, 64, "kmeans_cuda_half_rows"}, // few rows move
+    Line{20000, 9, 64, "kmeans_cuda_half_rows", kNear}, // few rows move
     Line{200000, 6, 64, "kmeans_cuda_boxes"},
     Line{kAny, 6, 32, "kmeans_cuda_boxes"},
     Line{kAny, 9, 12, "kmeans_cuda_persistent"},
-    Line{70000, 64, 8, "kmeans_cuda_moves_wgmma"},
-    Line{100000, 64, 8, "kmeans_cuda_half_rows"}, // half the bytes
-    Line{100000, 64, 24, "kmeans_cuda_moves_wgmma"},
-    Line{200000, 9, 64, "kmeans_cuda_half_rows"},
-    Line{50000, 64, 64, "kmeans_cuda_moves_wgmma"},
-    Line{kAny, 64, 64, "kmeans_cuda_half_rows"},
+    Line{70000, 64, 8, "kmeans_cuda_moves_wgmma", kNear},
+    Line{100000, 64, 8, "kmeans_cuda_half_rows", kNear}, // half the bytes
+    Line{100000, 64, 24, "kmeans_cuda_moves_wgmma", kNear},
+    Line{200000, 9, 64, "kmeans_cuda_half_rows", kNear},
+    Line{50000, 64, 64, "kmeans_cuda_moves_wgmma", kNear},
+    Line{kAny, 64, 64, "kmeans_cuda_half_rows", kNear},
     Line{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
-    Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
-    Line{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
-    Line{kAny, 64, 64, "kmeans_cuda_cells_mma"}, // values too far apart for wgmma
+    Line{kAny, 64, 64, "kmeans_cuda_fused_wgmma", kNear},
+    Line{kAny, 8, 64, "kmeans_cuda_cells", kFar},
+    Line{kAny, 64, 64, "kmeans_cuda_wgmma", kFar},      // which moves rows to their mean
+    Line{kAny, 512, 16, "kmeans_cuda_fused"},           // bound by memory
+    Line{kAny, 64, 64, "kmeans_cuda_cells_mma", kNear}, // values too far apart for wgmma
     Line{kAny, 8, 256, "kmeans_cuda_cells"},
     Line{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
     Line{20000, kAny, 256, "kmeans_cublas"},
@@ -78,9 +89,16 @@ struct Pick {
 Pick pick_for(const Problem<float>& problem) {
   Pick pick;
   std::vector<std::string_view> asked; // a variant may be in several lines
+  std::optional<bool> far;             // found when a line asks
   for (const Line& line : kTable) {
     if (problem.n > line.n || problem.d > line.d || problem.k > line.k ||
         std::ranges::find(asked, line.variant) != asked.end()) {
+      continue;
+    }
+    if (line.rows != kAnywhere && !far) {
+      far = cuda::are_far_from_origin(problem.points, problem.d, problem.k);
+    }
+    if (line.rows != kAnywhere && *far != (line.rows == kFar)) {
       continue;
     }
     asked.push_back(line.variant);
