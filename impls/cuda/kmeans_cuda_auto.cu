@@ -51,7 +51,7 @@ constexpr std::array kTable{
     Line{300000, 12, 8, "kmeans_cuda_moves"},
     Line{kAny, 16, 1, "kmeans_cuda_moves"},
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
-    Line{20000, 9, 64, "kmeans_cuda_half_rows", kNear}, // few rows move
+    Line{20000, 9, 64, "kmeans_cuda_moves_wgmma", kNear}, // few rows move
     Line{200000, 6, 64, "kmeans_cuda_boxes"},
     Line{kAny, 6, 32, "kmeans_cuda_boxes"},
     Line{kAny, 9, 12, "kmeans_cuda_persistent"},
