@@ -4,8 +4,8 @@
 //   fastest on a measured grid of shapes (results/tables/gpu_shapes.json) and at its own borders
 //   (gpu_borders.json); the first line whose bounds hold and whose variant does not refuse is taken,
 //   found by name among the registered ones, and does all the work. chosen_path() says which. Some lines
-//   hold only near the origin, or only far from it (far_rows.hpp). A test
-//   compares the table with both measurements: never more than 10 % behind the best.
+//   hold only near the origin, or only far from it (far_rows.hpp). A test compares the table with both
+//   measurements: never more than 10 % behind the best.
 // Source: measured on one NVIDIA H200: up to k = 256, beyond it single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
