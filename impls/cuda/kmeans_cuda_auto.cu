@@ -10,7 +10,7 @@
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16, and up to 64 features and clusters, the picks give
-//   the same bits in every run on devices with clusters of blocks. Picked for runs of 20 iterations
+//   the same bits in every run on devices of compute capability 9.0. Picked for runs of 20 iterations
 //   on mixtures; where more points change their cluster, or under the rule `loss`, others may be faster.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/far_rows.hpp"

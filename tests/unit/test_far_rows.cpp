@@ -26,8 +26,11 @@ TEST(FarRows, TheRatioIsOfTheLongestRowToTheSpread) {
   EXPECT_DOUBLE_EQ(squared_length_to_spread(rows, 2), 45.0);
   EXPECT_DOUBLE_EQ(squared_length_to_spread(rows, 1), 36.0 / 1.5);
   EXPECT_NEAR(squared_length_to_spread(normal_rows(1000.0f), 3), 1e6, 2e4);
-  // The spread is there yet where squares of the values have no digits for it.
-  EXPECT_NEAR(squared_length_to_spread({{0x1p23f, 0x1p23f + 1.0f}}, 1), 0x1p48, 0x1p28);
+  // The spread is there yet where the mean square and the square of the mean have no digits for it.
+  std::vector<float> far(1000, 0x1p23f);
+  far.back() += 1.0f;
+  const double longest = (0x1p23 + 1.0) * (0x1p23 + 1.0);
+  EXPECT_NEAR(squared_length_to_spread(far, 1) / longest, 1e6 / 999.0, 1e-6);
 }
 
 TEST(FarRows, RowsThatAreAllTheSameAreNotFar) {
