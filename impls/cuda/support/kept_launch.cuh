@@ -4,7 +4,7 @@
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/kept_range.hpp"
-#include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/kept_state.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/split_data.cuh"
 #include "impls/cuda/support/stream.hpp"

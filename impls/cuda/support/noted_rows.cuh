@@ -3,7 +3,7 @@
 #pragma once
 
 #include "impls/cuda/support/exact_rows.cuh"
-#include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/kept_state.cuh"
 #include "impls/cuda/support/quarter_row.cuh"
 #include "impls/cuda/support/rounded_bound.hpp"
 
