@@ -15,9 +15,9 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/box_candidates.cuh"
 #include "impls/cuda/support/boxes_of_block.cuh"
-#include "impls/cuda/support/cluster_sums.cuh"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/kd_boxes.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
@@ -51,21 +51,23 @@ struct Task {
   unsigned resident;             // boxes of a block whose points are in shared memory
   ToWords<kMaxFeatures> to_word; // see MovedGroups
   float next;
-  Stamped<double>* words;
+  SumUnits<kMaxFeatures> units;
+  unsigned long long* words; // of CountedSums
 };
 
 /// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks and so
 /// on, so that every block has some of every region. Dynamic shared memory: the boxes.
-template <unsigned D, unsigned kThreads, unsigned kCluster>
+template <unsigned D, unsigned kThreads>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   using Boxes = BoxesOfBlock<D>;
   using Kept = MovedGroups<D, kCopies>;
   constexpr unsigned kMaxValues = kMaxClusters * (D + 1);
   extern __shared__ __align__(16) float s_room[];
   __shared__ __align__(16) float s_centroids[kMaxClusters * kStride<D>];
-  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_totals[kMaxValues + 1];
+  __shared__ typename CountedSums<D>::Units s_units_of_sums;
+  static_assert(kMaxValues + 1 <= kThreads); // an owner each
   __shared__ double s_losses[kThreads / 32];
-  __shared__ std::uint64_t s_barriers[2];
   __shared__ long long s_rests[kMaxValues];
   __shared__ int s_words[kMaxClusters * kCopies * Kept::kWords];
   __shared__ float s_to_word[D + 1];
@@ -76,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   const Boxes boxes(s_room, task.resident, task.most);
   const Kept kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
-  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
 
   const unsigned count =
       blockIdx.x < task.boxes ? (task.boxes - blockIdx.x - 1) / gridDim.x + 1 : 0;
@@ -108,11 +110,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
-  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  __syncthreads(); // all of this is there
   task.run.note_time(0);
 
   while (!last) {
-    sums.expect();
     for (unsigned first = warp * 32; first < count; first += kThreads) { // a lane a box
       const unsigned box = min(first + lane, count - 1);
       const float* s_extents = boxes.s_extents + box * Boxes::kExtents;
@@ -164,18 +165,18 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       atomicAdd(&s_moved, moved);
     }
     __syncthreads(); // the sums are there
-    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
-      sums.send(v, kept.sum(v));
-    }
-    if (threadIdx.x == kThreads - 1) {
+    sums.send([&](unsigned v) {
+      if (v < values) {
+        return kept.sum(v);
+      }
       double fact = wants_loss ? 0.0 : static_cast<double>(s_moved);
       for (unsigned w = 0; wants_loss && w < kThreads / 32; ++w) {
         fact += s_losses[w];
       }
-      sums.send(values, fact);
       s_moved = s_opened = 0;
-    }
-    sums.finish(task.run.stamp(pass));
+      return fact;
+    });
+    sums.finish();
 
     const Totals totals{s_totals, task.k, D + 1};
     last = end_pass<kThreads, D>(
@@ -183,26 +184,22 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         [&](unsigned j, unsigned f, float old) { return totals.mean(j, f, old); }, s_centroids,
         [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);
   }
+  sums.leave();
   for (unsigned box = warp; box < count; box += kThreads / 32) {
     task.labels[std::size_t{place_of(box)} * kBoxPoints + lane] =
         boxes.s_labels[box * kBoxPoints + lane];
   }
-  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
 /// A compiled size of the kernel.
 struct Size {
-  unsigned d, threads, cluster;
+  unsigned d, threads;
   std::size_t bytes_of_box, bytes_of_points;
   void (*kernel)(const Task);
 };
-template <unsigned D, unsigned kThreads, unsigned kCluster = 8>
-constexpr Size kSize{D,
-                     kThreads,
-                     kCluster,
-                     BoxesOfBlock<D>::bytes_of_box(),
-                     BoxesOfBlock<D>::bytes_of_points(),
-                     cluster_points<D, kThreads, kCluster>};
+template <unsigned D, unsigned kThreads>
+constexpr Size kSize{D, kThreads, BoxesOfBlock<D>::bytes_of_box(),
+                     BoxesOfBlock<D>::bytes_of_points(), cluster_points<D, kThreads>};
 constexpr std::array kSizes{kSize<1, 1024>, kSize<2, 1024>, kSize<3, 1024>,
                             kSize<4, 1024>, kSize<6, 1024>, kSize<8, 1024>};
 
@@ -230,7 +227,7 @@ public:
     boxes_ = KdBoxes::of(upload_columns(problem.points, problem.n, problem.d, stream_, size_->d),
                          problem.n, size_->d, stream_);
     d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
     const std::size_t most = ceil_div(boxes_.boxes, shape_.blocks);
     const std::size_t taken = most * size_->bytes_of_box;
     if (taken > shape_.shared_bytes) {
@@ -239,9 +236,8 @@ public:
                                std::to_string(shape_.shared_bytes));
     }
     const std::size_t values = problem.k * (size_->d + 1);
-    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
-                                             (values + 1 + size_->cluster));
-    d_words_.zero(stream_); // stamps begin with 1
+    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_.zero(stream_);
     const int bits = moved_bits(most * kBoxPoints);
     task_ = {.run = {},
              .points = boxes_.points.data(),
@@ -256,6 +252,8 @@ public:
                  std::min(most, (shape_.shared_bytes - taken) / size_->bytes_of_points)),
              .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
              .next = std::ldexp(1.0f, bits),
+             .units = SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d,
+                                                 most * kBoxPoints),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -276,8 +274,8 @@ private:
   Stream stream_;
   OneLaunch launch_;
   KdBoxes boxes_;
-  DeviceBuffer<std::uint8_t> d_labels_; // [boxes, 32]
-  DeviceBuffer<Stamped<double>> d_words_;
+  DeviceBuffer<std::uint8_t> d_labels_;      // [boxes, 32]
+  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
 };
 
 const Registration

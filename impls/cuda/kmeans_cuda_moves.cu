@@ -8,12 +8,12 @@
 // Source: kmeans_cuda_persistent; MacQueen, 1967, moved a mean with each point, here it is in passes.
 // Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of them
 //   useful a coordinate; 30 a coordinate that moves; about 2 us of latency.
-// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused. d is padded to the next size
-//   that was compiled. Same bits in every run.
+// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused. d is padded to the
+//   next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/cluster_sums.cuh"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_points.cuh"
@@ -43,7 +43,8 @@ struct Task {
   unsigned resident, stride;     // points of a block that are in shared memory, and with padding
   ToWords<kMaxFeatures> to_word; // see MovedPoints
   float next;
-  Stamped<double>* words;
+  SumUnits<kMaxFeatures> units;
+  unsigned long long* words; // of CountedSums
 };
 
 /// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change, and notes
@@ -102,13 +103,14 @@ __device__ void add_points(const MovedPoints<D>& kept, const float* points, std:
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: points
 /// [D, resident], words of sums [k, copies, kWords], labels [resident] bytes.
-template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
+template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float s_points[];
   __shared__ __align__(16) float s_centroids[2 * kMaxValues];
-  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_totals[kMaxValues + 1];
+  __shared__ typename CountedSums<D>::Units s_units_of_sums;
+  static_assert(kMaxValues + 1 <= kThreads); // an owner each
   __shared__ double s_losses[kThreads / 32];
-  __shared__ std::uint64_t s_barriers[2];
   __shared__ long long s_rests[kMaxValues];
   __shared__ float s_to_word[D + 1];
   __shared__ double s_units[D + 1];
@@ -119,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const MovedPoints<D> kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
   std::uint8_t* s_labels =
       reinterpret_cast<std::uint8_t*>(s_words + task.k * kept.kCopies * kept.kWords);
-  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
   const Moves moves{s_moves, &s_moved};
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
@@ -151,11 +153,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
-  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  __syncthreads(); // all of this is there
   task.run.note_time(0);
 
   while (!last) {
-    sums.expect();
     const auto sweep_all = [&](auto loss) {
       constexpr bool kLoss = decltype(loss)::value;
       return sweep<D, C, kThreads, false, kLoss>(task, s_points, task.stride, 0, resident,
@@ -188,18 +189,18 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
                               task.run.labels + first + resident);
     }
     __syncthreads(); // the sums are there
-    for (unsigned v = threadIdx.x; v < values; v += kThreads) {
-      sums.send(v, kept.sum(v));
-    }
-    if (threadIdx.x == 0) {
+    sums.send([&](unsigned v) {
+      if (v < values) {
+        return kept.sum(v);
+      }
       double fact = wants_loss ? 0.0 : static_cast<double>(moved);
       for (unsigned w = 0; wants_loss && w < kThreads / 32; ++w) {
         fact += s_losses[w];
       }
-      sums.send(values, fact);
       s_moved = 0;
-    }
-    sums.finish(task.run.stamp(pass));
+      return fact;
+    });
+    sums.finish();
 
     const Totals totals{s_totals, task.k, D + 1};
     last = end_pass<kThreads, D>(
@@ -207,30 +208,28 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         [&](unsigned j, unsigned f, float old) { return totals.mean(j, f, old); }, s_centroids,
         [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);
   }
+  sums.leave();
   for (unsigned i = threadIdx.x; i < resident; i += kThreads) { // others have theirs
     task.run.labels[first + i] = s_labels[i];
   }
-  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
 /// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
-/// once for all of them. Of clusters of 16 blocks 112 are resident on an H200, of 8 there are 120: few
-/// points gain by fewer clusters, many by more blocks.
+/// once for all of them.
 struct Size {
   unsigned d;
   std::size_t n; // so many points, or more
-  unsigned threads, chunk, cluster;
+  unsigned threads, chunk;
   void (*kernel)(const Task);
 };
-template <unsigned D, std::size_t n, unsigned C, unsigned kCluster, unsigned kThreads = 512>
-constexpr Size kSize{D, n, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
+template <unsigned D, std::size_t n, unsigned C, unsigned kThreads = 512>
+constexpr Size kSize{D, n, kThreads, C, cluster_points<D, kThreads, C>};
 constexpr std::size_t kMany = 400000;
 constexpr std::array kSizes{// the first that is large enough, and not too large, is taken
-                            kSize<1, kMany, 4, 8>, kSize<1, 0, 2, 16>,    kSize<2, kMany, 4, 8>,
-                            kSize<2, 0, 2, 16>,    kSize<3, kMany, 4, 8>, kSize<3, 0, 2, 16>,
-                            kSize<4, kMany, 4, 8>, kSize<4, 0, 2, 16>,    kSize<6, 0, 2, 8>,
-                            kSize<8, 0, 2, 8>,     kSize<9, 0, 2, 8>,     kSize<12, 0, 2, 8>,
-                            kSize<16, 0, 2, 8>};
+                            kSize<1, kMany, 4>, kSize<1, 0, 2>, kSize<2, kMany, 4>, kSize<2, 0, 2>,
+                            kSize<3, kMany, 4>, kSize<3, 0, 2>, kSize<4, kMany, 4>, kSize<4, 0, 2>,
+                            kSize<6, 0, 2>,     kSize<8, 0, 2>, kSize<9, 0, 2>,     kSize<12, 0, 2>,
+                            kSize<16, 0, 2>};
 
 const Size& size_for(std::size_t n, std::size_t d) {
   return *std::ranges::find_if(kSizes,
@@ -260,15 +259,14 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
     const std::size_t share = ceil_div(problem.n, shape_.blocks);
     const auto resident = ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads,
                                                 size_->d, shape_.shared_bytes - sums);
-    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
-                                             (values + 1 + size_->cluster));
-    d_words_.zero(stream_); // stamps begin with 1
+    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_.zero(stream_);
     const int bits = moved_bits(share);
     task_ = {.run = {},
              .points = d_points_.data(),
@@ -279,6 +277,8 @@ public:
              .stride = static_cast<unsigned>(resident.stride),
              .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
              .next = std::ldexp(1.0f, bits),
+             .units =
+                 SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d, share),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -295,8 +295,8 @@ private:
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
-  DeviceBuffer<float> d_points_; // [D, n]
-  DeviceBuffer<Stamped<double>> d_words_;
+  DeviceBuffer<float> d_points_;             // [D, n]
+  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
 };
 
 const Registration registration({.name = "kmeans_cuda_moves",

@@ -5,18 +5,17 @@
 //   lane of every warp has sums of its own in shared memory, [cluster, feature, lane]: adding a
 //   point is a load, an addition and a store a feature, without atomics and bank conflicts, where
 //   weighted sums in registers took one instruction for every cluster.
-// Blocks exchange sums inside clusters through distributed shared memory and between clusters in
-//   words that carry the number of the pass (support/cluster_sums.cuh): 1.2 us at 100k x 2,
-//   k = 5. Then all take the same decision to stop.
+// Blocks add their sums to words in the L2 cache that count them (support/counted_sums.cuh). Then all
+//   take the same decision to stop.
 // Source: article 004, "CUDA (3)", for the sums; persistent kernels, after Gupta and others, 2012.
 // Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of
 //   them useful a coordinate; about 2 us of latency.
 // Limits: float; d <= 16, k <= 64, k (d + 1) <= 208, what shared memory holds for 8 warps, else
 //   refused; n < 2^31. d is padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/cluster_sums.cuh"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/lane_sums.cuh"
 #include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/resident_points.hpp"
@@ -39,7 +38,8 @@ struct Task {
   const float* points; // [D, n]
   unsigned n, d, k;
   unsigned resident; // points of a block that are in shared memory
-  Stamped<double>* words;
+  SumUnits<kMaxFeatures> units;
+  unsigned long long* words; // of CountedSums
 };
 
 /// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
@@ -89,24 +89,23 @@ __device__ double sweep(const Task& task, const float* points, std::size_t strid
   return wanted;
 }
 
-/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory:
-/// sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident] bytes.
-template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
+/// The whole run. One block a multiprocessor, all of them resident. kLastSweep: points are swept once more for their
+/// labels, as passes that may keep them would take a little longer. Dynamic shared memory: sums [kThreads / 32, k,
+/// D + 1, 32], points [D, resident], labels [resident] bytes.
+template <unsigned D, unsigned kThreads, unsigned C, bool kLastSweep>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float s_sums[];
   __shared__ __align__(16) float s_centroids[2 * kMaxValues], s_entering[2 * kMaxValues];
-  __shared__ double s_received[kMaxValues + 16], s_totals[kMaxValues + 16];
+  __shared__ double s_totals[kMaxValues + 1];
+  __shared__ typename CountedSums<D>::Units s_units_of_sums;
+  static_assert(kMaxValues + 1 <= kThreads); // an owner each
   __shared__ double s_wanted[kThreads / 32], s_shift;
-  __shared__ std::uint64_t s_barriers[2];
 
-  // The few points of large clusters (kSizes) are swept once more for their labels: passes that may keep
-  // them would take a little longer.
-  constexpr bool kLastSweep = kCluster > kPortableCluster;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   float* s_points = s_sums + kThreads * values;
   std::uint8_t* s_labels = reinterpret_cast<std::uint8_t*>(s_points + D * task.resident);
-  FewSums<kCluster> sums(s_received, s_totals, s_barriers, task.words, values + 1);
+  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned first = min(blockIdx.x * share, task.n);
@@ -127,11 +126,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
-  cluster_barrier(); // all of this, and the barriers of all blocks, are there
+  __syncthreads(); // all of this is there
   task.run.note_time(0);
 
   while (!last) {
-    sums.expect();
     const auto sweep_all = [&](auto keep) {
       constexpr bool kKeep = decltype(keep)::value;
       float* own = s_sums + warp * values * 32 + lane;
@@ -141,9 +139,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
                                                 count - resident, s_centroids, own,
                                                 task.run.labels + first + resident);
     };
-    double wanted = 0.0;
     if (kLastSweep ? wants_fact : task.run.keeps_labels(pass)) {
-      wanted = over_lanes<32>(sweep_all(std::true_type{}));
+      const double wanted = over_lanes<32>(sweep_all(std::true_type{}));
       if (lane == 0) {
         s_wanted[warp] = wanted;
       }
@@ -151,14 +148,16 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       sweep_all(std::false_type{});
     }
     __syncthreads(); // the sums of all warps are there
-    send_sums<kThreads>(s_sums, values, sums);
-    if (threadIdx.x == 0) {
-      for (unsigned w = 1; wants_fact && w < kThreads / 32; ++w) {
-        wanted += s_wanted[w];
+    add_up_lanes<kThreads>(s_sums, values, s_totals);
+    __syncthreads(); // the block's sums are there
+    sums.send([&](unsigned v) {
+      double fact = 0.0;
+      for (unsigned w = 0; wants_fact && v == values && w < kThreads / 32; ++w) {
+        fact += s_wanted[w];
       }
-      sums.send(values, wanted);
-    }
-    sums.finish(task.run.stamp(pass));
+      return v < values ? s_totals[v] : fact;
+    });
+    sums.finish();
 
     for (unsigned e = threadIdx.x; e < task.k * D; e += kThreads) {
       const unsigned j = e / D, f = e % D;
@@ -196,6 +195,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     previous = fact;
   }
 
+  sums.leave();
   for (unsigned i = threadIdx.x; kLastSweep && i < count; i += kThreads) {
     const bool here = i < resident;
     float x[1][D], nearest[1];
@@ -214,26 +214,24 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }
-  cluster_barrier(); // nobody leaves while others may still write to it
 }
 
 /// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
-/// once for all of them. Of clusters of 16 blocks 112 are resident on an H200, of 8 there are 120: few
-/// points gain by fewer clusters, many by more blocks.
+/// once for all of them.
 struct Size {
-  unsigned d, threads, chunk, cluster;
+  unsigned d, threads, chunk;
   void (*kernel)(const Task);
 };
-template <unsigned D, unsigned kThreads, unsigned C, unsigned kCluster>
-constexpr Size kSize{D, kThreads, C, kCluster, cluster_points<D, kThreads, C, kCluster>};
+template <unsigned D, unsigned kThreads, unsigned C, bool kLastSweep = false>
+constexpr Size kSize{D, kThreads, C, cluster_points<D, kThreads, C, kLastSweep>};
 constexpr std::array kSizes{// of two sizes for d, the one for many points last
-                            kSize<1, 256, 4, 16>, kSize<1, 256, 8, 8>,  kSize<2, 256, 4, 16>,
-                            kSize<2, 256, 8, 8>,  kSize<3, 256, 4, 16>, kSize<3, 512, 4, 8>,
-                            kSize<4, 256, 4, 16>, kSize<4, 512, 4, 8>,  kSize<6, 256, 4, 8>,
-                            kSize<6, 512, 2, 8>,  kSize<8, 256, 4, 8>,  kSize<8, 512, 2, 8>,
-                            kSize<9, 256, 4, 8>,  kSize<9, 512, 2, 8>,  kSize<12, 256, 3, 8>,
-                            kSize<12, 512, 2, 8>, kSize<16, 256, 3, 8>, kSize<16, 512, 2, 8>};
-constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads and clusters
+                            kSize<1, 256, 4, true>, kSize<1, 256, 8>,       kSize<2, 256, 4, true>,
+                            kSize<2, 256, 8>,       kSize<3, 256, 4, true>, kSize<3, 512, 4>,
+                            kSize<4, 256, 4, true>, kSize<4, 512, 4>,       kSize<6, 256, 4>,
+                            kSize<6, 512, 2>,       kSize<8, 256, 4>,       kSize<8, 512, 2>,
+                            kSize<9, 256, 4>,       kSize<9, 512, 2>,       kSize<12, 256, 3>,
+                            kSize<12, 512, 2>,      kSize<16, 256, 3>,      kSize<16, 512, 2>};
+constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads
 constexpr std::size_t kManySums = 96 * 512; // of all threads, which leave room for some points
 
 const Size& size_for(std::size_t n, std::size_t d, std::size_t k) {
@@ -262,21 +260,22 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->cluster);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = size_->threads * values * sizeof(float);
     const auto resident = ResidentPoints::of(ceil_div(problem.n, shape_.blocks),
                                              std::size_t{size_->chunk} * size_->threads, size_->d,
                                              shape_.shared_bytes - sums);
-    d_words_ = DeviceBuffer<Stamped<double>>(2 * shape_.blocks / size_->cluster *
-                                             (values + 1 + size_->cluster));
-    d_words_.zero(stream_); // stamps begin with 1
+    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_.zero(stream_);
     task_ = {.run = {},
              .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
              .d = static_cast<unsigned>(problem.d),
              .k = static_cast<unsigned>(problem.k),
              .resident = static_cast<unsigned>(resident.count),
+             .units = SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d,
+                                                 ceil_div(problem.n, shape_.blocks)),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -293,8 +292,8 @@ private:
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
-  DeviceBuffer<float> d_points_; // [D, n]
-  DeviceBuffer<Stamped<double>> d_words_;
+  DeviceBuffer<float> d_points_;             // [D, n]
+  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
 };
 
 const Registration

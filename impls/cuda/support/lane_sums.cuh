@@ -8,10 +8,10 @@
 
 namespace clusterbench::cuda {
 
-/// Sends the block's sums and clears them: a warp adds up four values at a time over the lanes of all
+/// Makes the block's sums, and clears those of its lanes: a warp adds up four values at a time over the lanes of all
 /// warps.
-template <unsigned kThreads, typename Sums>
-__device__ void send_sums(float* s_sums, unsigned values, const Sums& sums) {
+template <unsigned kThreads>
+__device__ void add_up_lanes(float* s_sums, unsigned values, double* s_totals) {
   constexpr unsigned kWarps = kThreads / 32, kSteps = kWarps / 4, kAtOnce = 4;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (unsigned first = warp; first < values; first += kAtOnce * kWarps) {
@@ -41,7 +41,7 @@ __device__ void send_sums(float* s_sums, unsigned values, const Sums& sums) {
       }
     }
     if (lane < kAtOnce && first + lane * kWarps < values) {
-      sums.send(first + lane * kWarps, static_cast<double>(own));
+      s_totals[first + lane * kWarps] = static_cast<double>(own);
     }
   }
 }

@@ -76,18 +76,18 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
 }
 
 /// Blocks that take all shared memory, so that each is alone on its multiprocessor: as many as are resident,
-/// or as n points need, one a thread. Throws std::runtime_error.
+/// or as n points need, one a thread, and `most` at most. Throws std::runtime_error.
 template <typename Task>
 ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, unsigned threads,
-                            unsigned cluster) {
+                            unsigned most) {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
   ClusterLaunch launch{.blocks = 0,
                        .threads = threads,
-                       .cluster = cluster,
+                       .cluster = 1,
                        .shared_bytes = shared_memory_limit() - attributes.sharedSizeBytes};
   launch.blocks = static_cast<unsigned>(std::min<std::size_t>(
-      resident_in_clusters(kernel, launch), ceil_div(ceil_div(n, threads), cluster) * cluster));
+      std::min(resident_in_clusters(kernel, launch), most), ceil_div(n, threads)));
   return launch;
 }
 

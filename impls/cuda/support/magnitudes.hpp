@@ -59,4 +59,28 @@ struct ToWords {
   }
 };
 
+/// Powers of two that take a block's sums to less than 2^45, or hardly more if they are rounded.
+template <unsigned kMost>
+struct SumUnits {
+  double features[kMost], counts, fact;
+
+  /// Of [n, d] rows, d <= kMost, no more than so many of a block, and the initial centroids [k, d]. The fact that the
+  /// stop rule asks for is how many labels change, or a sum of distances: means are no longer than the longest row.
+  static SumUnits of(std::span<const float> rows, std::span<const float> initial, std::size_t d,
+                     std::size_t rows_of_block) {
+    const Magnitudes of_rows = Magnitudes::of(rows, d);
+    const double reach =
+        of_rows.longest + std::max(of_rows.longest, Magnitudes::of(initial, d).longest);
+    const auto unit = [=](double largest) {
+      const double most = largest * static_cast<double>(rows_of_block);
+      return most > 0.0 ? std::ldexp(1.0, 44 - std::ilogb(most)) : 1.0;
+    };
+    SumUnits units{{}, unit(1.0), unit(std::max(1.0, 1.001 * reach))};
+    for (std::size_t f = 0; f < kMost; ++f) {
+      units.features[f] = unit(f < d ? of_rows.largest[f] : 0.0);
+    }
+    return units;
+  }
+};
+
 } // namespace clusterbench::cuda
