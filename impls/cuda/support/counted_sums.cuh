@@ -71,7 +71,7 @@ public:
   }
   /// All threads: returns when the totals of this round are in s_totals, and begins the next one.
   __device__ void finish() {
-    if (count_ > kFew) {
+    if (count_ > kFew && gridDim.x > kFewBlocks) {
       if (threadIdx.x < 32) { // all of them look at the fact's second word
         const unsigned long long before = __shfl_sync(kAllLanes, before_.y, 0);
         while (!complete(look_at(count_ - 1, 1), before)) {
@@ -102,8 +102,9 @@ public:
 
 private:
   static constexpr unsigned kSets = 2, kCopies = 2;
-  static constexpr unsigned kFew =
-      12; ///< sums that all owners may look at while others still add (10 gain by it, 16 lose)
+  /// Sums, or blocks, so few that all owners may look at words while others still add: with 132 blocks 10 sums gain by
+  /// it, and 16 lose.
+  static constexpr unsigned kFew = 12, kFewBlocks = 40;
   static constexpr double kNext = 0x1p46; ///< of the second word in one of the first
   static constexpr unsigned long long kBias = 1ull << 46, kOne = 1ull << 56;
 
