@@ -38,14 +38,16 @@ struct Line {
   Rows rows = kAnywhere;
 };
 constexpr std::array kTable{
-    Line{200000, 4, 8, "kmeans_cuda_persistent"}, // points stay where they are
+    Line{50000, 4, 8, "kmeans_cuda_persistent"}, // points stay where they are
+    Line{50000, 8, 1, "kmeans_cuda_moves"},      // so do sums, and what moves changes them
+    Line{kAny, 8, 1, "kmeans_cuda_boxes"},       // few points are between centroids
+    Line{200000, 4, 8, "kmeans_cuda_persistent"},
     Line{300000, 3, 8, "kmeans_cuda_persistent"},
-    Line{150000, 4, 64, "kmeans_cuda_moves"}, // so do sums, and what moves changes them
-    Line{kAny, 2, 64, "kmeans_cuda_boxes"},   // few points are between centroids
-    Line{200000, 4, 24, "kmeans_cuda_moves"},
+    Line{70000, 4, 64, "kmeans_cuda_moves"},
+    Line{150000, 4, 24, "kmeans_cuda_moves"},
+    Line{kAny, 2, 64, "kmeans_cuda_boxes"},
+    Line{300000, 4, 24, "kmeans_cuda_moves"},
     Line{kAny, 4, 64, "kmeans_cuda_boxes"},
-    Line{100000, 8, 1, "kmeans_cuda_moves"},
-    Line{kAny, 8, 1, "kmeans_cuda_boxes"},
     Line{300000, 9, 32, "kmeans_cuda_moves"},
     Line{150000, 16, 32, "kmeans_cuda_moves"},
     Line{300000, 12, 8, "kmeans_cuda_moves"},
@@ -53,6 +55,8 @@ constexpr std::array kTable{
     Line{kAny, 8, 8, "kmeans_cuda_persistent"},
     Line{20000, 9, 64, "kmeans_cuda_moves_wgmma", kNear}, // few rows move
     Line{200000, 6, 64, "kmeans_cuda_boxes"},
+    Line{1000000, 8, 16, "kmeans_cuda_moves"},
+    Line{1000000, 9, 12, "kmeans_cuda_moves"},
     Line{kAny, 6, 32, "kmeans_cuda_boxes"},
     Line{kAny, 9, 12, "kmeans_cuda_persistent"},
     Line{70000, 64, 8, "kmeans_cuda_moves_wgmma", kNear},
