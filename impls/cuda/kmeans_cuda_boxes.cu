@@ -18,6 +18,7 @@
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
+#include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/kd_boxes.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
@@ -52,7 +53,7 @@ struct Task {
   ToWords<kMaxFeatures> to_word; // see MovedGroups
   float next;
   SumUnits<kMaxFeatures> units;
-  unsigned long long* words; // of CountedSums
+  std::uint64_t* words; // of CountedSums
 };
 
 /// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks and so
@@ -214,7 +215,7 @@ public:
     if (!reason.empty()) {
       return reason;
     }
-    // Half of what a block has room for: clusters of blocks may leave multiprocessors without one.
+    // Half of what a block has room for, so that there is room for points as well.
     const std::size_t limit = shared_memory_limit();
     const std::size_t bytes = limit > kOtherShared ? (limit - kOtherShared) / 2 : 0;
     return refuse_rows(problem.n, bytes / size_for(problem.d).bytes_of_box * kBoxPoints);
@@ -227,7 +228,8 @@ public:
     boxes_ = KdBoxes::of(upload_columns(problem.points, problem.n, problem.d, stream_, size_->d),
                          problem.n, size_->d, stream_);
     d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->threads,
+                           CountedWord::kMostParts);
     const std::size_t most = ceil_div(boxes_.boxes, shape_.blocks);
     const std::size_t taken = most * size_->bytes_of_box;
     if (taken > shape_.shared_bytes) {
@@ -236,9 +238,10 @@ public:
                                std::to_string(shape_.shared_bytes));
     }
     const std::size_t values = problem.k * (size_->d + 1);
-    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
     const int bits = moved_bits(most * kBoxPoints);
+    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
     task_ = {.run = {},
              .points = boxes_.points.data(),
              .extents = boxes_.extents.data(),
@@ -250,10 +253,11 @@ public:
              .most = static_cast<unsigned>(most),
              .resident = static_cast<unsigned>(
                  std::min(most, (shape_.shared_bytes - taken) / size_->bytes_of_points)),
-             .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
+             .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
-             .units = SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d,
-                                                 most * kBoxPoints),
+             .units = SumUnits<kMaxFeatures>::of(
+                 of_rows, Magnitudes::of(problem.centroids, problem.d), most * kBoxPoints,
+                 problem.stop.kind == StopRule::Kind::loss),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -274,8 +278,8 @@ private:
   Stream stream_;
   OneLaunch launch_;
   KdBoxes boxes_;
-  DeviceBuffer<std::uint8_t> d_labels_;      // [boxes, 32]
-  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
+  DeviceBuffer<std::uint8_t> d_labels_; // [boxes, 32]
+  DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };
 
 const Registration

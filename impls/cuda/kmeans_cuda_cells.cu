@@ -2,8 +2,8 @@
 //
 // Changed since kmeans_cuda_persistent: warps share a block's sums instead of having one each, so that
 //   k (d + 1) may be ten times as large: values are integers in two words, and additions of integers
-//   have no order, so atomics give the same bits in every run. Blocks add theirs up the same way:
-//   two trips through L2 and a barrier, where sums that go from block to block wait for each other.
+//   have no order, so atomics give the same bits in every run. Blocks add theirs up the same way,
+//   between barriers of the grid.
 // The nearest centroid is looked for by scores of one instruction a feature, in groups of four; the
 //   winning four, or all where rounding could matter, are compared by squared differences.
 // Source: kmeans_cuda_persistent; support/group_search.cuh, integer_sums.cuh, after exact_sums.cuh.

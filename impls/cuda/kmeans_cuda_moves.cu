@@ -14,6 +14,7 @@
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
+#include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_points.cuh"
@@ -23,6 +24,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -34,7 +37,7 @@ using namespace cuda;
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
 constexpr unsigned kMaxValues = 260; // sums and counts
 constexpr std::size_t kMaxOfBlock = std::size_t{1}
-                                    << 23; // points; see Moves, and some blocks are missing
+                                    << 23; // points: half of what Moves can tell apart
 
 struct Task {
   RunTask run;
@@ -44,7 +47,7 @@ struct Task {
   ToWords<kMaxFeatures> to_word; // see MovedPoints
   float next;
   SumUnits<kMaxFeatures> units;
-  unsigned long long* words; // of CountedSums
+  std::uint64_t* words; // of CountedSums
 };
 
 /// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change, and notes
@@ -259,15 +262,17 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
+                           CountedWord::kMostParts);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
     const std::size_t share = ceil_div(problem.n, shape_.blocks);
     const auto resident = ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads,
                                                 size_->d, shape_.shared_bytes - sums);
-    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
     const int bits = moved_bits(share);
+    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
     task_ = {.run = {},
              .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
@@ -275,10 +280,11 @@ public:
              .k = static_cast<unsigned>(problem.k),
              .resident = static_cast<unsigned>(resident.count),
              .stride = static_cast<unsigned>(resident.stride),
-             .to_word = ToWords<kMaxFeatures>::of(problem.points, problem.d, bits),
+             .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
              .units =
-                 SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d, share),
+                 SumUnits<kMaxFeatures>::of(of_rows, Magnitudes::of(problem.centroids, problem.d),
+                                            share, problem.stop.kind == StopRule::Kind::loss),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -295,8 +301,8 @@ private:
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
-  DeviceBuffer<float> d_points_;             // [D, n]
-  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
+  DeviceBuffer<float> d_points_;        // [D, n]
+  DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };
 
 const Registration registration({.name = "kmeans_cuda_moves",

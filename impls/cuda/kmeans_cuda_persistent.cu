@@ -11,12 +11,15 @@
 // Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of
 //   them useful a coordinate; about 2 us of latency.
 // Limits: float; d <= 16, k <= 64, k (d + 1) <= 208, what shared memory holds for 8 warps, else
-//   refused; n < 2^31. d is padded to the next size that was compiled. Same bits in every run.
+//   refused; n < 2^31. d is padded to the next size that was compiled. Of sums, what is 2^-91 of a feature's largest
+//   value times a block's points is rounded off. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
+#include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/lane_sums.cuh"
+#include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/resident_points.hpp"
 #include "impls/cuda/support/stream.hpp"
@@ -24,6 +27,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 
 namespace clusterbench {
 namespace {
@@ -39,7 +44,7 @@ struct Task {
   unsigned n, d, k;
   unsigned resident; // points of a block that are in shared memory
   SumUnits<kMaxFeatures> units;
-  unsigned long long* words; // of CountedSums
+  std::uint64_t* words; // of CountedSums
 };
 
 /// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
@@ -260,22 +265,25 @@ public:
     stream_ = Stream::create();
     launch_.prepare(problem, stream_);
     d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, CountedSums<1>::kMostBlocks);
+    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
+                           CountedWord::kMostParts);
     const std::size_t values = problem.k * (size_->d + 1);
     const std::size_t sums = size_->threads * values * sizeof(float);
     const auto resident = ResidentPoints::of(ceil_div(problem.n, shape_.blocks),
                                              std::size_t{size_->chunk} * size_->threads, size_->d,
                                              shape_.shared_bytes - sums);
-    d_words_ = DeviceBuffer<unsigned long long>(CountedSums<1>::words(values + 1));
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
+    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
     task_ = {.run = {},
              .points = d_points_.data(),
              .n = static_cast<unsigned>(problem.n),
              .d = static_cast<unsigned>(problem.d),
              .k = static_cast<unsigned>(problem.k),
              .resident = static_cast<unsigned>(resident.count),
-             .units = SumUnits<kMaxFeatures>::of(problem.points, problem.centroids, problem.d,
-                                                 ceil_div(problem.n, shape_.blocks)),
+             .units = SumUnits<kMaxFeatures>::of(
+                 of_rows, Magnitudes::of(problem.centroids, problem.d),
+                 ceil_div(problem.n, shape_.blocks), problem.stop.kind == StopRule::Kind::loss),
              .words = d_words_.data()};
     stream_.synchronize();
   }
@@ -292,13 +300,13 @@ private:
   ClusterLaunch shape_{};
   Stream stream_;
   OneLaunch launch_;
-  DeviceBuffer<float> d_points_;             // [D, n]
-  DeviceBuffer<unsigned long long> d_words_; // of CountedSums
+  DeviceBuffer<float> d_points_;        // [D, n]
+  DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };
 
 const Registration
     registration({.name = "kmeans_cuda_persistent",
-                  .idea = "one launch, points resident, sums across clusters of blocks",
+                  .idea = "one launch, points resident, sums by lane, and words that count blocks",
                   .source = "article 004, CUDA (3), as one persistent kernel",
                   .device = Device::gpu,
                   .max_d = kMaxFeatures,

@@ -4,8 +4,9 @@
 //
 // Every value has an owner in every cluster: it adds up the parts of the blocks of its cluster,
 // shares the sum with the value's other owners, adds up theirs, and sends the total to all blocks of
-// its cluster. So a word is polled by one owner a cluster: 15 sums of 112 blocks take 2240 cycles, where
-// those of 132 blocks that poll one another took 21,700. The order of additions is fixed: the same bits in every block and in every run.
+// its cluster. So a word is polled by one owner a cluster: 15 sums of 112 blocks in clusters of 16 take
+// 2240 cycles, where those of 132 blocks that poll one another took 21,700. The order of additions is
+// fixed: the same bits in every block and in every run. (Few sums are exchanged sooner by counted_sums.cuh.)
 //
 // All blocks must be resident (a cooperative launch) and take part in every round.
 #pragma once
@@ -106,7 +107,7 @@ protected:
   unsigned count_, slots_, rank_, cluster_, clusters_, owned_, round_ = 0;
 };
 
-/// A warp owns a sum, its lanes the parts: the least latency for up to a few hundred sums.
+/// A warp owns a sum, its lanes the parts.
 template <unsigned kCluster>
 class FewSums : public ClusterSums<double, kCluster> {
 public:

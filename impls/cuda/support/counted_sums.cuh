@@ -1,18 +1,20 @@
 // Sums over all blocks of a launch, in words that count who has added to them: data is its own flag, and an addition
 // is the only thing that a block sends. No barrier of the grid, no fence on the way, no clusters of blocks.
 //
-// A word has a sum in its lower 56 bits and the number of blocks that have added theirs in the upper eight. Integers
-// have no order, so all blocks get the same bits in every run. A block's part, a double, is two integers of 46 bits and
-// a sign, the second of which is the rest of the first: only what is less than 2^-91 of the largest part is rounded off.
+// A block's part, a double, is two integers of 46 bits and a sign (counted_word.hpp), the second of which is the rest
+// of the first: only what is less than 2^-91 of the largest that a part can be is rounded off. Integers have no order,
+// so all blocks get the same bits in every run.
 //
-// Words are never cleared: who reads one takes away what it was when its last round had ended. There are two sets, for
-// odd and even rounds: a block adds to one again when all have sent in the round between, and so had read it.
+// Words are never cleared: who reads one subtracts what it was when its last round had ended. There are two sets, for
+// odd and even rounds: a block adds to one again when all have sent in the round between, and so had read it. (Their
+// additions are relaxed; but no thread leaves the loop that waits for a word before it has its value.)
 //
-// Additions to words of one line of the L2 cache wait for one another, and for those who look at it. So there are copies
-// of all words, each for some of the blocks; and of a block one warp looks at one word until that is complete, before
-// all are read.
+// Additions to words of one line of the L2 cache wait for one another, and for those who look at it. So there are
+// copies of all words, each for some of the blocks; and of a block one warp looks at one word until that is complete,
+// before all are read.
 #pragma once
 
+#include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/warp_sums.cuh"
 
@@ -20,30 +22,41 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 namespace clusterbench::cuda {
 
+/// The words of CountedSums in device memory.
+struct CountedWords {
+  static constexpr unsigned kSets = 2, kCopies = 2;
+
+  /// Of so many sums, with the fact; zero before the first launch.
+  static constexpr std::size_t size(std::size_t count) {
+    return kSets * (kCopies + 1) * std::size_t{2} * of_part(static_cast<unsigned>(count));
+  }
+  /// First or second words of a copy, whole lines of 16.
+  __host__ __device__ static constexpr unsigned of_part(unsigned count) {
+    return (count + 15) / 16 * 16;
+  }
+};
+
 /// Sums [k, D + 1], the counts last, and behind them the fact that the stop rule asks for; no more than threads of a
-/// block. All blocks must be resident (a cooperative launch) and take part in every round.
+/// block. All blocks, CountedWord::kMostParts at most, must be resident (a cooperative launch) and take part in every
+/// round.
 template <unsigned D>
 class CountedSums {
 public:
-  static constexpr unsigned kMostBlocks = 255; ///< that a word counts
-
-  /// 64-bit words in device memory for so many sums, with the fact; zero before the first launch.
-  static constexpr std::size_t words(std::size_t count) {
-    return kSets * (kCopies + 1) * std::size_t{2} * of_part(static_cast<unsigned>(count));
-  }
   /// What lies in shared memory.
   struct Units {
     double to[D + 2], from[D + 2];
   };
 
-  /// All threads. words: see words(); s_totals: [count]. A barrier must follow.
+  /// All threads. words: [CountedWords::size()]; s_totals: [count]. A barrier must follow.
   template <unsigned kMost>
-  __device__ CountedSums(unsigned long long* words, unsigned count, const SumUnits<kMost>& units,
+  __device__ CountedSums(std::uint64_t* words, unsigned count, const SumUnits<kMost>& units,
                          Units& s_units, double* s_totals)
       : words_(words), count_(count), units_(s_units), s_totals_(s_totals) {
+    static_assert(D <= kMost);
     for (unsigned f = threadIdx.x; f < D + 2; f += blockDim.x) {
       const double to = f < D ? units.features[f] : f == D ? units.counts : units.fact;
       s_units.to[f] = to;
@@ -60,32 +73,32 @@ public:
   __device__ void send(Part part) const {
     if (threadIdx.x < count_) {
       const unsigned v = threadIdx.x;
-      // What is no number must not touch the count: blocks would wait for ever.
-      const double scaled = fmin(fmax(part(v) * units_.to[unit_of(v)], -kNext), kNext);
-      const double first = rint(scaled), second = rint((scaled - first) * kNext);
-      unsigned long long* to = copy(set_, blockIdx.x % kCopies) + v;
-      atomicAdd(to, kOne + kBias + static_cast<unsigned long long>(static_cast<long long>(first)));
-      atomicAdd(to + of_part(count_),
-                kOne + kBias + static_cast<unsigned long long>(static_cast<long long>(second)));
+      const double scaled = part(v) * units_.to[unit_of(v)];
+      const double first = rint(scaled), second = rint((scaled - first) * CountedWord::kMost);
+      std::uint64_t* to = copy(set_, blockIdx.x % CountedWords::kCopies) + v;
+      add(to, CountedWord::part(first));
+      add(to + CountedWords::of_part(count_), CountedWord::part(second));
     }
   }
   /// All threads: returns when the totals of this round are in s_totals, and begins the next one.
   __device__ void finish() {
-    if (count_ > kFew && gridDim.x > kFewBlocks) {
-      if (threadIdx.x < 32) { // all of them look at the fact's second word
-        const unsigned long long before = __shfl_sync(kAllLanes, before_.y, 0);
-        while (!complete(look_at(count_ - 1, 1), before)) {
-        }
+    if (count_ > kFew && gridDim.x > kFewBlocks && threadIdx.x < 32) {
+      const std::uint64_t before =
+          __shfl_sync(kAllLanes, before_.y, 0); // of the fact's second word
+      while (!CountedWord::complete(look_at(count_ - 1, 1), before, gridDim.x)) {
       }
-      __syncthreads(); // most words are complete
     }
+    __syncthreads(); // most words are complete, and nobody needs what was sent
     ulonglong2 now{};
     if (is_owner()) {
       do {
         now = {look_at(own(), 0), look_at(own(), 1)};
-      } while (!complete(now.x, before_.x) || !complete(now.y, before_.y));
-      s_totals_[own()] = fma(sum_of(now.y, before_.y), 1.0 / kNext, sum_of(now.x, before_.x)) *
-                         units_.from[unit_of(own())];
+      } while (!CountedWord::complete(now.x, before_.x, gridDim.x) ||
+               !CountedWord::complete(now.y, before_.y, gridDim.x));
+      s_totals_[own()] =
+          fma(CountedWord::sum(now.y, before_.y, gridDim.x), 1.0 / CountedWord::kMost,
+              CountedWord::sum(now.x, before_.x, gridDim.x)) *
+          units_.from[unit_of(own())];
     }
     before_ = of_next_;
     of_next_ = now;
@@ -101,53 +114,42 @@ public:
   }
 
 private:
-  static constexpr unsigned kSets = 2, kCopies = 2;
   /// Sums, or blocks, so few that all owners may look at words while others still add: with 132 blocks 10 sums gain by
   /// it, and 16 lose.
   static constexpr unsigned kFew = 12, kFewBlocks = 40;
-  static constexpr double kNext = 0x1p46; ///< of the second word in one of the first
-  static constexpr unsigned long long kBias = 1ull << 46, kOne = 1ull << 56;
 
-  /// First or second words of a copy, whole lines of 16.
-  __host__ __device__ static constexpr unsigned of_part(unsigned count) {
-    return (count + 15) / 16 * 16;
+  __device__ static void add(std::uint64_t* to, std::uint64_t part) {
+    atomicAdd(reinterpret_cast<unsigned long long*>(to), part);
   }
   __device__ unsigned unit_of(unsigned v) const { return v + 1 == count_ ? D + 1 : v % (D + 1); }
   /// Each thread makes one total, the first one that of the fact.
   __device__ bool is_owner() const { return threadIdx.x < count_; }
   __device__ unsigned own() const { return count_ - 1 - threadIdx.x; }
-  __device__ unsigned long long* copy(unsigned set, unsigned c) const {
-    return words_ + (set * (kCopies + 1) + c) * 2 * of_part(count_);
+  __device__ std::uint64_t* copy(unsigned set, unsigned c) const {
+    return words_ + (set * (CountedWords::kCopies + 1) + c) * 2 * CountedWords::of_part(count_);
   }
   /// What this thread's words of a set were, all copies added up, when the launch before ended.
   __device__ ulonglong2* ended(unsigned set) const {
-    return reinterpret_cast<ulonglong2*>(copy(set, kCopies) + 2 * own());
+    return reinterpret_cast<ulonglong2*>(copy(set, CountedWords::kCopies) + 2 * own());
   }
   /// A word now, all copies added up.
-  __device__ unsigned long long look_at(unsigned v, unsigned part) const {
-    unsigned long long sum = 0;
+  __device__ std::uint64_t look_at(unsigned v, unsigned part) const {
+    std::uint64_t sum = 0;
 #pragma unroll
-    for (unsigned c = 0; c < kCopies; ++c) {
-      const volatile unsigned long long* word = copy(set_, c) + part * of_part(count_) + v;
+    for (unsigned c = 0; c < CountedWords::kCopies; ++c) {
+      const volatile std::uint64_t* word = copy(set_, c) + part * CountedWords::of_part(count_) + v;
       sum += *word;
     }
     return sum;
   }
-  __device__ static bool complete(unsigned long long now, unsigned long long before) {
-    return (now - before) / kOne == gridDim.x;
-  }
-  __device__ static double sum_of(unsigned long long now, unsigned long long before) {
-    return static_cast<double>(static_cast<long long>((now - before) % kOne) -
-                               static_cast<long long>(gridDim.x * kBias));
-  }
 
-  unsigned long long* words_; // [kSets, kCopies, 2, of_part], and behind each set what it was
+  std::uint64_t* words_; // [kSets, kCopies, 2, of_part], and behind each set what it was
   unsigned count_;
   const Units& units_;
   double* s_totals_;
   unsigned set_ = 0;
   ulonglong2 before_{},
-      of_next_{}; // what this thread's words were, of this round's set and of the next one's
+      of_next_{}; // this thread's words, of this round's set and of the next one's
 };
 
 } // namespace clusterbench::cuda

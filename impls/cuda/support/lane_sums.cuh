@@ -8,8 +8,8 @@
 
 namespace clusterbench::cuda {
 
-/// Makes the block's sums, and clears those of its lanes: a warp adds up four values at a time over the lanes of all
-/// warps.
+/// Makes the block's sums, s_totals [values], and clears those of its lanes: a warp adds up four values at a time over
+/// the lanes of all warps. A barrier must come before, and another one follow.
 template <unsigned kThreads>
 __device__ void add_up_lanes(float* s_sums, unsigned values, double* s_totals) {
   constexpr unsigned kWarps = kThreads / 32, kSteps = kWarps / 4, kAtOnce = 4;

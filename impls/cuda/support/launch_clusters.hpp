@@ -1,4 +1,4 @@
-// Launches of blocks in clusters, all of them resident.
+// Cooperative launches: blocks that are all resident, in clusters or each for itself.
 #pragma once
 
 #include "impls/cuda/support/check.hpp"
@@ -12,9 +12,6 @@
 #include <string>
 
 namespace clusterbench::cuda {
-
-/// Largest cluster that every device with clusters takes; more has to be asked for.
-inline constexpr unsigned kPortableCluster = 8;
 
 /// Whether there is a device and it has no clusters of blocks. Does not create a context.
 inline bool lacks_clusters() {
@@ -62,10 +59,6 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
                              static_cast<int>(launch.shared_bytes)),
         "cudaFuncSetAttribute for " + std::to_string(launch.shared_bytes) +
             " bytes of shared memory");
-  if (launch.cluster > kPortableCluster) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1),
-          "cudaFuncSetAttribute for large clusters");
-  }
   launch.blocks = launch.cluster;
   cudaLaunchAttribute attributes[2];
   const cudaLaunchConfig_t config = configure(launch, nullptr, attributes);
@@ -75,19 +68,22 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
   return static_cast<unsigned>(std::max(1, clusters)) * launch.cluster;
 }
 
-/// Blocks that take all shared memory, so that each is alone on its multiprocessor: as many as are resident,
-/// or as n points need, one a thread, and `most` at most. Throws std::runtime_error.
+/// Blocks that take all shared memory, so that each is alone on its multiprocessor, `most` at most. n points need one
+/// for each `step` of them, of which threads take several at a time; but where these leave more than a third of the
+/// multiprocessors idle, a thread takes one. Throws std::runtime_error.
 template <typename Task>
-ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, unsigned threads,
-                            unsigned most) {
+ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, std::size_t step,
+                            unsigned threads, unsigned most) {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
   ClusterLaunch launch{.blocks = 0,
                        .threads = threads,
                        .cluster = 1,
                        .shared_bytes = shared_memory_limit() - attributes.sharedSizeBytes};
-  launch.blocks = static_cast<unsigned>(std::min<std::size_t>(
-      std::min(resident_in_clusters(kernel, launch), most), ceil_div(n, threads)));
+  const std::size_t there = std::min(resident_in_clusters(kernel, launch), most);
+  const std::size_t steps = ceil_div(n, step);
+  launch.blocks =
+      static_cast<unsigned>(std::min(there, 3 * steps >= 2 * there ? steps : ceil_div(n, threads)));
   return launch;
 }
 

@@ -50,10 +50,12 @@ struct ToWords {
 
   /// Of [n, d] rows; d <= kMost. scale: what the kernel's values have been multiplied by, a power of two.
   static ToWords of(std::span<const float> rows, std::size_t d, int bits, float scale = 1.0f) {
-    const Magnitudes of_rows = Magnitudes::of(rows, d);
+    return of(Magnitudes::of(rows, d), bits, scale);
+  }
+  static ToWords of(const Magnitudes& rows, int bits, float scale = 1.0f) {
     ToWords words{};
     for (std::size_t f = 0; f < kMost; ++f) {
-      words.factor[f] = of_rows.to_word(f, bits) / scale;
+      words.factor[f] = rows.to_word(f, bits) / scale;
     }
     return words;
   }
@@ -62,22 +64,21 @@ struct ToWords {
 /// Powers of two that take a block's sums to less than 2^45, or hardly more if they are rounded.
 template <unsigned kMost>
 struct SumUnits {
-  double features[kMost], counts, fact;
+  double features[kMost], counts;
+  double fact; ///< how many labels change, or, by the rule `loss`, a sum of distances in float
 
-  /// Of [n, d] rows, d <= kMost, no more than so many of a block, and the initial centroids [k, d]. The fact that the
-  /// stop rule asks for is how many labels change, or a sum of distances: means are no longer than the longest row.
-  static SumUnits of(std::span<const float> rows, std::span<const float> initial, std::size_t d,
-                     std::size_t rows_of_block) {
-    const Magnitudes of_rows = Magnitudes::of(rows, d);
-    const double reach =
-        of_rows.longest + std::max(of_rows.longest, Magnitudes::of(initial, d).longest);
+  /// Of rows, no more than so many of a block, and the initial centroids. Means are no longer than the longest row.
+  static SumUnits of(const Magnitudes& rows, const Magnitudes& initial, std::size_t rows_of_block,
+                     bool of_distances) {
+    constexpr double kLongest = 0x1p64; // more than the root of a float
+    const double reach = 1.001 * (rows.longest + std::max(rows.longest, initial.longest));
     const auto unit = [=](double largest) {
       const double most = largest * static_cast<double>(rows_of_block);
       return most > 0.0 ? std::ldexp(1.0, 44 - std::ilogb(most)) : 1.0;
     };
-    SumUnits units{{}, unit(1.0), unit(std::max(1.0, 1.001 * reach))};
+    SumUnits units{{}, unit(1.0), unit(of_distances ? std::min(reach, kLongest) : 1.0)};
     for (std::size_t f = 0; f < kMost; ++f) {
-      units.features[f] = unit(f < d ? of_rows.largest[f] : 0.0);
+      units.features[f] = unit(f < rows.largest.size() ? rows.largest[f] : 0.0);
     }
     return units;
   }

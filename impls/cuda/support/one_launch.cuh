@@ -113,7 +113,7 @@ inline std::string refuse_size(const Problem<float>& problem, unsigned max_d, un
   return {};
 }
 
-/// The same of a kernel that needs clusters of blocks.
+/// The same of a kernel whose launch asks for clusters of blocks, if only of one.
 inline std::string refuse_clustered(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
   return lacks_clusters() ? "the device has no clusters of blocks (compute capability 9.0)"
                           : refuse_size(problem, max_d, max_k);
