@@ -65,6 +65,8 @@ public:
     if (is_owner()) {
       before_ = *ended(0);
       of_next_ = *ended(1);
+      // Stored, so that both have arrived at the barrier: behind it this block may send, and block 0 come to leave().
+      s_totals_[own()] = static_cast<double>(before_.x ^ of_next_.x);
     }
   }
   /// All threads, once a round, when the last one has ended: sends part(v), this block's part of sum v. A warp's
