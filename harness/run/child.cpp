@@ -282,6 +282,9 @@ void limit_files(std::size_t bytes) {
 int run_child(int job_fd, int report_fd) {
   const json request = json::parse(read_all(job_fd));
   prctl(PR_SET_PDEATHSIG, SIGKILL); // nobody waits for us once our parent is gone
+  if (getppid() != request.at("parent").get<pid_t>()) {
+    return 0; // it went before we asked to be told
+  }
   limit_memory(request.at("memory_limit"));
   limit_files(request.at("file_limit"));
   const bool hidden = hide_folder(request.at("hidden_folder").get<std::string>());

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <set>
 #include <sstream>
+#include <unistd.h>
 
 namespace clusterbench {
 namespace {
@@ -47,7 +48,8 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
   nlohmann::json request = {{"jobs", nlohmann::json::array()},
                             {"hidden_folder", oracle_cache_folder().string()},
                             {"memory_limit", memory_limit(jobs)},
-                            {"file_limit", file_limit(jobs)}};
+                            {"file_limit", file_limit(jobs)},
+                            {"parent", getpid()}};
   std::set<int> descriptors;
   for (const Job& job : jobs) {
     request["jobs"].push_back(to_json(job));
