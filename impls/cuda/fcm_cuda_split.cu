@@ -8,7 +8,7 @@
 // Weights u^m are split as well, times 2^14. A cluster whose weights are so small that their low parts
 //   are lost (2^-17 on average) shows in its mass; then the sweep is done again with a larger factor.
 // Source: article 001, sections 4.2 to 4.4; Markidis and others, 2018, for products of split floats.
-// Cost per iteration: n d values and 4 n bytes; 40 instructions of a warp a row of 500 at c = 8.
+// Cost per iteration: n d values and 4 n bytes; some 195 instructions of a warp a row of 500 at c = 8.
 //   Started from memberships, one sweep more for the first centres.
 // Limits: float; 129 <= d <= 512, k <= 16, values that one scale serves (rows of 2^-12 of the largest value
 //   at least, features of 2^-16; the largest between 2^-48 and 2^58; all finite), else refused;
@@ -255,7 +255,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
   cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-using Kernel = TileKernel<Task, SplitRows>;
+using Kernel = TileKernel<Task, PackedSplitRows>;
 template <typename S>
 constexpr Kernel kKernel{
     16 * S::kSteps * S::kSlices,         S::K,           kSplitRows, S::kTeams, S::kThreads, 1,
@@ -281,7 +281,7 @@ public:
 
   void prepare(const Problem<float>& problem) override {
     task_.scale = SplitRange(problem.points, problem.n, problem.d).scale();
-    run_.prepare(kKernels, problem, task_, SplitRows{task_.scale});
+    run_.prepare(kKernels, problem, task_, PackedSplitRows{task_.scale});
     d_given_ = DeviceBuffer<float>(problem.memberships.size());
     if (d_given_.size() > 0) {
       d_given_.upload(problem.memberships, run_.stream());
@@ -301,7 +301,7 @@ public:
 
 private:
   Task task_{};
-  TileRun<Task, SplitRows> run_;
+  TileRun<Task, PackedSplitRows> run_;
   DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
 };
 
@@ -312,6 +312,7 @@ const Registration registration({.name = "fcm_cuda_split",
                                  .device = Device::gpu,
                                  .multiplier = Multiplier::tensor_f16,
                                  .distance = DistanceForm::expanded,
+                                 .min_d = kFeatures,
                                  .max_d = 512,
                                  .max_k = 16,
                                  .previous = "fcm_cuda_fused"},

@@ -7,8 +7,8 @@
 // The nearest centroid is looked for by scores of one instruction a feature, in groups of four; the
 //   winning four, or all where rounding could matter, are compared by squared differences.
 // Source: kmeans_cuda_persistent; support/group_search.cuh, integer_sums.cuh, after exact_sums.cuh.
-// Cost per iteration: 4 n d bytes from L2; n k (d + 1.5) + n (19 d + 40) instructions, 2 flops of them
-//   useful a coordinate; about 5 us between blocks.
+// Cost per iteration: 4 n d bytes from L2; n k (d + 1.5) + n (19 d + 40) instructions, a fourth more by
+//   counters, 2 flops of them useful a coordinate; about 5 us between blocks.
 // Limits: float; d <= 16, k <= 256, what shared memory holds, else refused; n < 2^31. d is padded to
 //   the next size that was compiled. Far from the origin all points are compared with all. Same bits.
 #include "impls/contract.hpp"
@@ -50,8 +50,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float4 s_groups[]; // [groups, kRows], then:
   const unsigned places = task.search.groups * 4;
   long long* s_rests =
-      reinterpret_cast<long long*>(s_groups + task.search.groups * kRows<D>); // [k, D]
-  int* s_cells = reinterpret_cast<int*>(s_rests + task.k * D);                // [k, copies, kWords]
+      reinterpret_cast<long long*>(s_groups + task.search.groups * kGroupRows<D>); // [k, D]
+  int* s_cells = reinterpret_cast<int*>(s_rests + task.k * D); // [k, copies, kWords]
   const IntegerCells<D> cells{s_cells, s_rests, task.k, task.copies};
   constexpr int kBits = IntegerCells<D>::kBits,
                 kSpare = 62 - 2 * kBits; // bits of n that leave a sum below 2^62
@@ -60,7 +60,9 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned begin = min(blockIdx.x * share, task.n), end = begin + min(share, task.n - begin);
   float* s_centroids = reinterpret_cast<float*>(s_groups);
-  const auto place_of = [](unsigned j, unsigned f) { return (j / 4 * kRows<D> + f) * 4 + j % 4; };
+  const auto place_of = [](unsigned j, unsigned f) {
+    return (j / 4 * kGroupRows<D> + f) * 4 + j % 4;
+  };
   for (unsigned e = threadIdx.x; e < places * D; e += kThreads) {
     const unsigned j = e / D, f = e % D; // features behind d are zero everywhere
     s_centroids[place_of(j, f)] =
@@ -170,7 +172,7 @@ struct Size {
   void (*kernel)(const Task);
 };
 template <unsigned D, unsigned kThreads, unsigned C>
-constexpr Size kSize{D, kThreads, kRows<D>, IntegerCells<D>::kWords,
+constexpr Size kSize{D, kThreads, kGroupRows<D>, IntegerCells<D>::kWords,
                      cluster_points<D, kThreads, C>};
 constexpr std::array kSizes{kSize<1, 512, 5>, kSize<2, 512, 5>,  kSize<3, 512, 5>,
                             kSize<4, 512, 5>, kSize<6, 512, 4>,  kSize<8, 512, 4>,

@@ -39,7 +39,7 @@ constexpr unsigned kThreads = kChunks == 1 || (kChunks <= 3 && T <= 3) ? 512 : 3
 
 struct Task {
   RunTask run;
-  SplitRows rows;
+  ProductRows rows;
   unsigned d, copies;   // features; of the cells
   const float* to_word; // [kMaxFeatures] powers of two
   long long* words;     // of GridSums
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
   using Cells = QuadCells<kChunks>;
   constexpr unsigned kAll = kThreads<kChunks, T>, kWarps = kAll / 32;
   extern __shared__ __align__(16) uint4 s_parts[]; // [T, kChunks, 32], then:
-  SplitRows rows = task.rows;
+  ProductRows rows = task.rows;
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, n = rows.n, k = rows.k;
   rows.s_parts = s_parts;
   rows.s_half_squares = reinterpret_cast<float*>(s_parts + T * kChunks * 32); // [8 T]

@@ -65,7 +65,7 @@ public:
   std::string path() const { return groups_ ? launch_.path() + ", groups of 16" : each_.path(); }
 
 private:
-  static unsigned padded_k(const SweepTask& task) { return task.centroids.tiles * kTileRows; }
+  static unsigned padded_k(const SweepTask& task) { return task.centroids.tiles * kHalfTileRows; }
 
   bool groups_ = false;
   WgmmaSweep each_;

@@ -37,7 +37,7 @@ struct Least {
 template <unsigned kWidth, unsigned kWarps>
 __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
   constexpr unsigned kThreads = kWarps * 32, kRows = kWarps * 16;
-  constexpr unsigned kStageSize = kTileRows * kWidth;
+  constexpr unsigned kStageSize = kHalfTileRows * kWidth;
   extern __shared__ __align__(128) unsigned char s_dynamic[];
   __shared__ Least s_least[2][kRows];
   const HalfTiles shape = task.points.shape;
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
     close_copies(); // also when empty: the number of groups tells which have arrived
   };
 
-  const __half* tile = task.points.rounded + first_row / kTileRows * shape.tile_size() +
-                       first_row % kTileRows * kWidth;
+  const __half* tile = task.points.rounded + first_row / kHalfTileRows * shape.tile_size() +
+                       first_row % kHalfTileRows * kWidth;
   for (unsigned chunk = 0; chunk < shape.chunks; ++chunk) {
     for (unsigned e = threadIdx.x * 8; e < kRows * kWidth; e += kThreads * 8) {
       copy_async(s_rows + chunk * kRows * kWidth + e, tile + chunk * shape.chunk_size() + e);
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
     }
     const unsigned j = step / shape.chunks;
     const float* half_squares =
-        task.centroids.half_squares + j * kTileRows + half * 64 + lane % 4 * 2;
+        task.centroids.half_squares + j * kHalfTileRows + half * 64 + lane % 4 * 2;
     float before[4];
 #pragma unroll
     for (unsigned p = 0; p < 4; ++p) {
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
   for (unsigned p = 0; p < 4; ++p) {
     const unsigned place = __float_as_uint(least[p].best) & 31;
     least[p].nearest =
-        least[p].nearest * kTileRows + half * 64 + place / 2 * 8 + lane % 4 * 2 + place % 2;
+        least[p].nearest * kHalfTileRows + half * 64 + place / 2 * 8 + lane % 4 * 2 + place % 2;
     for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
       const float best = __shfl_xor_sync(0xffffffffu, least[p].best, offset);
       const float second = __shfl_xor_sync(0xffffffffu, least[p].second, offset);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
 /// The compiled shapes: as many points a block as shared memory holds.
 class MmaSweep {
 public:
-  static constexpr unsigned kPaddedRows = kTileRows;
+  static constexpr unsigned kPaddedRows = kHalfTileRows;
 
   static std::string refuse(const Problem<float>&) {
     const int capability = compute_capability(); // 0: no device, which others report
@@ -153,7 +153,7 @@ public:
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;
     const auto bytes = [&](unsigned rows) {
-      return (std::size_t{rows} * shape.chunks + kStages * kTileRows) * shape.width *
+      return (std::size_t{rows} * shape.chunks + kStages * kHalfTileRows) * shape.width *
              sizeof(__half);
     };
     rows_ = bytes(128) + 8192 <= shared_memory_limit() ? 128 : 64;

@@ -47,7 +47,7 @@ struct Rests {
 /// tile of centroids.
 template <unsigned kWidth>
 __global__ void __launch_bounds__(kThreads) sweep_split(const SweepTask task, const Rests rests) {
-  constexpr unsigned kStageSize = kTileRows * kWidth;
+  constexpr unsigned kStageSize = kHalfTileRows * kWidth;
   extern __shared__ __align__(128) unsigned char s_dynamic[];
   __shared__ float s_best[4][kRows], s_second[4][kRows];
   __shared__ unsigned s_nearest[4][kRows];
@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(kThreads) sweep_split(const SweepTask task, co
 
   for (unsigned part = 0; part < 2; ++part) {
     const __half* tile = (part == 0 ? task.points.rounded : rests.points) +
-                         first_row / kTileRows * shape.tile_size() + first_row % kTileRows * kWidth;
+                         first_row / kHalfTileRows * shape.tile_size() +
+                         first_row % kHalfTileRows * kWidth;
     for (unsigned chunk = 0; chunk < shape.chunks; ++chunk) {
       for (unsigned e = threadIdx.x * 8; e < kRows * kWidth; e += kThreads * 8) {
         copy_async(s_rows + part * part_size + chunk * kRows * kWidth + e,
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(kThreads) sweep_split(const SweepTask task, co
     if (chunk + 1 < shape.chunks) {
       continue;
     }
-    const unsigned first = step / shape.chunks * kTileRows + quarter * 32 + lane % 4 * 2;
+    const unsigned first = step / shape.chunks * kHalfTileRows + quarter * 32 + lane % 4 * 2;
 #pragma unroll
     for (unsigned ni = 0; ni < 4; ++ni) {
       const float2 two =
@@ -167,7 +168,7 @@ __global__ void __launch_bounds__(kThreads) sweep_split(const SweepTask task, co
 
 class SplitSweep {
 public:
-  static constexpr unsigned kPaddedRows = kTileRows;
+  static constexpr unsigned kPaddedRows = kHalfTileRows;
 
   static std::string refuse(const Problem<float>& problem) {
     if (problem.d > kMostSplitFeatures) {
@@ -192,7 +193,7 @@ public:
         task.points.exact, task.points.n, task.points.d, task.frame, shape, d_points_.data());
     check_launch("round_rest");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize after rounding");
-    bytes_ = (std::size_t{2} * kRows * shape.chunks + 2 * kStages * kTileRows) * shape.width *
+    bytes_ = (std::size_t{2} * kRows * shape.chunks + 2 * kStages * kHalfTileRows) * shape.width *
              sizeof(__half);
     kernel_ = shape.width == 32 ? sweep_split<32> : sweep_split<64>;
     allow_shared_memory(kernel_, bytes_);

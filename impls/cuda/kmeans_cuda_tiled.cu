@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 class TiledSweep {
 public:
-  static constexpr unsigned kPaddedRows = kTileRows;
+  static constexpr unsigned kPaddedRows = kHalfTileRows;
 
   static std::string refuse(const Problem<float>&) {
     const int capability = compute_capability(); // 0: no device, which others report

@@ -154,6 +154,22 @@ def complaints_about_multiplier(path, text):
     return []
 
 
+# What a header defines in its namespace: nothing there is indented.
+DEFINITION = re.compile(r"^(?:template <.*>\s+)?(?:(?:inline )?constexpr [\w:]+(?:<[\w:, ]+>)? (\w+)\b(?! *\()"
+                        r"|(?:struct|class|union|enum class) (\w+)(?: final)?(?: : [^;]*)? ?\{)",
+                        re.MULTILINE)
+
+
+def complaints_about_definitions(headers):
+    """Of headers that are linked into one program, no two give different things the same name."""
+    defined = {}
+    for path, text in sorted(headers.items()):
+        for name in {constant or kind for constant, kind in DEFINITION.findall(text)}:
+            defined.setdefault((path.split("/")[1], name), []).append(path)
+    return [f"{name} is defined in {' and '.join(paths)}"
+            for (_, name), paths in defined.items() if len(paths) > 1]
+
+
 class House(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -177,6 +193,12 @@ class House(unittest.TestCase):
 
     def test_tensor_cores_have_their_own_limit(self):
         self.check(complaints_about_multiplier, self.variants)
+
+    def test_headers_of_a_backend_do_not_share_names(self):
+        headers = {path: text for path, text in self.code.items()
+                   if re.fullmatch(r"impls/\w+/support/.+\.(hpp|cuh)", path)}
+        self.assertGreater(len(headers), 50)
+        self.assertEqual(complaints_about_definitions(headers), [])
 
     def test_plots_read_files_only(self):
         scripts = {path: text for path, text in self.files.items()
@@ -272,6 +294,17 @@ class RulesCanFail(unittest.TestCase):
         self.assertEqual(len(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text)), 1)
         text += ".multiplier = Multiplier::tensor_f16,\n"
         self.assertEqual(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text), [])
+
+    def test_definitions(self):
+        for line in ("inline constexpr unsigned kRows = 16;\n", "struct Tile {\n",
+                     "template <unsigned D>\nconstexpr unsigned kRows = D;\n",
+                     "template <unsigned D>\nclass Sums : public Base<D> {\n"):
+            one, other = "impls/cuda/support/one.cuh", "impls/cuda/support/other.cuh"
+            self.assertEqual(len(complaints_about_definitions({one: line, other: line})), 1, line)
+            self.assertEqual(complaints_about_definitions({one: line, "impls/simd/support/x.hpp": line}), [])
+        for line in ("constexpr int bits(unsigned rows) {\n", "struct Tile;\n", "  struct Tile {\n"):
+            self.assertEqual(complaints_about_definitions({"impls/cuda/support/one.cuh": line,
+                                                           "impls/cuda/support/other.cuh": line}), [], line)
 
     def test_length(self):
         self.assertNotEqual(complaints_about_length(self.PATH, "// more\n" * 12 + self.GOOD), [])

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "impls/cuda/support/half_copy.cuh"
-#include "impls/cuda/support/pass_facts.cuh"
 
 #include <cmath>
 
@@ -104,7 +103,7 @@ static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Fr
                                        float* half_squares, float4* terms, PassCounters* next,
                                        double* shifts) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
-  if (j >= (k + kTileRows - 1) / kTileRows * kTileRows) {
+  if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
   }
   if (j >= k) { // its tile is zero since the beginning

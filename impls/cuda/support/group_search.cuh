@@ -9,14 +9,13 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 
 namespace clusterbench::cuda {
 
-inline constexpr int kFarAway = 0x7f000000; ///< 1.7e38, as a float
+inline constexpr int kFarAwayBits = 0x7f000000; ///< 1.7e38, as a float
 
 /// What the search needs to know. Scores further apart than certain + of_bits * the larger are in the
 /// true order; `keep` are the bits of a score that are not its group's number.
@@ -43,7 +42,7 @@ struct GroupSearch {
 /// 16-byte rows of a group of centroids: a feature of all four, ..., |c|^2 / 2 + M of all four. Odd, so
 /// that lanes that read different groups do not meet in one bank.
 template <unsigned D>
-constexpr unsigned kRows = (D + 1) | 1;
+constexpr unsigned kGroupRows = (D + 1) | 1;
 
 /// The nearest of four centroids joins the competition: squared differences, ties to the lowest.
 template <unsigned D>
@@ -73,11 +72,11 @@ __device__ void find_nearest(const GroupSearch& search, const float (&x)[C][D],
   int best[C], second[C]; // the least scores of two groups
 #pragma unroll
   for (unsigned p = 0; p < C; ++p) {
-    best[p] = second[p] = kFarAway;
+    best[p] = second[p] = kFarAwayBits;
   }
 #pragma unroll 2
   for (unsigned g = 0; g < search.groups; ++g) {
-    const float4* group = s_groups + g * kRows<D>;
+    const float4* group = s_groups + g * kGroupRows<D>;
     const float4 start = group[D];
     float score[C][4];
 #pragma unroll
@@ -113,12 +112,12 @@ __device__ void find_nearest(const GroupSearch& search, const float (&x)[C][D],
     const bool certain = other - first > fmaf(other, search.of_bits, search.certain);
     nearest[p] = INFINITY;
     label[p] = 0;
-    compare_exactly<D>(x[p], s_groups + of_best * kRows<D>, 4 * of_best, nearest[p], label[p]);
+    compare_exactly<D>(x[p], s_groups + of_best * kGroupRows<D>, 4 * of_best, nearest[p], label[p]);
     if (!certain) { // few points of most data
       nearest[p] = INFINITY;
 #pragma unroll 1
       for (unsigned g = 0; g < search.groups; ++g) {
-        compare_exactly<D>(x[p], s_groups + g * kRows<D>, 4 * g, nearest[p], label[p]);
+        compare_exactly<D>(x[p], s_groups + g * kGroupRows<D>, 4 * g, nearest[p], label[p]);
       }
     }
   }

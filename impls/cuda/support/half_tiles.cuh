@@ -4,14 +4,13 @@
 
 #include <cuda_fp16.h>
 
-#include <algorithm>
 #include <cstddef>
 
 namespace clusterbench::cuda {
 
-inline constexpr unsigned kTileRows = 128;
+inline constexpr unsigned kHalfTileRows = 128;
 
-/// [tiles][chunks][kTileRows][width]: a chunk holds `width` features of kTileRows rows. In a row,
+/// [tiles][chunks][kHalfTileRows][width]: a chunk holds `width` features of kHalfTileRows rows. In a row,
 /// groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
 /// 32-byte swizzles of the PTX manual.
 struct HalfTiles {
@@ -24,10 +23,10 @@ struct HalfTiles {
     return {width, static_cast<unsigned>((d + width - 1) / width),
             static_cast<unsigned>((d + 15) / 16)};
   }
-  __host__ __device__ std::size_t chunk_size() const { return std::size_t{kTileRows} * width; }
+  __host__ __device__ std::size_t chunk_size() const { return std::size_t{kHalfTileRows} * width; }
   __host__ __device__ std::size_t tile_size() const { return chunk_size() * chunks; }
   std::size_t size(std::size_t rows) const {
-    return (rows + kTileRows - 1) / kTileRows * tile_size();
+    return (rows + kHalfTileRows - 1) / kHalfTileRows * tile_size();
   }
   /// The permutation: where in a row of 64, 32 or 16 halves the group of 8 halves `group` is.
   __host__ __device__ static unsigned swizzled(unsigned width, unsigned row, unsigned group) {
@@ -36,9 +35,9 @@ struct HalfTiles {
                          : group ^ (row >> 2 & 1);
   }
   __device__ std::size_t offset(std::size_t row, unsigned feature) const {
-    const unsigned in_tile = static_cast<unsigned>(row % kTileRows);
+    const unsigned in_tile = static_cast<unsigned>(row % kHalfTileRows);
     const unsigned in_chunk = feature % width;
-    return row / kTileRows * tile_size() + feature / width * chunk_size() + in_tile * width +
+    return row / kHalfTileRows * tile_size() + feature / width * chunk_size() + in_tile * width +
            swizzled(width, in_tile, in_chunk / 8) * 8 + in_chunk % 8;
   }
 };

@@ -47,12 +47,12 @@ public:
     points_.prepare(problem.points, problem.centroids, d, Sweep::kPaddedRows, stream_);
     point_ = FixedPoint::of(n, points_.largest());
     const HalfTiles shape = points_.view().shape;
-    tiles_ = static_cast<unsigned>(ceil_div(k, kTileRows));
+    tiles_ = static_cast<unsigned>(ceil_div(k, kHalfTileRows));
     d_centroids_ = DeviceBuffer<float>(k * d);
     d_rounded_ = DeviceBuffer<__half>(shape.size(k));
     d_rounded_.zero(stream_); // and stays zero behind d and k
-    d_half_squares_ = DeviceBuffer<float>(std::size_t{tiles_} * kTileRows);
-    d_terms_ = DeviceBuffer<float4>(std::size_t{tiles_} * kTileRows);
+    d_half_squares_ = DeviceBuffer<float>(std::size_t{tiles_} * kHalfTileRows);
+    d_terms_ = DeviceBuffer<float4>(std::size_t{tiles_} * kHalfTileRows);
     for (auto* labels : {&d_labels_, &d_before_}) {
       *labels = DeviceBuffer<std::int32_t>(n);
     }
@@ -224,7 +224,7 @@ private:
 
   void place(PassCounters* counters, double* shifts) {
     const HalfTiles shape = points_.view().shape;
-    place_centroids<<<blocks_for(std::size_t{tiles_} * kTileRows * 32, 256), 256, 0, stream_>>>(
+    place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256, 0, stream_>>>(
         sums(), static_cast<unsigned>(problem_.k), static_cast<unsigned>(problem_.d),
         points_.frame(), shape, d_centroids_.data(), d_rounded_.data(), d_half_squares_.data(),
         d_terms_.data(), counters, shifts);

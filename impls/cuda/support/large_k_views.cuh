@@ -30,10 +30,10 @@ struct PointsView {
 
 struct CentroidsView {
   unsigned k;
-  unsigned tiles;            ///< of kTileRows centroids; those behind k are zero and far away
+  unsigned tiles;            ///< of kHalfTileRows centroids; those behind k are zero and far away
   const float* exact;        ///< [k, d]
   const __half* rounded;     ///< tiles
-  const float* half_squares; ///< [tiles * kTileRows] |c'|^2 / 2
+  const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
   const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
 };
 

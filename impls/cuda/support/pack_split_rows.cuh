@@ -41,7 +41,7 @@ static __global__ void pack_split_rows(const float* rows, std::size_t count, uns
 }
 
 /// What TileRun needs to know of such tiles.
-struct SplitRows {
+struct PackedSplitRows {
   float scale = 1.0f; ///< of all values
 
   static unsigned width(std::size_t d) { return SplitLayout::of(d).width(); }

@@ -11,7 +11,7 @@ inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages 
 inline constexpr unsigned kSecondQueue = 256;
 
 inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
-  return (std::size_t{kSecondRows} * shape.chunks + kSecondStages * kTileRows) * shape.width *
+  return (std::size_t{kSecondRows} * shape.chunks + kSecondStages * kHalfTileRows) * shape.width *
          sizeof(__half);
 }
 
@@ -29,7 +29,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   const HalfTiles shape = task.points.shape;
   __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [chunks][kSecondRows][kWidth]
   __half* s_stages = s_rows + std::size_t{kSecondRows} * shape.chunks * kWidth;
-  constexpr unsigned kStageSize = kTileRows * kWidth;
+  constexpr unsigned kStageSize = kHalfTileRows * kWidth;
 
   const unsigned flagged = task.counters->flagged;
   const unsigned pieces = (flagged + kSecondRows - 1) / kSecondRows;
@@ -114,7 +114,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
         }
       }
       const unsigned first_column =
-          (first_tile + step / shape.chunks) * kTileRows + warp_columns + lane % 4 * 2;
+          (first_tile + step / shape.chunks) * kHalfTileRows + warp_columns + lane % 4 * 2;
       const bool complete = chunk + 1 == shape.chunks;
       float2 squares[4] = {}; // on their way while the products are made
       if (complete) {

@@ -56,7 +56,7 @@ template <unsigned kChunks>
 using Tile = float4[2][kChunks];
 
 /// Rows up to the next tile, and of the centroids in shared memory, [8 T], parts and half squares.
-struct SplitRows : ExactRows {
+struct ProductRows : ExactRows {
   float scale, certain; ///< of the parts, a power of two; of two scores, 2 * their error
 
   uint4* s_parts; ///< [T, kChunks, 32]: high and low parts of -c, as a product's lanes want them
@@ -64,7 +64,7 @@ struct SplitRows : ExactRows {
 };
 
 template <unsigned kChunks>
-__device__ void fetch_tile(const SplitRows& task, unsigned tile, Tile<kChunks>& x) {
+__device__ void fetch_tile(const ProductRows& task, unsigned tile, Tile<kChunks>& x) {
   const unsigned lane = threadIdx.x % 32, f = lane % 4 * 4;
   const float* row = task.rows + (std::size_t{tile} * kRows + lane / 4) * task.width + f;
 #pragma unroll
@@ -79,7 +79,7 @@ __device__ void fetch_tile(const SplitRows& task, unsigned tile, Tile<kChunks>& 
 
 /// Centroids as their parts and half squares: the threads of a block share the work.
 template <unsigned kChunks, unsigned T, unsigned kThreads>
-__device__ void split_centroids(const SplitRows& task) {
+__device__ void split_centroids(const ProductRows& task) {
   const unsigned stride = task.stride();
   for (unsigned e = threadIdx.x; e < T * kChunks * 32; e += kThreads) {
     const unsigned lane = e % 32, j = e / 32 / kChunks * 8 + lane / 4;
@@ -111,7 +111,7 @@ __device__ void split_centroids(const SplitRows& task) {
 
 /// Labels of the tile's rows g and g + 8, known to their four lanes.
 template <unsigned kChunks, unsigned T>
-__device__ void find_labels(const SplitRows& task, unsigned tile, const Tile<kChunks>& x,
+__device__ void find_labels(const ProductRows& task, unsigned tile, const Tile<kChunks>& x,
                             unsigned (&label)[2]) {
   const unsigned lane = threadIdx.x % 32;
   // Of rows g, g, g + 8, g + 8 and clusters 8 e + 2 t, ... + 1, ... , ... + 1. What is small is added up
@@ -165,7 +165,7 @@ __device__ void find_labels(const SplitRows& task, unsigned tile, const Tile<kCh
 
 /// Squared distances of a row to its centroid, known to its four lanes.
 template <unsigned kChunks>
-__device__ float distance_to(const SplitRows& task, const float4 (&x)[kChunks], unsigned label) {
+__device__ float distance_to(const ProductRows& task, const float4 (&x)[kChunks], unsigned label) {
   float squared = 0.0f;
 #pragma unroll
   for (unsigned c = 0; c < kChunks; ++c) {

@@ -12,7 +12,7 @@ namespace clusterbench::cuda {
 inline constexpr unsigned kMostStages = 8;
 
 /// What is beside the rounded rows: of each centroid either |c'|^2 / 2, or, like of each point,
-/// kMoreFeatures halves, which take part in the products. Tiles of kTileRows rows, swizzled.
+/// kMoreFeatures halves, which take part in the products. Tiles of kHalfTileRows rows, swizzled.
 struct Beside {
   const void* centroids;
   const __half* points;
@@ -51,7 +51,7 @@ template <typename Scores, unsigned kWidth, unsigned kTeams>
 __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     sweep_wgmma(const SweepTask task, const SweepLayout layout, const Beside beside) {
   using Value = typename Scores::Value;
-  constexpr unsigned kRows = kTeams * 64, kStageSize = kTileRows * kWidth;
+  constexpr unsigned kRows = kTeams * 64, kStageSize = kHalfTileRows * kWidth;
   constexpr unsigned kMore = Scores::kMoreFeatures;
   extern __shared__ unsigned char s_dynamic[];
   __shared__ Barrier s_barriers[4 + 2 * kMostStages];
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
       const unsigned copy = round % layout.copies, use = round / layout.copies;
       wait(rows_free + 8 * copy, (use & 1) ^ 1); // passes at once the first time
       expect(rows_full + 8 * copy, rows_size * 2);
-      constexpr unsigned kPart = kRows < kTileRows ? kRows : kTileRows;
+      constexpr unsigned kPart = kRows < kHalfTileRows ? kRows : kHalfTileRows;
       __half* s_piece = s_rows + copy * rows_size;
 #pragma unroll 1
       for (unsigned r = 0; r < kRows; r += kPart) {
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
 #pragma unroll 1
         for (unsigned chunk = 0; chunk < chunks; ++chunk) {
           copy_bulk(s_piece + (chunk * kRows + r) * kWidth,
-                    task.points.rounded + row / kTileRows * shape.tile_size() +
-                        chunk * shape.chunk_size() + row % kTileRows * kWidth,
+                    task.points.rounded + row / kHalfTileRows * shape.tile_size() +
+                        chunk * shape.chunk_size() + row % kHalfTileRows * kWidth,
                     kPart * kWidth * 2, rows_full + 8 * copy);
         }
         if constexpr (kMore > 0) {
@@ -203,7 +203,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
       const unsigned low_bits = Scores::bits(best[p]) & 31;
-      nearest[p] = nearest[p] * kTileRows + low_bits / 2 * 8 + lane % 4 * 2 + low_bits % 2;
+      nearest[p] = nearest[p] * kHalfTileRows + low_bits / 2 * 8 + lane % 4 * 2 + low_bits % 2;
       for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
         const Value other = __shfl_xor_sync(0xffffffffu, best[p], offset);
         const Value other_second = __shfl_xor_sync(0xffffffffu, second[p], offset);
@@ -240,7 +240,7 @@ public:
     // As many points a block as fit twice, so that the next ones arrive early; or once; then as
     // many stages as are left room for.
     teams_ = 4;
-    layout_ = {2, 2, kMore, kTileRows * static_cast<unsigned>(kMore > 0 ? kMore * 2 : 4)};
+    layout_ = {2, 2, kMore, kHalfTileRows * static_cast<unsigned>(kMore > 0 ? kMore * 2 : 4)};
     const auto bytes = [&] { return layout_.bytes(shape, teams_ * 64); };
     if (bytes() > most) {
       layout_.copies = 1;
