@@ -2,13 +2,13 @@
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products on
 //   the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their weights, 1
-//   or 0, with the rows again (support/row_tiles.cuh). So a row costs 25 instructions of a warp
-//   instead of 52, and the copy engine keeps the next tiles coming without any thread's help.
+//   or 0, with the rows again (support/row_tiles.cuh). The copy engine keeps the next tiles coming
+//   without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
 //   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows whose
 //   nearest centroids are closer than that are settled by sums of squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
-// Cost per iteration: n d values and 8 n bytes; 400 instructions of a warp per 16 rows of 100.
+// Cost per iteration: n d values and 8 n bytes; some 880 instructions of a warp per 16 rows of 100.
 // Limits: float; 13 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
 //   many rows lie between centroids, or far from the origin, settling them adds to the pass,
 //   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
@@ -233,6 +233,7 @@ const Registration
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
                   .multiplier = Multiplier::tensor_tf32,
+                  .min_d = kFeatures,
                   .max_d = 512,
                   .max_k = 16,
                   .previous = "kmeans_cuda_persistent"},

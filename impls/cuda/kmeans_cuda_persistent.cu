@@ -3,8 +3,7 @@
 // Changed since kmeans_cuda_block_sums: a block a multiprocessor keeps its points in shared memory
 //   for all passes; what does not fit is fetched again, from L2 if it can be, a step ahead. Every
 //   lane of every warp has sums of its own in shared memory, [cluster, feature, lane]: adding a
-//   point is a load, an addition and a store a feature, without atomics and bank conflicts, where
-//   weighted sums in registers took one instruction for every cluster.
+//   point is a load, an addition and a store a feature, without atomics and bank conflicts.
 // Blocks add their sums to words in the L2 cache that count them (support/counted_sums.cuh). Then all
 //   take the same decision to stop.
 // Source: article 004, "CUDA (3)", for the sums; persistent kernels, after Gupta and others, 2012.
@@ -239,10 +238,17 @@ constexpr std::array kSizes{// of two sizes for d, the one for many points last
 constexpr std::size_t kManyPoints = 400000; // fewer are quicker with fewer threads
 constexpr std::size_t kManySums = 96 * 512; // of all threads, which leave room for some points
 
+constexpr std::size_t kStatic = 16 * 1024; // of shared memory, at most
+
 const Size& size_for(std::size_t n, std::size_t d, std::size_t k) {
   const Size* few = std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d; });
   const std::size_t sums = few[1].threads * k * (few->d + 1);
   return n >= kManyPoints && sums <= kManySums ? few[1] : few[0];
+}
+
+/// Of shared memory.
+std::size_t bytes_of_sums(const Size& size, std::size_t k) {
+  return size.threads * k * (size.d + 1) * sizeof(float);
 }
 
 class KmeansCudaPersistent final : public Variant<float> {
@@ -252,12 +258,13 @@ public:
     if (!reason.empty()) {
       return reason;
     }
-    if (problem.k * (size_for(problem.n, problem.d, problem.k).d + 1) > kMaxValues) {
+    const Size& size = size_for(problem.n, problem.d, problem.k);
+    if (problem.k * (size.d + 1) > kMaxValues) {
       return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
              std::to_string(kMaxValues);
     }
-    return {};
+    return refuse_shared(bytes_of_sums(size, problem.k) + kStatic);
   }
 
   void prepare(const Problem<float>& problem) override {
@@ -268,10 +275,9 @@ public:
     shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
                            CountedWord::kMostParts);
     const std::size_t values = problem.k * (size_->d + 1);
-    const std::size_t sums = size_->threads * values * sizeof(float);
-    const auto resident = ResidentPoints::of(ceil_div(problem.n, shape_.blocks),
-                                             std::size_t{size_->chunk} * size_->threads, size_->d,
-                                             shape_.shared_bytes - sums);
+    const auto resident = ResidentPoints::of(
+        ceil_div(problem.n, shape_.blocks), std::size_t{size_->chunk} * size_->threads, size_->d,
+        shape_.shared_bytes - bytes_of_sums(*size_, problem.k));
     d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
     const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
