@@ -9,7 +9,7 @@
 // Distances are |x|^2 - 2 x.c + |c|^2, never below 0: three products a feature instead of the two
 //   instructions a lane of a sum of squares, which were the bound; they cancel far from the origin.
 // Source: article 001, sections 4.2 to 4.4, its kernels as one; one persistent launch.
-// Cost per iteration: n d values and 8 n bytes; 110 instructions of a warp a row of 500 at c = 8.
+// Cost per iteration: n d values and 8 n bytes; some 270 instructions of a warp a row of 500 at c = 8.
 //   Started from memberships, one sweep more for the first centres.
 // Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"

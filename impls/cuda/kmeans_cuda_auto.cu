@@ -9,7 +9,7 @@
 // Source: measured on one NVIDIA H200: up to k = 256, beyond it single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
-//   order may differ from run to run; up to k = 16, and up to 64 features and clusters, the picks give
+//   order may differ from run to run; up to k = 16 and 512 features, and up to 64 of both, the picks give
 //   the same bits in every run on devices of compute capability 9.0. Picked for runs of 20 iterations
 //   on mixtures; where more points change their cluster, or under the rule `loss`, others may be faster.
 #include "impls/contract.hpp"

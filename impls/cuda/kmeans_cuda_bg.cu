@@ -100,7 +100,7 @@ __global__ void sum_columns(const T* __restrict__ d_columns, Shape shape,
     for (unsigned f = 0; f < d; ++f) {
       sums[f * width] += d_columns[(row * d + f) * width + column];
     }
-    sums[d * width] += 1; // exact: a column of at least 128 has no more than 2^24 points
+    sums[d * width] += 1; // exact: of at least 128 columns none has more than 2^24 points
     distances += d_squares != nullptr ? sqrt(d_squares[p]) : T{0};
   }
   if (d_squares != nullptr) {

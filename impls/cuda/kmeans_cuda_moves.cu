@@ -105,7 +105,7 @@ __device__ void add_points(const MovedPoints<D>& kept, const float* points, std:
 }
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: points
-/// [D, resident], words of sums [k, copies, kWords], labels [resident] bytes.
+/// [D, stride], words of sums [k, copies, kWords], labels [resident] bytes.
 template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float s_points[];

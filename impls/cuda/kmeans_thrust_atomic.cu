@@ -3,8 +3,8 @@
 // Changed since kmeans_cuda_atomic: the same sums with the same atomics (no thrust::reduce_by_key,
 //   which would sort the points first), but memory is thrust::device_vector, kernels are functors
 //   for thrust::for_each_n, and the stop rules are one algorithm each: thrust::inner_product for
-//   labels, thrust::transform_reduce for loss and shift. Not faster; shorter, and nothing is
-//   freed by hand.
+//   labels, thrust::transform_reduce for loss and shift. Not faster, and not shorter: each functor
+//   states its arguments.
 // Source: article 004, "CUDA", its Thrust version; generalised to any d. The article launches its
 //   kernels by hand and clears by thrust::fill; here an entry is cleared where it is used.
 // Cost per iteration: ceil(k/8) n d values read for distances and n d for sums (repeats hit the

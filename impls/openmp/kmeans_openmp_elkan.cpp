@@ -2,13 +2,13 @@
 //
 // Changed since kmeans_openmp_hamerly: k lower bounds a point instead of one, and half the distance
 //   between any two centroids. A centroid that has come near is evaluated alone, and the others stay
-//   ruled out; of all exact algorithms it evaluates the fewest distances. But reading k bounds costs
-//   as much memory as reading k features: of the three it is the fastest at d = 20 and 128 over 20 passes and
+//   ruled out; of the three it evaluates the fewest distances. But reading k bounds costs
+//   as much memory as reading k features: it is the fastest at d = 20 and 128 over 20 passes and
 //   more, and loses to one bound a point at d = 2 and 9 and in the first passes (docs/studies.md).
 // Source: Elkan, Using the triangle inequality to accelerate k-means, ICML 2003. A bound is not
 //   rewritten whenever its centroid moves, but compared after subtracting the way that the centroid
 //   has gone since. Rounding: support/slack.hpp; labels are those of a plain pass.
-// Cost per iteration: 8 n bytes for all points, (k + d) sizeof(T) for each one whose own bound meets
+// Cost per iteration: 2 n sizeof(T) + 4 n bytes for all points, (k + d) sizeof(T) for each one whose own bound meets
 //   half the distance to the next centroid; 3 d flops for each distance evaluated, k (k + 1) / 2 of
 //   them for the centroids.
 // Limits: n k bounds, at most 4 GiB of them; the rule `loss` asks for every point's distance.

@@ -7,8 +7,8 @@
 //   lower bound fails for all centroids at once, so it wears out soon where k or d is large.
 // Source: Hamerly, Making k-means even faster, SIAM International Conference on Data Mining, 2010.
 //   Bounds give way by the rounding as well (support/slack.hpp): labels are those of a plain pass.
-// Cost per iteration: 2 n sizeof(T) + 4 n bytes, and d sizeof(T) for each point whose bounds meet;
-//   3 d flops for each distance evaluated: 1 or k for such a point, k (k + 1) / 2 for centroids.
+// Cost per iteration: 4 n sizeof(T) + 4 n bytes, and d sizeof(T) for each point whose bounds meet;
+//   3 d flops for each distance evaluated: 1 or k + 1 for such a point, k (k + 1) / 2 for centroids.
 // Limits: the rule `loss` asks for every point's distance, so no point is skipped unread.
 #include "impls/contract.hpp"
 #include "impls/openmp/support/bounded_lloyd.hpp"

@@ -5,7 +5,8 @@
 //   memory. A group whose bound fails is looked through; of its centroids those are evaluated that
 //   the group's bound of the pass before, less the centroid's own way, does not rule out. No
 //   distances between centroids. Between Hamerly (one group) and Elkan (k groups) in memory and in
-//   distances; on the shapes that were measured (docs/studies.md) one of the two is faster.
+//   distances, but with one group alone it evaluates more than Hamerly; on the shapes that were measured
+//   (docs/studies.md) one of the two is faster.
 // Source: Ding et al., Yinyang K-means: a drop-in replacement of the classic K-means with consistent
 //   speedup, ICML 2015. Rounding: support/slack.hpp; labels are those of a plain pass.
 // Cost per iteration: (2 + k / 10) sizeof(T) n + 4 n bytes, d sizeof(T) for each point with a bound

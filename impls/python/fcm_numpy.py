@@ -31,7 +31,7 @@ class Fcm:
         self.chunks = [slice(first, first + rows) for first in range(0, problem.n, rows)]
 
     def run(self, record):
-        problem, m = self.problem, self.problem.fuzzifier
+        problem = self.problem
         stop = StopTest(problem)
         from_memberships = problem.memberships is not None
         labels = np.full(problem.n, -1)

@@ -31,7 +31,7 @@ class Lloyd:
         centroids = problem.centroids.copy()
         labels = np.full(problem.n, -1)
         while True:
-            before, self.centroids = labels, centroids
+            before = labels
             distances = self.distances(centroids)  # [n, k]
             labels = distances.argmin(axis=1)
             sums = self.sums(labels)  # [k, d]

@@ -6,7 +6,8 @@
 # kmeans_torch multiplies in float32; kmeans_torch_tf32 lets the tensor cores round the factors of
 #   the distances to 10 bits, never those of the sums.
 # Source: torch.cdist and one_hot as commonly used; this file's own loop.
-# Cost per iteration: n d, and 3 n k sizeof(float) bytes of distances and one-hot; 4 n k d flops.
+# Cost per iteration: n d, and 3 n k sizeof(float) bytes of distances and one-hot; 4 n k d flops;
+#   beyond 64 clusters no one-hot, and 2 n k d.
 # Limits: float32.
 from support.peer import Module, Variant, serve
 from support.stop import StopTest

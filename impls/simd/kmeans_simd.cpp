@@ -5,9 +5,10 @@
 //   where there are many; sums are registers where they fit. The kernels are compiled for several
 //   instruction sets, the widest is taken at run time. Sums of few features are kept from pass to pass
 //   once few points change their labels, and those are moved. One team of threads stays for the whole run
-//   and meets twice a pass, where a parallel region per phase would be started and ended.
+//   and meets two or three times a pass, where a parallel region per phase would be started and ended.
 // Source: Lloyd 1982; privatised sums as in kmeans_openmp. The table of shapes below is measured.
-// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, one instruction for 8 to 48.
+// Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, up to 32 of them an
+//   instruction; 2 n k d where scores sieve centroids.
 // Limits: points are copied into another layout unless the path reads rows; bits differ between
 //   numbers of threads and between instruction sets.
 #include "impls/contract.hpp"

@@ -1,7 +1,7 @@
 // Sums of values as integers: in cells of shared memory that the warps of a block share, and over all
 // blocks of a launch. Additions of integers have no order, so atomics give the same bits in every run.
 //
-// Fixed point: a value is two words, of 20 to 22 bits and a sign here and of fewer where a sum has more values, in
+// Fixed point: a value is two words, of 20 or 21 bits and a sign here and of fewer where a sum has more values, in
 // units of a power of two of its feature. What lies beneath both, in values far smaller than the largest (2^17
 // times with 20 bits), is added exactly as well.
 #pragma once

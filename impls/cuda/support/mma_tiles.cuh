@@ -1,5 +1,4 @@
-// Warp-level matrix products on tiles in shared memory (ldmatrix, mma.sync), and the copies that
-// bring them there.
+// Warp-level matrix products on tiles in shared memory (ldmatrix, mma.sync).
 #pragma once
 
 #include "impls/cuda/support/copies.cuh"

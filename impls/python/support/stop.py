@@ -11,9 +11,9 @@ class StopTest:
         self.passes = 0
         self.previous_loss = float("inf")
 
-    def after_pass(self, loss=0.0, labels_changed=True, squared_shift=float("inf")):
+    def after_pass(self, loss=None, labels_changed=None, squared_shift=None):
         """Records one executed pass; true if it was the last. The pass that meets the rule counts.
-        `loss`, `labels_changed` and `squared_shift` are functions, of which one is called at most.
+        `loss`, `labels_changed` and `squared_shift` are functions, of which that of the rule is called.
         """
         self.passes += 1
         if self.rule == "loss":

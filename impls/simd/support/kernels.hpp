@@ -1,6 +1,6 @@
 // The table of kernels that every instruction set fills: what the variants call, and what the tests
 // force one instruction set by. Compiled into files of different instruction sets, so plain data
-// only: no standard containers, no inline functions.
+// only: no standard containers, no inline functions but those that are always inlined.
 #pragma once
 
 #include <cstddef>
@@ -69,7 +69,7 @@ using SieveKernel = void (*)(const Chunk<T>& chunk, const T* norms, const Sieve<
 inline constexpr std::size_t kRoundUp = 64; ///< points; a multiple of every kernel's step
 inline constexpr std::size_t kSmallD = 16;  ///< features that assign_small_d keeps in registers
 
-inline constexpr std::size_t kPassD = 4, kPassK = 8; ///< the largest that pass_in_registers has
+inline constexpr std::size_t kPassD = 3, kPassK = 8; ///< the largest that pass_in_registers has
 
 template <typename T>
 struct Kernels {
