@@ -120,6 +120,10 @@ class Gate(Program):
         self.assertGreater(stored["cells"][CELL], 0)
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=4"), exit_code=1)
         self.assertEqual(cell["noise_floor"], stored["cells"][CELL])
+        for damage in ({"pair_sd": -1}, {"cells": {CELL: -1e-3}}, {"pair_sd": None}):
+            pathlib.Path(path).write_text(json.dumps({**stored, **damage}))
+            done = self.run_program("gate", "--base", BINARY, "--new", BINARY, CELL, exit_code=64)
+            self.assertIn(path, done.stderr)
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions(self):
