@@ -174,8 +174,9 @@ void add_gate_command(CLI::App& app, Action& action) {
       app.add_subcommand("gate", "Two builds on this machine: did the new one become slower?");
   command
       ->add_option("cells", arguments->cells,
-                   "Tables, or shell globs of table/problem/variant/precision (default: the "
-                   "articles' CPU cells)")
+                   "Tables (their CPU cells), or shell globs of table/problem/variant/precision; "
+                   "one that fits no row of a table means any variant of this build on the tables' "
+                   "problems (default: the articles' CPU cells)")
       ->type_name("CELL");
   command->add_option("--base", arguments->base, "The earlier build: its program or its folder")
       ->required();

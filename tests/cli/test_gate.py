@@ -103,6 +103,50 @@ class Gate(Program):
         done = self.run_program("gate", "--base", newer, "--new", BINARY, CELL, exit_code=64)
         self.assertIn("speaks protocol 9 of the gate, this program 2", done.stderr)
 
+    def test_globs_name_variants_that_stand_in_no_table(self):
+        cells = {"*/kmeans_serial_points/f32": ["small/tiny/kmeans_serial_points/f32",
+                                                "small/long/kmeans_serial_points/f32"],
+                 "small/tiny/kmeans_serial_points/*": ["small/tiny/kmeans_serial_points/f32",
+                                                       "small/tiny/kmeans_serial_points/f64"],
+                 "small/*/kmeans_serial*/f32": ["small/tiny/kmeans_serial/f32",  # rows alone
+                                                "small/long/kmeans_serial/f32"]}
+        for glob, expected in cells.items():
+            done = self.run_program("gate", "--base", BINARY, "--new", BINARY, glob, "--json",
+                                    "--cell-seconds", 0.1, "--threads", 1, exit_code=(0, 1, 3))
+            self.assertEqual([cell["name"] for cell in json.loads(done.stdout)["cells"]], expected)
+
+    def test_words_that_name_nothing_to_compare(self):
+        table = json.loads((self.folder / "tables" / "small.json").read_text())
+        for name, variants in {"elsewhere": ["kmeans_of_another_build"],
+                               "mixed": ["kmeans_serial", "kmeans_of_another_build",
+                                         "kmeans_sklearn"]}.items():
+            rows = [{"variant": variant, "precisions": ["f32"], "problems": ["tiny"]}
+                    for variant in variants]
+            (self.folder / "tables" / f"{name}.json").write_text(
+                json.dumps({**table, "name": name, "rows": rows}))
+        gate = ["gate", "--base", BINARY, "--new", BINARY, "--cell-seconds", 0.1, "--threads", 1]
+        for word, reason in {
+                "elsewhere": "this build has no kmeans_of_another_build",
+                "elsewhere/*": "this build has no kmeans_of_another_build",
+                "mixed/tiny/kmeans_sklearn/f32": "kmeans_sklearn is a program of its own",
+                "small/tiny/kmeans_sklearn/f32": "kmeans_sklearn is a program of its own",
+                "small/tiny/fcm_serial/f32": "fcm_serial is a variant of fcm",
+                "small/tiny/kmeans_serial_point/f32": "did you mean small/tiny/kmeans_serial_points/f32?"
+                }.items():
+            with self.subTest(word):
+                done = self.run_program(*gate, word, exit_code=64)
+                self.assertIn(reason, done.stderr)
+                self.assertIn(f'"{word}"', done.stderr)
+                done = self.run_program("gate", "--base", BINARY, "--calibrate", word, exit_code=64)
+                self.assertIn(reason, done.stderr)
+        for word in ("mixed", "mixed/*"):
+            done = self.run_program(*gate, word, "--json", exit_code=(0, 1, 3))
+            self.assertEqual([cell["name"] for cell in json.loads(done.stdout)["cells"]],
+                             ["mixed/tiny/kmeans_serial/f32"])
+        # No words, and no table of an article's.
+        done = self.run_program(*gate, exit_code=64)
+        self.assertIn("no table article*", done.stderr)
+
     def test_bad_input(self):
         for arguments in (["--base", BINARY], ["--base", "nowhere", "--new", BINARY],
                           ["--base", BINARY, "--new", BINARY, "no/such/cell"],
