@@ -10,8 +10,11 @@
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -21,6 +24,7 @@ namespace clusterbench {
 namespace {
 
 using datasets::InputError;
+using datasets::OutputError;
 namespace fs = std::filesystem;
 
 struct GateArguments {
@@ -75,6 +79,35 @@ void check(const GateArguments& arguments) {
   }
 }
 
+// An option that would have no effect is a misunderstanding, and said so.
+void refuse_contradictions(const CLI::App& command, const GateArguments& arguments) {
+  const auto refuse = [&](std::initializer_list<const char*> options, const char* why) {
+    for (const char* option : options) {
+      if (command.count(option) > 0) {
+        throw InputError(fmt::format("{}: {}", option, why));
+      }
+    }
+  };
+  if (arguments.calibrate) {
+    refuse({"--new", "--instructions", "--min-effect", "--cell-seconds", "--markdown", "--json",
+            "--out"},
+           "--calibrate compares nothing: it runs the base alone, and keeps what it finds in the "
+           "cache folder");
+  }
+  if (arguments.instructions) {
+    refuse({"--threads", "--cell-seconds"}, "--instructions counts one run of one thread");
+  }
+}
+
+// What cannot be written is found before hours are spent, not after.
+void require_output_folder(const fs::path& folder) {
+  make_output_folder(folder);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw OutputError(
+        fmt::format("--out {}: cannot be written: {}", folder.string(), std::strerror(errno)));
+  }
+}
+
 // Prints the report first: should the files fail, it has been seen.
 template <typename Cell>
 void deliver(const GateArguments& arguments, const std::vector<Cell>& cells,
@@ -85,7 +118,6 @@ void deliver(const GateArguments& arguments, const std::vector<Cell>& cells,
   const TextStyle style = arguments.markdown ? TextStyle::markdown : TextStyle::terminal;
   fmt::print("{}", arguments.as_json ? json : render_gate(cells, options, style));
   if (!arguments.out.empty()) {
-    make_output_folder(arguments.out);
     write_text_file(fs::path(arguments.out) / "gate.json", json);
     write_text_file(fs::path(arguments.out) / "gate.md",
                     render_gate(cells, options, TextStyle::markdown));
@@ -187,6 +219,9 @@ ExitCode gate(const GateArguments& arguments) {
   options.cell_seconds = arguments.cell_seconds;
   options.whole_runs = arguments.full;
   const std::vector<CellSpec> cells = choose_cells(arguments.cells, !arguments.full);
+  if (!arguments.out.empty()) {
+    require_output_folder(arguments.out);
+  }
   install_interrupt_handler();
   require_build(options.executables[0], "--base");
   require_build(options.executables[1], "--new");
@@ -232,7 +267,12 @@ void add_gate_command(CLI::App& app, Action& action) {
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");
-  command->callback([&action, arguments] { action = [arguments] { return gate(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      refuse_contradictions(*command, *arguments);
+      return gate(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

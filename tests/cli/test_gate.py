@@ -187,6 +187,28 @@ class Gate(Program):
         done = self.run_program(*gate, exit_code=64)
         self.assertIn("no table article*", done.stderr)
 
+    def test_options_without_effect_are_refused(self):
+        both = ["gate", "--base", BINARY, "--new", BINARY, CELL]
+        for option in (["--new", BINARY], ["--instructions"], ["--min-effect", 3], ["--markdown"],
+                       ["--cell-seconds", 3], ["--json"], ["--out", "out"]):
+            done = self.run_program("gate", "--base", BINARY, "--calibrate", CELL, *option,
+                                    exit_code=64)
+            self.assertIn(f"{option[0]}: --calibrate compares nothing", done.stderr)
+        for option in (["--threads", 1], ["--cell-seconds", 3]):
+            done = self.run_program(*both, "--instructions", *option, exit_code=64)
+            self.assertIn(f"{option[0]}: --instructions", done.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_an_output_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        begin = ["gate", "--base", BINARY, "--new", BINARY, CELL, "--min-effect", 300]
+        done = self.run_program(*begin, "--out", "file/out", exit_code=74)
+        self.assertNotIn(CELL, done.stdout + done.stderr)  # before any cell
+        (self.folder / "out" / "gate.json").mkdir(parents=True)
+        done = self.run_program(*begin, "--out", "out", exit_code=74)
+        self.assertIn("of 1 cells", done.stdout)
+        self.assertIn("gate.json", done.stderr)
+
     def test_bad_input(self):
         for arguments in (["--base", BINARY], ["--base", "nowhere", "--new", BINARY],
                           ["--base", BINARY, "--new", BINARY, "no/such/cell"],
