@@ -10,7 +10,11 @@
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -20,6 +24,7 @@ namespace clusterbench {
 namespace {
 
 using datasets::InputError;
+using datasets::OutputError;
 namespace fs = std::filesystem;
 
 struct GateArguments {
@@ -48,6 +53,20 @@ fs::path executable(const std::string& named, const char* option) {
       fmt::format("{} {}: neither a program nor a folder with a clusterbench", option, named));
 }
 
+// Before anything else is asked of it. An interrupt is the business of whoever asks next.
+void require_build(const fs::path& program, const char* option) {
+  try {
+    require_pace(program, PairOptions{}.timeout);
+  } catch (const PaceFailure& failure) {
+    if (failure.status() != "interrupted") {
+      throw InputError(fmt::format(
+          "{} {} does not speak the gate's protocol {}: it is no clusterbench, or one from before "
+          "`clusterbench gate`: {}",
+          option, program.string(), kPaceProtocol, failure.what()));
+    }
+  }
+}
+
 void check(const GateArguments& arguments) {
   if (arguments.fresh.empty() && !arguments.calibrate) {
     throw InputError("--new is missing: the build to be compared with the base");
@@ -60,25 +79,109 @@ void check(const GateArguments& arguments) {
   }
 }
 
+// An option that would have no effect is a misunderstanding, and said so.
+void refuse_contradictions(const CLI::App& command, const GateArguments& arguments) {
+  const auto refuse = [&](std::initializer_list<const char*> options, const char* why) {
+    for (const char* option : options) {
+      if (command.count(option) > 0) {
+        throw InputError(fmt::format("{}: {}", option, why));
+      }
+    }
+  };
+  if (arguments.calibrate) {
+    refuse({"--new", "--instructions", "--min-effect", "--cell-seconds", "--markdown", "--json",
+            "--out"},
+           "--calibrate compares nothing: it runs the base alone, and keeps what it finds in the "
+           "cache folder");
+  }
+  if (arguments.instructions) {
+    refuse({"--threads", "--cell-seconds"}, "--instructions counts one run of one thread");
+  }
+}
+
+// What cannot be written is found before hours are spent, not after.
+void require_output_folder(const fs::path& folder) {
+  make_output_folder(folder);
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw OutputError(
+        fmt::format("--out {}: cannot be written: {}", folder.string(), std::strerror(errno)));
+  }
+}
+
+// Prints the report first: should the files fail, it has been seen.
+template <typename Cell>
+void deliver(const GateArguments& arguments, const std::vector<Cell>& cells,
+             const GateOptions& options) {
+  // The last words of a process may be no UTF-8.
+  const std::string json =
+      to_json(cells, options).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  const TextStyle style = arguments.markdown ? TextStyle::markdown : TextStyle::terminal;
+  fmt::print("{}", arguments.as_json ? json : render_gate(cells, options, style));
+  if (!arguments.out.empty()) {
+    write_text_file(fs::path(arguments.out) / "gate.json", json);
+    write_text_file(fs::path(arguments.out) / "gate.md",
+                    render_gate(cells, options, TextStyle::markdown));
+  }
+}
+
+// Every cell that was asked for has its line in the report, also those that an interrupt left out.
+template <typename Cell>
+std::vector<Cell> run_all(const std::vector<CellSpec>& cells,
+                          const std::function<Cell(const CellSpec&)>& run) {
+  std::vector<Cell> all;
+  Progress progress(cells.size());
+  for (const CellSpec& cell : cells) {
+    Cell& done = all.emplace_back();
+    if (interrupt_signal() != 0) {
+      done.name = cell_name(cell);
+      done.verdict = "interrupted";
+      continue;
+    }
+    progress.start(cell_name(cell));
+    done = run(cell);
+    progress.finish(done.name, done.verdict);
+  }
+  return all;
+}
+
+// A cell that fails costs itself alone, and what is found is kept at once.
 ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cells,
                    const std::string& environment) {
   constexpr std::size_t kPairs = 20;
   Gate gate(options);
-  std::map<std::string, double> found;
+  NoiseFloor floor = options.floor;
+  std::size_t stored = 0;
+  ExitCode code = ExitCode::ok;
   Progress progress(cells.size());
   for (const CellSpec& cell : cells) {
-    progress.start(cell_name(cell));
-    found[cell_name(cell)] = gate.calibrate(cell, kPairs);
-    progress.finish(cell_name(cell),
-                    fmt::format("a pair varies by {:.2f} %", found[cell_name(cell)] * 100.0));
+    const std::string name = cell_name(cell);
+    progress.start(name);
+    try {
+      const double pair_sd = gate.calibrate(cell, kPairs);
+      floor = store_noise_floor(environment, {{name, pair_sd}});
+      ++stored;
+      progress.finish(name, fmt::format("a pair varies by {:.2f} %", pair_sd * 100.0));
+    } catch (const PaceFailure& failure) {
+      if (failure.status() == "interrupted") {
+        code = graver(code, ExitCode::interrupted);
+        break;
+      }
+      progress.finish(name, fmt::format("{}: {}", failure.status(), failure.what()));
+      code = lacks_the_cell(failure) ? code : graver(code, ExitCode::cells_missing);
+    }
   }
-  const NoiseFloor floor = store_noise_floor(environment, found);
-  fmt::print("{}: {} cells, median {:.2f} %\n", noise_floor_file(environment).string(),
-             floor.cells.size(), floor.pair_sd * 100.0);
-  return ExitCode::ok;
+  if (stored == 0) {
+    fmt::print("no cell was calibrated\n");
+    return graver(code, ExitCode::cells_missing);
+  }
+  fmt::print("{}: {} cells, median {:.2f} %; {} of them from this run, of {} asked for\n",
+             noise_floor_file(environment).string(), floor.cells.size(), floor.pair_sd * 100.0,
+             stored, cells.size());
+  return code;
 }
 
-ExitCode count(const GateOptions& options, const std::vector<CellSpec>& cells, bool as_json) {
+ExitCode count(const GateArguments& arguments, const GateOptions& options,
+               const std::vector<CellSpec>& cells) {
   const fs::path valgrind = find_valgrind();
   if (std::string_view(build_info::march()) != "x86-64-v3") {
     fmt::print(stderr,
@@ -87,35 +190,21 @@ ExitCode count(const GateOptions& options, const std::vector<CellSpec>& cells, b
                build_info::march());
   }
   WorkloadBuilder builder;
-  std::vector<std::vector<std::string>> lines;
-  nlohmann::json entries = nlohmann::json::array();
-  ExitCode code = ExitCode::ok;
-  for (const CellSpec& cell : cells) {
-    const CountedCell counted =
-        count_instructions(valgrind, options.executables, cell, builder, options.test.min_effect);
-    code = graver(code, exit_code_of(counted));
-    const auto& [base, fresh] = counted.instructions;
-    lines.push_back({counted.name, fmt::format("{:.0f}", base), fmt::format("{:.0f}", fresh),
-                     base > 0.0 ? fmt::format("{:+.2f} %", (fresh / base - 1.0) * 100.0) : "",
-                     counted.message.empty()
-                         ? counted.verdict
-                         : fmt::format("{} ({})", counted.verdict, counted.message)});
-    entries.push_back({{"name", counted.name},
-                       {"verdict", counted.verdict},
-                       {"message", counted.message},
-                       {"instructions", counted.instructions}});
-  }
-  if (as_json) {
-    fmt::print("{}\n", nlohmann::json{{"schema", 1}, {"cells", entries}}.dump(2));
-  } else {
-    fmt::print("{}", text_table({{"cell", false},
-                                 {"base instructions", true},
-                                 {"new", true},
-                                 {"change", true},
-                                 {"verdict", false}},
-                                lines, TextStyle::terminal));
-  }
-  return code;
+  const auto counted = run_all<CountedCell>(cells, [&](const CellSpec& cell) {
+    return count_instructions(valgrind, options.executables, cell, builder,
+                              options.test.min_effect);
+  });
+  deliver(arguments, counted, options);
+  return exit_code_of(verdicts_of(counted));
+}
+
+ExitCode compare(const GateArguments& arguments, const GateOptions& options,
+                 const std::vector<CellSpec>& cells) {
+  Gate gate(options);
+  const auto gated =
+      run_all<GatedCell>(cells, [&](const CellSpec& cell) { return gate.run(cell); });
+  deliver(arguments, gated, options);
+  return exit_code_of(verdicts_of(gated));
 }
 
 ExitCode gate(const GateArguments& arguments) {
@@ -123,47 +212,23 @@ ExitCode gate(const GateArguments& arguments) {
   const fs::path base = executable(arguments.base, "--base");
   const std::string environment = environment_hash(provenance());
   GateOptions options;
-  options.executables = {base,
-                         arguments.fresh.empty() ? base : executable(arguments.fresh, "--new")};
+  options.executables = {base, arguments.calibrate ? base : executable(arguments.fresh, "--new")};
   options.threads = arguments.threads;
   options.test.min_effect = arguments.min_effect_percent / 100.0;
   options.floor = load_noise_floor(environment);
   options.cell_seconds = arguments.cell_seconds;
   options.whole_runs = arguments.full;
   const std::vector<CellSpec> cells = choose_cells(arguments.cells, !arguments.full);
-  install_interrupt_handler();
-  if (arguments.calibrate) {
-    return calibrate(options, cells, environment);
-  }
-  if (arguments.instructions) {
-    return count(options, cells, arguments.as_json);
-  }
-  Gate gate(options);
-  std::vector<GatedCell> gated;
-  Progress progress(cells.size());
-  for (const CellSpec& cell : cells) {
-    progress.start(cell_name(cell));
-    gated.push_back(gate.run(cell));
-    progress.finish(cell_name(cell), gated.back().verdict);
-    if (interrupt_signal() != 0) {
-      break;
-    }
-  }
-  const nlohmann::json result = to_json(gated, options);
   if (!arguments.out.empty()) {
-    make_output_folder(arguments.out);
-    write_text_file(fs::path(arguments.out) / "gate.json", result.dump(2) + "\n");
-    write_text_file(fs::path(arguments.out) / "gate.md",
-                    render_gate(gated, options, TextStyle::markdown));
+    require_output_folder(arguments.out);
   }
-  if (arguments.as_json) {
-    fmt::print("{}\n", result.dump(2));
-  } else {
-    fmt::print("{}", render_gate(gated, options,
-                                 arguments.markdown ? TextStyle::markdown : TextStyle::terminal));
-  }
-  return interrupt_signal() != 0 ? graver(ExitCode::interrupted, exit_code_of(gated))
-                                 : exit_code_of(gated);
+  install_interrupt_handler();
+  require_build(options.executables[0], "--base");
+  require_build(options.executables[1], "--new");
+  const ExitCode code = arguments.calibrate      ? calibrate(options, cells, environment)
+                        : arguments.instructions ? count(arguments, options, cells)
+                                                 : compare(arguments, options, cells);
+  return interrupt_signal() != 0 ? graver(ExitCode::interrupted, code) : code;
 }
 
 } // namespace
@@ -174,8 +239,9 @@ void add_gate_command(CLI::App& app, Action& action) {
       app.add_subcommand("gate", "Two builds on this machine: did the new one become slower?");
   command
       ->add_option("cells", arguments->cells,
-                   "Tables, or shell globs of table/problem/variant/precision (default: the "
-                   "articles' CPU cells)")
+                   "Tables (their CPU cells), or shell globs of table/problem/variant/precision; "
+                   "one that fits no row of a table means any variant of this build on the tables' "
+                   "problems (default: the articles' CPU cells)")
       ->type_name("CELL");
   command->add_option("--base", arguments->base, "The earlier build: its program or its folder")
       ->required();
@@ -190,15 +256,23 @@ void add_gate_command(CLI::App& app, Action& action) {
       ->add_option("--cell-seconds", arguments->cell_seconds,
                    "Seconds after which a batch of pairs of one cell comes to an end")
       ->capture_default_str();
-  command->add_flag("--full", arguments->full, "The tables' full sizes and whole runs, not the quick ones cut to a few milliseconds");
+  command->add_flag("--full", arguments->full,
+                    "The tables' full sizes and whole runs, not the quick ones cut to a few "
+                    "milliseconds");
   command->add_flag("--calibrate", arguments->calibrate,
-                    "Run the base against itself and store this machine's noise floor");
+                    "Run the base against itself and store this machine's noise floor; without "
+                    "--new");
   command->add_flag("--instructions", arguments->instructions,
                     "Count instructions of one thread with valgrind instead of taking times");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");
-  command->callback([&action, arguments] { action = [arguments] { return gate(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      refuse_contradictions(*command, *arguments);
+      return gate(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

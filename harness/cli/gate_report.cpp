@@ -1,5 +1,7 @@
 #include "harness/cli/gate_report.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
@@ -10,11 +12,21 @@ namespace {
 
 using nlohmann::json;
 
+// In one line: a message may hold the last words of a process.
+template <typename Cell>
+std::string verdict_of(const Cell& cell) {
+  if (cell.message.empty()) {
+    return cell.verdict;
+  }
+  std::string text = fmt::format("{} ({})", cell.verdict, cell.message);
+  std::ranges::replace_if(
+      text, [](unsigned char c) { return std::iscntrl(c) != 0; }, ' ');
+  return text;
+}
+
 std::vector<std::string> line_of(const GatedCell& cell) {
-  const std::string verdict =
-      cell.message.empty() ? cell.verdict : fmt::format("{} ({})", cell.verdict, cell.message);
   if (cell.log_ratios.size() < 2) {
-    return {cell.name, "", "", "", "", "", verdict};
+    return {cell.name, "", "", "", "", "", verdict_of(cell)};
   }
   return {cell.name,
           fmt::format("{:.4g}", cell.base_ms),
@@ -23,21 +35,41 @@ std::vector<std::string> line_of(const GatedCell& cell) {
           fmt::format("{:+.1f} .. {:+.1f} %", std::expm1(cell.bounds.low) * 100.0,
                       std::expm1(cell.bounds.high) * 100.0),
           fmt::format("{}", cell.log_ratios.size() + cell.first_alarm.size()),
-          verdict};
+          verdict_of(cell)};
 }
 
-std::string headline(const std::vector<GatedCell>& cells) {
+std::vector<std::string> line_of(const CountedCell& cell) {
+  const auto& [base, fresh] = cell.instructions;
+  if (!any_compared({cell.verdict})) {
+    return {cell.name, "", "", "", verdict_of(cell)};
+  }
+  return {cell.name, fmt::format("{:.0f}", base), fmt::format("{:.0f}", fresh),
+          fmt::format("{:+.2f} %", (fresh / base - 1.0) * 100.0), verdict_of(cell)};
+}
+
+std::string headline(const std::vector<std::string>& verdicts) {
   std::map<std::string, int> counts;
-  double seconds = 0.0;
-  for (const GatedCell& cell : cells) {
-    ++counts[cell.verdict];
-    seconds += cell.seconds;
+  for (const std::string& verdict : verdicts) {
+    ++counts[verdict];
   }
   std::string text;
   for (const auto& [verdict, count] : counts) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, verdict);
   }
-  return fmt::format("{} of {} cells, {:.1f} s", text, cells.size(), seconds);
+  return fmt::format("{} of {} cells{}", text, verdicts.size(),
+                     any_compared(verdicts) ? "" : "; no cell was compared");
+}
+
+template <typename Cell>
+std::string page(const std::vector<Cell>& cells, const std::vector<TextColumn>& columns,
+                 const std::string& title, const std::string& rule, TextStyle style) {
+  std::vector<std::vector<std::string>> lines;
+  for (const Cell& cell : cells) {
+    lines.push_back(line_of(cell));
+  }
+  const std::string table = text_table(columns, lines, style);
+  return style == TextStyle::markdown ? fmt::format("**{}**\n\n{}\n{}\n", title, table, rule)
+                                      : fmt::format("{}{}\n{}\n", table, title, rule);
 }
 
 std::string rule(const GateOptions& options) {
@@ -51,32 +83,37 @@ std::string rule(const GateOptions& options) {
 
 } // namespace
 
-ExitCode exit_code_of(const std::vector<GatedCell>& cells) {
-  ExitCode code = ExitCode::ok;
-  for (const GatedCell& cell : cells) {
-    code = graver(code, exit_code_of(cell));
-  }
-  return code;
-}
-
 std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& options,
                         TextStyle style) {
-  std::vector<std::vector<std::string>> lines;
+  double seconds = 0.0;
   for (const GatedCell& cell : cells) {
-    lines.push_back(line_of(cell));
+    seconds += cell.seconds;
   }
-  const std::string table = text_table({{"cell", false},
-                                        {"base ms", true},
-                                        {"new ms", true},
-                                        {"change", true},
-                                        {"range", true},
-                                        {"pairs", true},
-                                        {"verdict", false}},
-                                       lines, style);
-  if (style == TextStyle::markdown) {
-    return fmt::format("**{}**\n\n{}\n{}\n", headline(cells), table, rule(options));
-  }
-  return fmt::format("{}{}\n{}\n", table, headline(cells), rule(options));
+  return page(cells,
+              {{"cell", false},
+               {"base ms", true},
+               {"new ms", true},
+               {"change", true},
+               {"range", true},
+               {"pairs", true},
+               {"verdict", false}},
+              fmt::format("{}, {:.1f} s", headline(verdicts_of(cells)), seconds), rule(options),
+              style);
+}
+
+std::string render_gate(const std::vector<CountedCell>& cells, const GateOptions& options,
+                        TextStyle style) {
+  return page(cells,
+              {{"cell", false},
+               {"base instructions", true},
+               {"new", true},
+               {"change", true},
+               {"verdict", false}},
+              headline(verdicts_of(cells)),
+              fmt::format("Instructions of one thread's run; {:g} % more are to be found. Answers "
+                          "were not verified.",
+                          options.test.min_effect * 100.0),
+              style);
 }
 
 json to_json(const std::vector<GatedCell>& cells, const GateOptions& options) {
@@ -106,7 +143,23 @@ json to_json(const std::vector<GatedCell>& cells, const GateOptions& options) {
           {"threads", options.threads},
           {"calibrated", options.floor.calibrated},
           {"cells", entries},
-          {"exit_code", static_cast<int>(exit_code_of(cells))}};
+          {"exit_code", static_cast<int>(exit_code_of(verdicts_of(cells)))}};
+}
+
+json to_json(const std::vector<CountedCell>& cells, const GateOptions& options) {
+  json entries = json::array();
+  for (const CountedCell& cell : cells) {
+    entries.push_back({{"name", cell.name},
+                       {"verdict", cell.verdict},
+                       {"message", cell.message},
+                       {"instructions", cell.instructions}});
+  }
+  return {{"schema", 1},
+          {"base", options.executables[0].string()},
+          {"new", options.executables[1].string()},
+          {"min_effect", options.test.min_effect},
+          {"cells", entries},
+          {"exit_code", static_cast<int>(exit_code_of(verdicts_of(cells)))}};
 }
 
 } // namespace clusterbench

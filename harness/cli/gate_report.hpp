@@ -1,8 +1,9 @@
-// Prints what a gate found, for a terminal, as Markdown for a pull request, and as JSON.
+// Prints what a gate found, in times or in instructions, for a terminal, as Markdown for a pull request, and as JSON.
 #pragma once
 
-#include "harness/report/text_table.hpp"
 #include "harness/compare/gate.hpp"
+#include "harness/compare/instructions.hpp"
+#include "harness/report/text_table.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -13,7 +14,19 @@ std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& 
 
 nlohmann::json to_json(const std::vector<GatedCell>& cells, const GateOptions& options);
 
-/// The gravest of the cells'.
-ExitCode exit_code_of(const std::vector<GatedCell>& cells);
+std::string render_gate(const std::vector<CountedCell>& cells, const GateOptions& options,
+                        TextStyle style);
+
+nlohmann::json to_json(const std::vector<CountedCell>& cells, const GateOptions& options);
+
+/// The verdicts of gated or of counted cells.
+template <typename Cell>
+std::vector<std::string> verdicts_of(const std::vector<Cell>& cells) {
+  std::vector<std::string> verdicts;
+  for (const Cell& cell : cells) {
+    verdicts.push_back(cell.verdict);
+  }
+  return verdicts;
+}
 
 } // namespace clusterbench

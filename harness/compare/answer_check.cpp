@@ -31,7 +31,7 @@ std::string AnswerCheck<T>::complaint(Side side, const PacedAnswer& answer,
   if (const auto known = known_.find(answer.digest); known != known_.end()) {
     return known->second;
   }
-  if (operations(work_) > kOracleBudget) {
+  if (!judges_values()) {
     return known_[answer.digest] = "";
   }
   const Problem<T> problem = work_.problem<T>(threads_);
@@ -44,6 +44,11 @@ std::string AnswerCheck<T>::complaint(Side side, const PacedAnswer& answer,
   const Verdict verdict =
       verify_answer(declaration_of(meta_), problem, handed_over, oracles_.at(work_.hash));
   return known_[answer.digest] = verdict.right() ? "" : verdict.message();
+}
+
+template <typename T>
+bool AnswerCheck<T>::judges_values() const {
+  return operations(work_) <= kOracleBudget;
 }
 
 template class AnswerCheck<float>;

@@ -23,6 +23,9 @@ public:
   /// checked for that alone.
   std::string complaint(Side side, const PacedAnswer& answer, const Result<T>& result);
 
+  /// The cell is within the oracle's means.
+  bool judges_values() const;
+
 private:
   const Meta& meta_;
   const Workload& work_;

@@ -24,28 +24,45 @@ struct CellEnd {
   std::string message;
 };
 
-CellEnd end_of(const PaceFailure& failure) {
-  if (failure.status() == "protocol") {
-    throw InputError(failure.what());
+std::string explained(const PaceFailure& failure) {
+  return fmt::format("{} ({})", failure.what(), failure.status());
+}
+
+const RegisteredVariant& known_variant(const CellSpec& cell) {
+  const RegisteredVariant* variant = find_variant(cell.variant);
+  if (variant == nullptr) {
+    throw InputError(fmt::format("{}: unknown variant", cell_name(cell)));
   }
-  const bool of_base = std::string_view(failure.what()).starts_with("base: ");
-  return {failure.status() == "interrupted" ? "interrupted"
-          : of_base                         ? "not_compared"
-                                            : "failed",
-          fmt::format("{} ({})", failure.what(), failure.status())};
+  return *variant;
 }
 
 } // namespace
 
-ExitCode exit_code_of(const GatedCell& cell) {
+bool any_compared(const std::vector<std::string>& verdicts) {
+  return std::ranges::any_of(verdicts, [](const std::string& verdict) {
+    return verdict == "same" || verdict == "slower" || verdict == "inconclusive";
+  });
+}
+
+ExitCode exit_code_of(const std::vector<std::string>& verdicts) {
   static const std::map<std::string, ExitCode> kCodes = {{"same", ExitCode::ok},
+                                                         {"new", ExitCode::ok},
+                                                         {"absent", ExitCode::ok},
                                                          {"not_compared", ExitCode::ok},
                                                          {"slower", ExitCode::regression},
                                                          {"inconclusive", ExitCode::inconclusive},
                                                          {"wrong", ExitCode::wrong_result},
                                                          {"failed", ExitCode::cells_missing},
                                                          {"interrupted", ExitCode::interrupted}};
-  return kCodes.at(cell.verdict);
+  const auto has = [&](const char* verdict) {
+    return std::ranges::find(verdicts, verdict) != verdicts.end();
+  };
+  const bool all_is_new = has("new") && !has("not_compared"); // but for what neither build has
+  ExitCode code = any_compared(verdicts) || all_is_new ? ExitCode::ok : ExitCode::cells_missing;
+  for (const std::string& verdict : verdicts) {
+    code = graver(code, kCodes.at(verdict));
+  }
+  return code;
 }
 
 // A pair's figure is the median of its turns' ratios. Where the machine was hardly ever quiet all turns
@@ -89,71 +106,124 @@ Gate::Batch Gate::run_batch(PairOfBuilds& builds, const SequentialOptions& test,
   return batch;
 }
 
+// Pairs of both builds' runs, until they tell.
 template <typename T>
-GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant,
-                          const Workload& work) {
-  GatedCell gated;
-  gated.name = cell_name(cell);
+void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, GatedCell& gated) {
+  const Workload work = short_work(cell, variant, Side::base);
   gated.iterations = work.stop.max_iterations;
-  const auto start = Clock::now();
   SequentialOptions test = options_.test;
   test.noise_floor = options_.floor.of(gated.name);
   PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                       options_.threads, options_.pair);
   AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
   const auto check = [&](const PairSamples& pair) {
+    std::array<std::string, 2> wrong;
     for (const Side side : kSides) {
-      const PacedAnswer& answer = pair.answers[index(side)];
-      const std::string wrong = answers.complaint(side, answer, builds.result<T>(side));
-      if (!wrong.empty()) {
-        throw CellEnd{side == Side::base ? "not_compared" : "wrong",
-                      (side == Side::base ? "the base's answer is wrong: " : "") + wrong};
-      }
+      wrong[index(side)] =
+          answers.complaint(side, pair.answers[index(side)], builds.result<T>(side));
+    }
+    if (!wrong[index(Side::fresh)].empty()) {
+      throw CellEnd{"wrong", wrong[index(Side::fresh)]};
+    }
+    if (!wrong[index(Side::base)].empty()) {
+      throw CellEnd{"not_compared", "the base's answer is wrong: " + wrong[index(Side::base)]};
     }
   };
+  Batch batch = run_batch<T>(builds, test, check);
+  if (batch.decision == GateDecision::slower) {
+    gated.first_alarm = batch.log_ratios;
+    batch = run_batch<T>(builds, test, check);
+    if (batch.decision == GateDecision::same) {
+      gated.message = "a first batch said slower, a second one did not confirm it";
+    }
+  }
+  gated.verdict = batch.decision == GateDecision::slower ? "slower"
+                  : batch.decision == GateDecision::same ? "same"
+                                                         : "inconclusive";
+  gated.log_ratios = batch.log_ratios;
+  gated.disturbed_pairs = batch.disturbed;
+  if (batch.log_ratios.size() >= 2) {
+    const PairEstimate estimate = estimate_pairs(batch.log_ratios);
+    gated.ratio = std::exp(estimate.log_ratio);
+    gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test);
+  }
+  gated.base_ms = gated.new_ms = std::numeric_limits<double>::infinity();
+  for (const PairSamples& pair : batch.pairs) {
+    gated.base_ms = std::min(gated.base_ms, pair.shortest_ms[0]);
+    gated.new_ms = std::min(gated.new_ms, pair.shortest_ms[1]);
+  }
+}
+
+// The base gives nothing to compare with, but the new build's answer has to be right all the same.
+template <typename T>
+void Gate::run_new_alone(const CellSpec& cell, const RegisteredVariant& variant,
+                         const SideFailure& of_base, GatedCell& gated) {
+  const auto end = [&](const std::string& verdict, const std::string& of_new) {
+    gated.verdict = verdict;
+    gated.message = fmt::format("{}; {}", explained(of_base), of_new);
+  };
   try {
-    Batch batch = run_batch<T>(builds, test, check);
-    if (batch.decision == GateDecision::slower) {
-      gated.first_alarm = batch.log_ratios;
-      batch = run_batch<T>(builds, test, check);
-      if (batch.decision == GateDecision::same) {
-        gated.message = "a first batch said slower, a second one did not confirm it";
+    const Workload work = short_work(cell, variant, Side::fresh);
+    gated.iterations = work.stop.max_iterations;
+    PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
+                        options_.threads, options_.pair);
+    AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
+    constexpr int kProcesses = 2; // a deterministic variant gives the same bits in both
+    for (int i = 0; i < kProcesses; ++i) {
+      const PacedAnswer answer = builds.answer(Side::fresh);
+      const std::string wrong =
+          answers.complaint(Side::fresh, answer, builds.result<T>(Side::fresh));
+      if (!wrong.empty()) {
+        return end("wrong", "new: " + wrong);
       }
     }
-    gated.verdict = batch.decision == GateDecision::slower ? "slower"
-                    : batch.decision == GateDecision::same ? "same"
-                                                           : "inconclusive";
-    gated.log_ratios = batch.log_ratios;
-    gated.disturbed_pairs = batch.disturbed;
-    if (batch.log_ratios.size() >= 2) {
-      const PairEstimate estimate = estimate_pairs(batch.log_ratios);
-      gated.ratio = std::exp(estimate.log_ratio);
-      gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test);
+    if (!answers.judges_values()) {
+      return end("not_compared", "new: too large a cell for its answer to be verified");
     }
-    gated.base_ms = gated.new_ms = std::numeric_limits<double>::infinity();
-    for (const PairSamples& pair : batch.pairs) {
-      gated.base_ms = std::min(gated.base_ms, pair.shortest_ms[0]);
-      gated.new_ms = std::min(gated.new_ms, pair.shortest_ms[1]);
+    end(lacks_the_cell(of_base) ? "new" : "not_compared", "the new build's answer is right");
+  } catch (const SideFailure& of_new) {
+    if (of_new.status() == "interrupted") {
+      throw;
+    }
+    const std::string without_new = lacks_the_cell(of_base) ? "absent" : "not_compared";
+    end(lacks_the_cell(of_new) ? without_new : "failed", explained(of_new));
+  }
+}
+
+template <typename T>
+GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant) {
+  GatedCell gated;
+  gated.name = cell_name(cell);
+  const auto start = Clock::now();
+  try {
+    try {
+      compare<T>(cell, variant, gated);
+    } catch (const SideFailure& failure) {
+      if (failure.status() == "interrupted") {
+        throw;
+      }
+      if (failure.side() == Side::fresh) {
+        throw CellEnd{"failed", explained(failure)};
+      }
+      run_new_alone<T>(cell, variant, failure, gated);
     }
   } catch (const CellEnd& end) {
     gated.verdict = end.verdict;
     gated.message = end.message;
-  } catch (const PaceFailure& failure) {
-    const CellEnd end = end_of(failure);
-    gated.verdict = end.verdict;
-    gated.message = end.message;
+  } catch (const PaceFailure& interrupted) {
+    gated.verdict = interrupted.status();
   }
   gated.seconds = seconds_since(start);
   return gated;
 }
 
-// The cell with as many iterations as fill a turn. The shorter the turns, the closer together are the
-// two sides' runs, and the more of the machine's noise do they have in common.
-Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant) {
+// The cell with as many iterations as fill a turn of the side. The shorter the turns, the closer
+// together are the two sides' runs, and the more of the machine's noise do they have in common.
+Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant, Side side) {
   Workload work = builder_.build(cell.problem, cell.precision);
   const double run_ms = PairOfBuilds(options_.executables, cell.variant, variant.meta.family, work,
                                      options_.threads, options_.pair)
-                            .run_ms();
+                            .run_ms(side);
   if (run_ms <= options_.pair.turn_ms || options_.whole_runs) {
     return work;
   }
@@ -165,55 +235,21 @@ Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant
 }
 
 GatedCell Gate::run(const CellSpec& cell) {
-  const RegisteredVariant* variant = find_variant(cell.variant);
-  if (variant == nullptr) {
-    GatedCell gated;
-    gated.verdict = "failed";
-    gated.name = cell_name(cell);
-    gated.message = "this program does not know the variant, whose answer it has to judge";
-    return gated;
-  }
-  if (variant->meta.launch != Launch::process) {
-    GatedCell gated;
-    gated.verdict = "not_compared";
-    gated.name = cell_name(cell);
-    gated.message = "a program of its own; the gate compares variants that a build holds";
-    return gated;
-  }
-  try {
-    const Workload work = short_work(cell, *variant);
-    return work.precision == Precision::f32 ? run_typed<float>(cell, *variant, work)
-                                            : run_typed<double>(cell, *variant, work);
-  } catch (const PaceFailure& failure) {
-    GatedCell gated;
-    gated.name = cell_name(cell);
-    const CellEnd end = end_of(failure);
-    gated.verdict = end.verdict;
-    gated.message = end.message;
-    return gated;
-  }
+  const RegisteredVariant& variant = known_variant(cell);
+  return cell.precision == Precision::f32 ? run_typed<float>(cell, variant)
+                                          : run_typed<double>(cell, variant);
 }
 
 double Gate::calibrate(const CellSpec& cell, std::size_t pairs) {
-  const RegisteredVariant* variant = find_variant(cell.variant);
-  if (variant == nullptr) {
-    throw InputError(fmt::format("{}: unknown variant", cell_name(cell)));
-  }
-  const Workload work = short_work(cell, *variant);
-  PairOfBuilds builds(options_.executables, cell.variant, variant->meta.family, work,
+  const RegisteredVariant& variant = known_variant(cell);
+  const Workload work = short_work(cell, variant, Side::base);
+  PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                       options_.threads, options_.pair);
   Batch batch;
-  try {
-    for (std::size_t i = 0; i < pairs; ++i) {
-      batch.pairs.push_back(builds.measure(i));
-    }
-  } catch (const PaceFailure& failure) {
-    throw InputError(fmt::format("{}: {}", cell_name(cell), failure.what()));
+  for (std::size_t i = 0; i < pairs; ++i) {
+    batch.pairs.push_back(builds.measure(i));
   }
   reckon(batch);
-  if (batch.log_ratios.size() < 2) {
-    throw InputError(fmt::format("{}: the machine was never quiet", cell_name(cell)));
-  }
   const PairEstimate estimate = estimate_pairs(batch.log_ratios);
   return estimate.standard_error * std::sqrt(static_cast<double>(batch.log_ratios.size()));
 }

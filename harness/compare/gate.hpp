@@ -25,7 +25,9 @@ struct GateOptions {
 struct GatedCell {
   /// `slower`: two independent batches of pairs said so. `same`: a slowdown of the minimum effect is
   /// excluded. `inconclusive`: neither. `wrong`: the new build's answer is wrong. `failed`: the new
-  /// build cannot run the cell. `not_compared`: the base cannot, or its answer is wrong.
+  /// build crashes, or cannot run a cell that the base can. Where the base gives nothing to compare
+  /// with, the new build runs alone and is verified. `new`: it is right, and the base does not have
+  /// the cell. `absent`: neither has it. `not_compared`: the base crashed or is wrong.
   std::string verdict;
   std::string name;
   std::string message;
@@ -39,17 +41,23 @@ struct GatedCell {
   double seconds = 0.0;
 };
 
-ExitCode exit_code_of(const GatedCell& cell);
+/// The gravest of the cells'; ExitCode::cells_missing at least where no cell was compared, unless
+/// all that the builds have are `new`.
+ExitCode exit_code_of(const std::vector<std::string>& verdicts);
+
+/// Whether one of the cells gave two builds to compare.
+bool any_compared(const std::vector<std::string>& verdicts);
 
 /// Runs pairs of one cell after another. Equal data of consecutive cells are loaded once.
 class Gate {
 public:
   explicit Gate(GateOptions options) : options_(std::move(options)) {}
 
-  /// Throws datasets::InputError if a build does not speak the gate's protocol or the cell is bad.
+  /// Throws datasets::InputError if the cell is bad.
   GatedCell run(const CellSpec& cell);
 
-  /// The standard deviation of `pairs` pairs' log ratio, robust against a few wild ones.
+  /// The standard deviation of `pairs` pairs' log ratio, robust against a few wild ones. Throws
+  /// PaceFailure.
   double calibrate(const CellSpec& cell, std::size_t pairs);
 
 private:
@@ -59,9 +67,14 @@ private:
     std::vector<double> log_ratios;
     std::size_t disturbed = 0;
   };
-  Workload short_work(const CellSpec& cell, const RegisteredVariant& variant);
+  Workload short_work(const CellSpec& cell, const RegisteredVariant& variant, Side side);
   template <typename T>
-  GatedCell run_typed(const CellSpec& cell, const RegisteredVariant& variant, const Workload& work);
+  void compare(const CellSpec& cell, const RegisteredVariant& variant, GatedCell& gated);
+  template <typename T>
+  void run_new_alone(const CellSpec& cell, const RegisteredVariant& variant,
+                     const SideFailure& of_base, GatedCell& gated);
+  template <typename T>
+  GatedCell run_typed(const CellSpec& cell, const RegisteredVariant& variant);
   template <typename T>
   Batch run_batch(PairOfBuilds& builds, const SequentialOptions& test,
                   const std::function<void(const PairSamples&)>& check);

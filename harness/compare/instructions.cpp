@@ -45,12 +45,6 @@ double count(const std::filesystem::path& valgrind, const std::filesystem::path&
 
 } // namespace
 
-ExitCode exit_code_of(const CountedCell& cell) {
-  return cell.verdict == "same"     ? ExitCode::ok
-         : cell.verdict == "slower" ? ExitCode::regression
-                                    : ExitCode::cells_missing;
-}
-
 std::filesystem::path find_valgrind() {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
@@ -70,17 +64,20 @@ CountedCell count_instructions(const std::filesystem::path& valgrind,
   counted.name = cell_name(cell);
   const Workload work = builder.build(cell.problem, cell.precision);
   PairOfBuilds builds(executables, cell.variant, cell.problem.family, work, /*threads=*/1, {});
-  try {
-    for (const Side side : kSides) {
+  for (const Side side : kSides) {
+    try {
       const PaceJob job = builds.job(side);
       const double once = count(valgrind, executables[index(side)], job, 1);
       const double twice = count(valgrind, executables[index(side)], job, 2);
       counted.instructions[index(side)] = twice - once;
+    } catch (const PaceFailure& failure) {
+      const bool base_lacks_it = side == Side::base && lacks_the_cell(failure);
+      counted.verdict = failure.status() == "interrupted" ? "interrupted"
+                        : base_lacks_it                   ? "not_compared"
+                                                          : "failed";
+      counted.message = explained(SideFailure(side, failure).what());
+      return counted;
     }
-  } catch (const PaceFailure& failure) {
-    counted.verdict = "failed";
-    counted.message = explained(failure.what());
-    return counted;
   }
   const double ratio = counted.instructions[1] / counted.instructions[0];
   counted.verdict = ratio < 1.0 + min_effect ? "same" : "slower";

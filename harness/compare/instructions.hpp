@@ -2,7 +2,6 @@
 #pragma once
 
 #include "harness/compare/pair_of_builds.hpp"
-#include "harness/exit_codes.hpp"
 #include "harness/problem/table.hpp"
 
 #include <array>
@@ -13,13 +12,13 @@ namespace clusterbench {
 
 /// One cell's instructions per run in two builds.
 struct CountedCell {
-  std::string verdict; ///< `same`, `slower` (more instructions), `failed`
+  /// `same`, `slower` (more instructions), `failed`, `interrupted`, or `not_compared`: the base does
+  /// not have the cell. Answers are not verified.
+  std::string verdict;
   std::string name;
   std::string message;
   std::array<double, 2> instructions{}; ///< per run: base, new
 };
-
-ExitCode exit_code_of(const CountedCell& cell);
 
 /// Where valgrind is. Throws datasets::InputError naming the package if it is not installed.
 std::filesystem::path find_valgrind();

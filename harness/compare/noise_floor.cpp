@@ -35,6 +35,16 @@ NoiseFloor load_noise_floor(const std::string& environment_hash) {
   } catch (const json::exception& error) {
     throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
   }
+  const auto check = [&](const std::string& name, double sd) {
+    if (sd < 0.0) {
+      throw datasets::InputError(fmt::format(
+          "{}: {} is {}, but a standard deviation is not negative", path.string(), name, sd));
+    }
+  };
+  check("pair_sd", floor.pair_sd);
+  for (const auto& [name, sd] : floor.cells) {
+    check(name, sd);
+  }
   return floor;
 }
 

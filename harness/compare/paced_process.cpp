@@ -18,8 +18,8 @@ namespace clusterbench {
 using nlohmann::json;
 
 PacedProcess::PacedProcess(const std::filesystem::path& executable,
-                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout, std::size_t processor,
-                           std::vector<std::string> wrapper)
+                           const std::vector<PaceJob>& jobs, std::chrono::duration<double> timeout,
+                           std::size_t processor, std::vector<std::string> wrapper)
     : executable_(executable), timeout_(timeout), request_("request"), output_("output") {
   json request = {{"protocol", kPaceProtocol},
                   {"hidden_folder", oracle_cache_folder().string()},
@@ -54,10 +54,10 @@ PacedProcess::PacedProcess(const std::filesystem::path& executable,
   options.output_descriptor = output_.fd();
   try {
     pid_ = start_process(options);
-  } catch (...) {
+  } catch (const std::runtime_error& error) {
     close(sockets[0]);
     close(sockets[1]);
-    throw;
+    throw PaceFailure("error", error.what());
   }
   close(sockets[1]);
   socket_ = sockets[0];
@@ -84,11 +84,9 @@ json PacedProcess::answer() {
   case LineChannel::Ending::line:
     break;
   }
-  has_answered_ = true;
   json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object()) {
-    throw PaceFailure("protocol", fmt::format("{} does not speak the gate's protocol {}",
-                                              executable_.string(), kPaceProtocol));
+    throw PaceFailure("protocol", fmt::format("no answer of the protocol: {:.100}", line));
   }
   const std::string status = answer.value("status", "ready");
   if (status == "protocol") {
@@ -113,13 +111,8 @@ void PacedProcess::explain_end() {
     throw PaceFailure("crashed",
                       fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status))));
   }
-  if (!has_answered_) {
-    throw PaceFailure(
-        "protocol", fmt::format("{} does not speak the gate's protocol {}: it is no clusterbench, "
-                                "or one from before `clusterbench gate`; it said: {}",
-                                executable_.string(), kPaceProtocol, tail));
-  }
-  throw PaceFailure("crashed", fmt::format("exited with code {}", WEXITSTATUS(status)));
+  throw PaceFailure("crashed", fmt::format("exited with code {}{}{}", WEXITSTATUS(status),
+                                           tail.empty() ? "" : "; it said: ", tail));
 }
 
 // A process that has died cannot be written to; why it died is for answer() to say.
@@ -161,6 +154,20 @@ std::string PacedProcess::finish() {
   kill(-pid_, SIGKILL);
   pid_ = -1;
   return read_tail(output_.fd(), 2000);
+}
+
+// Any build that speaks the protocol says that it does not know a variant without a name.
+void require_pace(const std::filesystem::path& executable, std::chrono::duration<double> timeout) {
+  const SharedMemory nothing("nothing");
+  PaceJob job;
+  job.points_fd = job.initial_fd = job.result_fd = nothing.fd();
+  try {
+    PacedProcess(executable, {job}, timeout).wait_until_ready();
+  } catch (const PaceFailure& failure) {
+    if (failure.status() != "unknown") {
+      throw;
+    }
+  }
 }
 
 } // namespace clusterbench

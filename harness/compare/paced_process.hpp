@@ -32,7 +32,7 @@ struct PacedAnswer {
 };
 
 /// The process did not do what it was asked to: `refused`, `unknown`, `error`, `crashed`,
-/// `timed_out`, `interrupted`, or `protocol` if the build does not speak ours.
+/// `timed_out`, `interrupted`, or `protocol` if what it says is none of our protocol.
 class PaceFailure : public std::runtime_error {
 public:
   PaceFailure(std::string status, const std::string& message)
@@ -42,6 +42,11 @@ public:
 private:
   std::string status_;
 };
+
+/// The build does not have the variant, or the variant refuses the problem: no fault of theirs.
+inline bool lacks_the_cell(const PaceFailure& failure) {
+  return failure.status() == "unknown" || failure.status() == "refused";
+}
 
 /// A process of the program `executable`, started at once. It is killed, with whatever it forked,
 /// when the object ends. Every function throws PaceFailure.
@@ -75,7 +80,9 @@ private:
   int pid_ = -1;
   int socket_ = -1;
   LineChannel channel_{-1};
-  bool has_answered_ = false;
 };
+
+/// Throws PaceFailure if the program cannot be started or does not speak our protocol.
+void require_pace(const std::filesystem::path& executable, std::chrono::duration<double> timeout);
 
 } // namespace clusterbench

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
-#include <optional>
 #include <limits>
+#include <optional>
 
 namespace clusterbench {
 namespace {
@@ -29,17 +29,13 @@ std::size_t element_size(Precision precision) {
   return precision == Precision::f32 ? sizeof(float) : sizeof(double);
 }
 
-const char* name_of(Side side) {
-  return side == Side::base ? "base" : "new";
-}
-
 // Says whose process failed.
 template <typename Function>
 auto on_side(Side side, Function&& function) {
   try {
     return function();
   } catch (const PaceFailure& failure) {
-    throw PaceFailure(failure.status(), fmt::format("{}: {}", name_of(side), failure.what()));
+    throw SideFailure(side, failure);
   }
 }
 
@@ -58,9 +54,18 @@ PaceJob PairOfBuilds::job(Side side) const {
   return job;
 }
 
-double PairOfBuilds::run_ms() const {
-  return on_side(Side::base, [&] {
-    PacedProcess process(executables_[index(Side::base)], {job(Side::base)}, options_.timeout);
+PacedAnswer PairOfBuilds::answer(Side side) const {
+  return on_side(side, [&] {
+    PacedProcess process(executables_[index(side)], {job(side)}, options_.timeout);
+    process.wait_until_ready();
+    process.run(1, {});
+    return process.fetch();
+  });
+}
+
+double PairOfBuilds::run_ms(Side side) const {
+  return on_side(side, [&] {
+    PacedProcess process(executables_[index(side)], {job(side)}, options_.timeout);
     process.wait_until_ready();
     process.run(1, {});
     return process.run(1, {}).shortest_ms;
@@ -70,14 +75,16 @@ double PairOfBuilds::run_ms() const {
 PairSamples PairOfBuilds::measure(std::size_t number) {
   using Clock = std::chrono::steady_clock;
   std::array<std::optional<PacedProcess>, 2> processes;
-  const std::array<Side, 2> order = number % 2 == 0 ? std::array{Side::base, Side::fresh}
-                                                    : std::array{Side::fresh, Side::base};
+  const std::array<Side, 2> order =
+      number % 2 == 0 ? std::array{Side::base, Side::fresh} : std::array{Side::fresh, Side::base};
   for (const Side side : order) { // they start side by side
-    processes[index(side)].emplace(executables_[index(side)], std::vector{job(side)},
-                                   options_.timeout, number / 2); // each place with both orders
+    on_side(side, [&] {
+      processes[index(side)].emplace(executables_[index(side)], std::vector{job(side)},
+                                     options_.timeout, number / 2); // each place with both orders
+    });
   }
   double run_ms = 0.0;
-  for (const Side side : order) { // the first run finds nothing as later ones do, and is for nothing
+  for (const Side side : order) { // a first run is for nothing: it finds little as later ones do
     run_ms = std::max(run_ms, on_side(side, [&] {
                         processes[index(side)]->wait_until_ready();
                         return processes[index(side)]->run(1, {}).shortest_ms;
@@ -103,8 +110,8 @@ PairSamples PairOfBuilds::measure(std::size_t number) {
     const double beside =
         0.5 * (std::log(turns[i - 1].shortest_ms) + std::log(turns[i + 1].shortest_ms));
     const double ratio = std::log(turns[i].shortest_ms) - beside;
-    const bool counts = turns[i - 1].undisturbed() && turns[i].undisturbed() &&
-                        turns[i + 1].undisturbed();
+    const bool counts =
+        turns[i - 1].undisturbed() && turns[i].undisturbed() && turns[i + 1].undisturbed();
     (counts ? pair.log_ratios : pair.disturbed)
         .push_back(order[i % 2] == Side::fresh ? ratio : -ratio);
   }

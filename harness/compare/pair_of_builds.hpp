@@ -15,10 +15,25 @@ inline constexpr std::array kSides = {Side::base, Side::fresh};
 inline constexpr std::size_t index(Side side) {
   return static_cast<std::size_t>(side);
 }
+inline constexpr const char* name_of(Side side) {
+  return side == Side::base ? "base" : "new";
+}
+
+/// What a process did not do, and whose process it was; the message begins with that.
+class SideFailure : public PaceFailure {
+public:
+  SideFailure(Side side, const PaceFailure& failure)
+      : PaceFailure(failure.status(), std::string(name_of(side)) + ": " + failure.what()),
+        side_(side) {}
+  Side side() const { return side_; }
+
+private:
+  Side side_;
+};
 
 struct PairOptions {
-  double turn_ms = 3.0; ///< a turn is as many runs as fill it, at least one
-  std::chrono::duration<double> enough{0.15};    ///< after which no further turn begins
+  double turn_ms = 3.0;                         ///< a turn is as many runs as fill it, at least one
+  std::chrono::duration<double> enough{0.15};   ///< after which no further turn begins
   std::chrono::duration<double> patience{0.25}; ///< that a turn waits for free processors
   std::chrono::duration<double> timeout{60};    ///< for any answer of a process
 };
@@ -41,10 +56,13 @@ public:
 
   /// Starts a process of each build on the same processors and lets them take turns; a turn's time is
   /// that of its shortest run. `number` counts the pairs: the new side begins where it is odd, and
-  /// every second pair gets the next processors. Throws PaceFailure; its message begins with the side.
+  /// every second pair gets the next processors. Throws SideFailure.
   PairSamples measure(std::size_t number);
 
-  /// The answer that the side's last process handed over in measure().
+  /// Starts a process of one side alone and lets it run once. Throws SideFailure.
+  PacedAnswer answer(Side side) const;
+
+  /// The answer that the side's last process handed over in measure() or answer().
   template <typename T>
   Result<T> result(Side side) {
     return slots_.slot<T>(results_[index(side)].span(), ResultSlots::kFirst);
@@ -53,8 +71,8 @@ public:
   /// What the side's processes are asked for.
   PaceJob job(Side side) const;
 
-  /// Milliseconds of the base's second run.
-  double run_ms() const;
+  /// Milliseconds of the side's second run. Throws SideFailure.
+  double run_ms(Side side) const;
 
 private:
   std::array<std::filesystem::path, 2> executables_;

@@ -6,38 +6,53 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <iterator>
 #include <set>
-#include <sstream>
 
 namespace clusterbench {
 namespace {
 
 using datasets::InputError;
 
-bool runs_on_the_cpu(const CellSpec& cell) {
+// Why two builds' runs of the cell cannot be compared; empty if they can.
+std::string obstacle(const CellSpec& cell) {
   const RegisteredVariant* variant = find_variant(cell.variant);
-  return variant != nullptr && variant->meta.device == Device::cpu &&
-         variant->meta.launch == Launch::process;
+  if (variant == nullptr) {
+    return "this build has no " + cell.variant;
+  }
+  if (variant->meta.launch != Launch::process) {
+    return cell.variant + " is a program of its own, no part of a build";
+  }
+  if (variant->meta.family != cell.problem.family) {
+    return fmt::format("{} is a variant of {}", cell.variant, to_string(variant->meta.family));
+  }
+  if (!supports(*variant, cell.precision)) {
+    return fmt::format("{} has no {}", cell.variant, to_string(cell.precision));
+  }
+  return {};
 }
 
-// "table/problem/variant/precision" with a problem of the table and any known variant.
-std::vector<CellSpec> spelled_out(const std::string& word, const std::vector<Table>& tables) {
-  std::vector<std::string> parts;
-  std::istringstream stream(word);
-  for (std::string part; std::getline(stream, part, '/');) {
-    parts.push_back(part);
+std::string obstacle_on_the_cpu(const CellSpec& cell) {
+  const std::string any = obstacle(cell);
+  if (!any.empty() || find_variant(cell.variant)->meta.device == Device::cpu) {
+    return any;
   }
-  if (parts.size() != 4 || find_variant(parts[2]) == nullptr) {
-    return {};
-  }
+  return fmt::format("a table's name stands for its cells on the CPU, '{}/*' for all", cell.table);
+}
+
+// The registered variants on the tables' problems, whether a table has a row for them or not.
+std::vector<CellSpec> cells_beside(const std::vector<Table>& tables) {
+  std::vector<CellSpec> cells;
   for (const Table& table : tables) {
     for (const auto& [id, problem] : table.problems) {
-      if (table.name == parts[0] && id == parts[1]) {
-        return {{table.name, id, problem, parse_precision(parts[3]), parts[2]}};
+      for (const RegisteredVariant* variant : all_variants()) {
+        for (const Precision precision : {Precision::f32, Precision::f64}) {
+          cells.push_back({table.name, id, problem, precision, variant->meta.name});
+        }
       }
     }
   }
-  return {};
+  return cells;
 }
 
 } // namespace
@@ -61,35 +76,67 @@ std::vector<CellSpec> choose_cells(const std::vector<std::string>& words, bool q
   };
   if (words.empty()) {
     for (const Table& table : tables) {
-      if (table.name.starts_with("article")) {
-        std::ranges::for_each(table.cells, [&](const CellSpec& cell) {
-          if (runs_on_the_cpu(cell)) {
-            take(cell);
-          }
-        });
-      }
-    }
-    return chosen;
-  }
-  std::vector<std::string> known;
-  for (const std::string& word : words) {
-    bool found = false;
-    for (const Table& table : tables) {
-      known.push_back(table.name);
       for (const CellSpec& cell : table.cells) {
-        known.push_back(cell_name(cell));
-        if (table.name == word ? runs_on_the_cpu(cell)
-                               : fnmatch(word.c_str(), cell_name(cell).c_str(), 0) == 0) {
+        if (table.name.starts_with("article") && obstacle_on_the_cpu(cell).empty()) {
           take(cell);
-          found = true;
         }
       }
     }
-    for (const CellSpec& cell : found ? std::vector<CellSpec>{} : spelled_out(word, tables)) {
-      take(cell);
-      found = true;
+    if (chosen.empty()) {
+      throw InputError(fmt::format("{}: no table article* has a cell of a CPU variant",
+                                   tables_folder().string()));
+    }
+    return chosen;
+  }
+  for (const std::string& word : words) {
+    bool found = false;
+    std::string why_not; // the first cell named, and what keeps it from being taken
+    const auto offer = [&](const CellSpec& cell, const std::string& reason) {
+      if (reason.empty()) {
+        take(cell);
+        found = true;
+      } else if (why_not.empty()) {
+        why_not = fmt::format("{}: {}", cell_name(cell), reason);
+      }
+    };
+    const auto named = [&](const CellSpec& cell) {
+      return fnmatch(word.c_str(), cell_name(cell).c_str(), 0) == 0;
+    };
+    for (const Table& table : tables) {
+      for (const CellSpec& cell : table.cells) {
+        if (table.name == word) {
+          offer(cell, obstacle_on_the_cpu(cell));
+        } else if (named(cell)) {
+          offer(cell, obstacle(cell));
+        }
+      }
+    }
+    if (found) {
+      continue;
+    }
+    const std::vector<CellSpec> beside = cells_beside(tables);
+    if (why_not.empty()) {
+      for (const CellSpec& cell : beside) {
+        if (named(cell)) {
+          offer(cell, obstacle(cell));
+        }
+      }
+    }
+    if (!found && !why_not.empty()) {
+      throw InputError(fmt::format(
+          "\"{}\" names no cell that this build can compare; the first is {}", word, why_not));
     }
     if (!found) {
+      std::vector<std::string> known;
+      for (const Table& table : tables) {
+        known.push_back(table.name);
+        std::ranges::transform(table.cells, std::back_inserter(known), cell_name);
+      }
+      for (const CellSpec& cell : beside) {
+        if (obstacle(cell).empty()) {
+          known.push_back(cell_name(cell));
+        }
+      }
       throw InputError(fmt::format("no cell is named \"{}\"; did you mean {}?", word,
                                    datasets::nearest(word, known)));
     }

@@ -11,10 +11,12 @@ namespace clusterbench {
 /// table/problem/variant/precision, the name of a cell in ledgers and reports.
 std::string cell_name(const CellSpec& cell);
 
-/// The cells that any of `words` names: a table, a shell glob of cell names, or the name of a cell
-/// whose variant stands in no row of that table (another variant on the table's problem). Without
-/// words, those cells of the articles' tables whose variants run on the CPU in one process. `quick`
-/// takes the tables' smaller sizes. Throws datasets::InputError for a word that names nothing.
+/// The cells that any of `words` names and that two builds can be compared by: their variants are
+/// registered here and run in a process of the build. A word is a table, which stands for its cells
+/// on the CPU, or a shell glob of cell names. A glob that fits no row of a table means every
+/// registered variant of the family on the tables' problems. Without words, the articles' tables.
+/// `quick` takes the tables' smaller sizes. Throws datasets::InputError for a word that names nothing,
+/// or nothing that can be compared.
 std::vector<CellSpec> choose_cells(const std::vector<std::string>& words, bool quick);
 
 } // namespace clusterbench

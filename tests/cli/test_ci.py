@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import unittest
@@ -74,6 +75,64 @@ class Scripts(Program):
             done = subprocess.run([SOURCE / "scripts" / "gate_against", *arguments],
                                   capture_output=True)
             self.assertEqual(done.returncode, 64, done.stderr)
+
+    def repository(self, cmake=None):
+        """A repository of two commits that holds the script, and nothing that can be built."""
+        home = self.folder / "home"
+        (home / "scripts").mkdir(parents=True)
+        shutil.copy(SOURCE / "scripts" / "gate_against", home / "scripts")
+        (home / ".gitignore").write_text("/build/\n")
+        (home / "page").write_text("before\n")
+        self.git("init", "--quiet")
+        self.git("add", ".")
+        self.git("commit", "--quiet", "--message", "one")
+        (home / "page").write_text("after\n")
+        self.git("commit", "--quiet", "--all", "--message", "two")
+        if cmake is not None:
+            tools = self.folder / "tools"
+            tools.mkdir()
+            (tools / "cmake").write_text("#!/bin/sh\n" + cmake)
+            (tools / "cmake").chmod(0o755)
+            self.environment["PATH"] = f"{tools}:{self.environment['PATH']}"
+        return home
+
+    def git(self, *arguments):
+        subprocess.run(["git", "-c", "user.name=test", "-c", "user.email=test", *arguments],
+                       cwd=self.folder / "home", env=self.environment, check=True,
+                       capture_output=True)
+
+    def gate_against(self, *arguments):
+        done = subprocess.run(["scripts/gate_against", *arguments], cwd=self.folder / "home",
+                              env=self.environment, capture_output=True)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def test_gate_against_a_base_that_cannot_be_built(self):
+        self.repository()  # no CMakePresets.json
+        code, _, errors = self.gate_against("HEAD~1")
+        self.assertEqual(code, 64, errors)
+        self.assertIn("build/gate-base cannot be configured", errors)
+
+    def test_gate_against_with_a_build_that_fails(self):
+        self.repository(cmake='[ "$1" != --build ]\n')
+        code, _, errors = self.gate_against("HEAD~1")
+        self.assertEqual(code, 64, errors)
+        self.assertIn("build/gate-base cannot be built", errors)
+
+    def test_gate_against(self):
+        home = self.repository(cmake="exit 0\n")
+        program = home / "build" / "release" / "clusterbench"
+        program.parent.mkdir(parents=True)
+        program.write_text('#!/bin/sh\necho "$@"; exit 1\n')
+        program.chmod(0o755)
+        code, output, errors = self.gate_against("HEAD~1", "article002", "--full")
+        self.assertEqual(code, 1, errors)  # what the gate itself says
+        self.assertEqual(output, "gate --base build/gate-base/build/release --new build/release "
+                                 "--out results/gate article002 --full\n")
+        self.assertEqual((home / "build/gate-base/page").read_text(), "before\n")
+        (home / "build/gate-base/page").write_text("changed\n")
+        code, _, errors = self.gate_against("HEAD")
+        self.assertEqual(code, 64, errors)
+        self.assertIn("build/gate-base cannot be set to HEAD", errors)
 
     def test_calibration_report(self):
         calibration = script("gate_calibration")

@@ -5,7 +5,9 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import threading
 import unittest
 
 from program import BINARY, FAULTY, Program
@@ -74,9 +76,45 @@ class Gate(Program):
             self.assertEqual(cell["iterations"] == 500, whole, cell["iterations"])
 
     def test_a_base_that_is_wrong_is_not_compared(self):
-        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_drops_tail/f32")
+        cell = self.gate(self.build("base", "kmeans_serial=wrong"), self.build("new"), exit_code=5)
         self.assertEqual(cell["verdict"], "not_compared")
         self.assertIn("the base's answer is wrong", cell["message"])
+
+    def test_both_answers_are_wrong(self):
+        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_drops_tail/f32", exit_code=2)
+        self.assertEqual(cell["verdict"], "wrong")
+
+    def test_a_variant_that_the_base_does_not_have_is_verified(self):
+        def cell(variant, exit_code):
+            return self.gate(BINARY, FAULTY, f"small/tiny/{variant}/f32", exit_code=exit_code)
+        right = cell("kmeans_faulty_none", 0)
+        self.assertEqual(right["verdict"], "new")
+        self.assertIn("base: this build has no kmeans_faulty_none", right["message"])
+        wrong = cell("kmeans_faulty_not_a_number", 2)
+        self.assertEqual(wrong["verdict"], "wrong")
+        self.assertIn("new: ", wrong["message"])
+        self.assertEqual(cell("kmeans_faulty_segfaults", 5)["verdict"], "failed")
+        self.assertEqual(cell("kmeans_faulty_throws", 5)["verdict"], "failed")
+        self.assertIn("exited with code 7", cell("kmeans_faulty_exits_with_code", 5)["message"])
+        # Neither has it, and nothing else was compared.
+        self.assertEqual(cell("kmeans_faulty_refuses", 5)["verdict"], "absent")
+
+    def test_a_base_that_crashes_compares_nothing(self):
+        done = self.run_program("gate", "--base", self.build("base", "kmeans_serial=crash"),
+                                "--new", BINARY, CELL, exit_code=5)
+        self.assertIn("not_compared (base: signal 11", done.stdout)
+        self.assertIn("the new build's answer is right", done.stdout)
+        self.assertIn("1 not_compared of 1 cells; no cell was compared", done.stdout)
+        cell = self.gate(self.build("base", "kmeans_serial=crash"),
+                         self.build("new", "kmeans_serial=wrong"), exit_code=2)
+        self.assertEqual(cell["verdict"], "wrong")
+
+    def test_one_compared_cell_is_enough(self):
+        # The other's base is wrong.
+        done = self.run_program("gate", "--base", self.build("base", "kmeans_serial_points=wrong"),
+                                "--new", BINARY, CELL, "small/tiny/kmeans_serial_points/f32",
+                                "--min-effect", 300, "--threads", 1, exit_code=(0, 3))
+        self.assertIn("not_compared (the base's answer is wrong", done.stdout)
 
     def test_only_the_new_answer_is_wrong(self):
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=wrong"),
@@ -84,24 +122,92 @@ class Gate(Program):
         self.assertEqual(cell["verdict"], "wrong")
 
     def test_crashes(self):
-        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32")
-        self.assertEqual(cell["verdict"], "not_compared")  # the base crashes as well
+        cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32", exit_code=5)
+        self.assertEqual(cell["verdict"], "failed")  # whatever the base does
         self.assertIn("signal 11", cell["message"])
         cell = self.gate(FAULTY, BINARY, "small/tiny/kmeans_faulty_none/f32", exit_code=5)
         self.assertEqual(cell["verdict"], "failed")
         self.assertIn("this build has no kmeans_faulty_none", cell["message"])
-        cell = self.gate(BINARY, FAULTY, "small/tiny/kmeans_faulty_none/f32")
-        self.assertEqual(cell["verdict"], "not_compared")
 
     def test_other_programs(self):
-        for program in ("/bin/true", "/bin/cat"):
-            done = self.run_program("gate", "--base", program, "--new", BINARY, CELL, exit_code=64)
-            self.assertIn("does not speak the gate's protocol", done.stderr)
+        junk = self.folder / "junk"
+        junk.write_bytes(b"\0 no program")
+        junk.chmod(0o755)
+        for program in ("/bin/true", "/bin/cat", junk):
+            for base, new, option in ((program, BINARY, "--base"), (BINARY, program, "--new")):
+                done = self.run_program("gate", "--base", base, "--new", new, CELL, exit_code=64)
+                self.assertIn(f"{option} {program} does not speak the gate's protocol", done.stderr)
         newer = self.build("newer")
         newer.write_text("#!/bin/bash\nshift; fd=$4\necho '{\"status\": \"protocol\", \"protocol\": "
                          "9}' >&$fd\nsleep 1\n")
         done = self.run_program("gate", "--base", newer, "--new", BINARY, CELL, exit_code=64)
         self.assertIn("speaks protocol 9 of the gate, this program 2", done.stderr)
+
+    def test_globs_name_variants_that_stand_in_no_table(self):
+        cells = {"*/kmeans_serial_points/f32": ["small/tiny/kmeans_serial_points/f32",
+                                                "small/long/kmeans_serial_points/f32"],
+                 "small/tiny/kmeans_serial_points/*": ["small/tiny/kmeans_serial_points/f32",
+                                                       "small/tiny/kmeans_serial_points/f64"],
+                 "small/*/kmeans_serial*/f32": ["small/tiny/kmeans_serial/f32",  # rows alone
+                                                "small/long/kmeans_serial/f32"]}
+        for glob, expected in cells.items():
+            done = self.run_program("gate", "--base", BINARY, "--new", BINARY, glob, "--json",
+                                    "--cell-seconds", 0.1, "--threads", 1, exit_code=(0, 1, 3))
+            self.assertEqual([cell["name"] for cell in json.loads(done.stdout)["cells"]], expected)
+
+    def test_words_that_name_nothing_to_compare(self):
+        table = json.loads((self.folder / "tables" / "small.json").read_text())
+        for name, variants in {"elsewhere": ["kmeans_of_another_build"],
+                               "mixed": ["kmeans_serial", "kmeans_of_another_build",
+                                         "kmeans_sklearn"]}.items():
+            rows = [{"variant": variant, "precisions": ["f32"], "problems": ["tiny"]}
+                    for variant in variants]
+            (self.folder / "tables" / f"{name}.json").write_text(
+                json.dumps({**table, "name": name, "rows": rows}))
+        gate = ["gate", "--base", BINARY, "--new", BINARY, "--cell-seconds", 0.1, "--threads", 1]
+        for word, reason in {
+                "elsewhere": "this build has no kmeans_of_another_build",
+                "elsewhere/*": "this build has no kmeans_of_another_build",
+                "mixed/tiny/kmeans_sklearn/f32": "kmeans_sklearn is a program of its own",
+                "small/tiny/kmeans_sklearn/f32": "kmeans_sklearn is a program of its own",
+                "small/tiny/fcm_serial/f32": "fcm_serial is a variant of fcm",
+                "small/tiny/kmeans_serial_point/f32": "did you mean small/tiny/kmeans_serial_points/f32?"
+                }.items():
+            with self.subTest(word):
+                done = self.run_program(*gate, word, exit_code=64)
+                self.assertIn(reason, done.stderr)
+                self.assertIn(f'"{word}"', done.stderr)
+                done = self.run_program("gate", "--base", BINARY, "--calibrate", word, exit_code=64)
+                self.assertIn(reason, done.stderr)
+        for word in ("mixed", "mixed/*"):
+            done = self.run_program(*gate, word, "--json", exit_code=(0, 1, 3))
+            self.assertEqual([cell["name"] for cell in json.loads(done.stdout)["cells"]],
+                             ["mixed/tiny/kmeans_serial/f32"])
+        # No words, and no table of an article's.
+        done = self.run_program(*gate, exit_code=64)
+        self.assertIn("no table article*", done.stderr)
+
+    def test_options_without_effect_are_refused(self):
+        both = ["gate", "--base", BINARY, "--new", BINARY, CELL]
+        for option in (["--new", BINARY], ["--instructions"], ["--min-effect", 3], ["--markdown"],
+                       ["--cell-seconds", 3], ["--json"], ["--out", "out"]):
+            done = self.run_program("gate", "--base", BINARY, "--calibrate", CELL, *option,
+                                    exit_code=64)
+            self.assertIn(f"{option[0]}: --calibrate compares nothing", done.stderr)
+        for option in (["--threads", 1], ["--cell-seconds", 3]):
+            done = self.run_program(*both, "--instructions", *option, exit_code=64)
+            self.assertIn(f"{option[0]}: --instructions", done.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_an_output_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        begin = ["gate", "--base", BINARY, "--new", BINARY, CELL, "--min-effect", 300]
+        done = self.run_program(*begin, "--out", "file/out", exit_code=74)
+        self.assertNotIn(CELL, done.stdout + done.stderr)  # before any cell
+        (self.folder / "out" / "gate.json").mkdir(parents=True)
+        done = self.run_program(*begin, "--out", "out", exit_code=74)
+        self.assertIn("of 1 cells", done.stdout)
+        self.assertIn("gate.json", done.stderr)
 
     def test_bad_input(self):
         for arguments in (["--base", BINARY], ["--base", "nowhere", "--new", BINARY],
@@ -120,6 +226,55 @@ class Gate(Program):
         self.assertGreater(stored["cells"][CELL], 0)
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=4"), exit_code=1)
         self.assertEqual(cell["noise_floor"], stored["cells"][CELL])
+        for damage in ({"pair_sd": -1}, {"cells": {CELL: -1e-3}}, {"pair_sd": None}):
+            pathlib.Path(path).write_text(json.dumps({**stored, **damage}))
+            done = self.run_program("gate", "--base", BINARY, "--new", BINARY, CELL, exit_code=64)
+            self.assertIn(path, done.stderr)
+
+    def test_calibration_passes_over_what_cannot_run(self):
+        def calibrate(*variants, exit_code=0):
+            done = self.run_program("gate", "--calibrate", "--base", FAULTY, "--threads", 1,
+                                    *(f"small/tiny/{name}/f32" for name in variants),
+                                    exit_code=exit_code, program=FAULTY)
+            path = done.stdout.split(":")[0]
+            self.addCleanup(pathlib.Path(path).unlink, missing_ok=True)
+            return done, path
+
+        done, path = calibrate("kmeans_faulty_refuses", "kmeans_serial")
+        self.assertIn("planted: not today", done.stderr)
+        self.assertEqual(list(json.loads(pathlib.Path(path).read_text())["cells"]), [CELL])
+        done, path = calibrate("kmeans_serial", "kmeans_faulty_segfaults", exit_code=5)
+        self.assertIn("signal 11", done.stderr)
+        self.assertIn("1 of them from this run, of 2 asked for", done.stdout)
+        done, _ = calibrate("kmeans_faulty_refuses", exit_code=5)
+        self.assertIn("no cell was calibrated", done.stdout)
+
+    def interrupted(self, *arguments):
+        """The program, interrupted after its first cell; its output, as text."""
+        process = self.start("gate", *arguments, program=FAULTY)
+        self.addCleanup(process.stderr.close)
+        timer = threading.Timer(60, process.kill)  # should no cell ever end
+        timer.start()
+        self.addCleanup(timer.cancel)
+        while CELL not in process.stderr.readline().decode():
+            self.assertIsNone(process.poll())
+        process.send_signal(signal.SIGINT)
+        output = process.stdout.read().decode()
+        process.stdout.close()
+        self.assertEqual(process.wait(), 130)
+        self.assertEqual(self.left_running(), [])
+        return output
+
+    def test_what_an_interrupt_leaves(self):
+        hanging = "small/tiny/kmeans_faulty_hangs/f32"
+        output = self.interrupted("--calibrate", "--base", FAULTY, CELL, hanging)
+        path = pathlib.Path(output.split(":")[0])
+        self.addCleanup(path.unlink)
+        self.assertEqual(list(json.loads(path.read_text())["cells"]), [CELL])
+        output = self.interrupted("--base", FAULTY, "--new", FAULTY, CELL, hanging, "--min-effect",
+                                  300)
+        self.assertIn("1 interrupted", output)
+        self.assertIn("of 2 cells", output)
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions(self):
@@ -136,6 +291,21 @@ class Gate(Program):
             base, new = cell["instructions"]
             self.assertGreater(base, 2000 * 3 * 20)  # points, clusters, passes
             self.assertAlmostEqual(new / base, 1.0, delta=0.001)
+
+    @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
+    def test_instructions_of_a_variant_that_the_base_does_not_have(self):
+        done = self.run_program("gate", "--base", BINARY, "--new", FAULTY, "--instructions",
+                                "--markdown", "--out", "out", "small/tiny/kmeans_faulty_none/f32",
+                                exit_code=5, program=FAULTY)
+        written = json.loads((self.folder / "out" / "gate.json").read_text())
+        if "ASan runtime" in written["cells"][0]["message"]:
+            self.skipTest("valgrind cannot run what AddressSanitizer instruments")
+        self.assertEqual(written["exit_code"], 5)
+        if written["cells"][0]["verdict"] != "failed":  # built for a processor valgrind knows
+            self.assertEqual(written["cells"][0]["verdict"], "not_compared")
+            self.assertIn("base: this build has no", written["cells"][0]["message"])
+        self.assertTrue(done.stdout.startswith("**1 "), done.stdout)
+        self.assertEqual((self.folder / "out" / "gate.md").read_text(), done.stdout)
 
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions_see_a_slowdown(self):

@@ -1,11 +1,13 @@
 // The program of the tests: as clusterbench, and with slowdowns planted into any variant on demand.
 //
 // CLUSTERBENCH_PLANT="GLOB=SHARE" makes every run of the variants that the glob names longer by that
-// share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid.
+// share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid;
+// GLOB=crash ends every run by signal 11.
 #include "harness/cli/cli.hpp"
 #include "impls/contract.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fnmatch.h>
@@ -38,6 +40,20 @@ private:
   double share_;
 };
 
+/// Another variant that crashes as it runs.
+template <typename T>
+class Crashing final : public Variant<T> {
+public:
+  explicit Crashing(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
+  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
+  void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
+  void run(Observer<T>&) override { std::raise(SIGSEGV); }
+  void fetch(Result<T>& result) override { inner_->fetch(result); }
+
+private:
+  std::unique_ptr<Variant<T>> inner_;
+};
+
 /// Another variant whose answer is a little wrong.
 template <typename T>
 class Wrong final : public Variant<T> {
@@ -63,6 +79,9 @@ void plant_into(std::function<std::unique_ptr<Variant<T>>()>& factory, const std
   factory = [inner = factory, what]() -> std::unique_ptr<Variant<T>> {
     if (what == "wrong") {
       return std::make_unique<Wrong<T>>(inner());
+    }
+    if (what == "crash") {
+      return std::make_unique<Crashing<T>>(inner());
     }
     return std::make_unique<Slowed<T>>(inner(), std::atof(what.c_str()));
   };
@@ -90,7 +109,7 @@ bool plant(const std::string& words) {
 int main(int argc, char** argv) {
   const char* const planted = std::getenv("CLUSTERBENCH_PLANT");
   if (planted != nullptr && *planted != '\0' && !clusterbench::plant(planted)) {
-    std::fprintf(stderr, "CLUSTERBENCH_PLANT=%s: GLOB=SHARE or GLOB=wrong is needed\n", planted);
+    std::fprintf(stderr, "CLUSTERBENCH_PLANT=%s: GLOB=SHARE, wrong or crash is needed\n", planted);
     return 64;
   }
   return clusterbench::run_command_line(argc, argv);
