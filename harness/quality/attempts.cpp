@@ -116,11 +116,11 @@ StartState start_state(const std::string& text) {
 Measurements read_all_measurements(const std::vector<std::string>& ledgers) {
   std::set<std::string> tables;
   for (const std::string& ledger : ledgers) {
-    for (const json& line : read_ledger(ledger)) {
-      if (line.value("type", "") == "cell") {
+    for_each_line(ledger, [&](const json& line) {
+      if (line.at("type") == "cell") {
         tables.insert(line.at("table"));
       }
-    }
+    });
   }
   Measurements all;
   for (const std::string& table : tables) {
