@@ -125,8 +125,12 @@ Measurements read_all_measurements(const std::vector<std::string>& ledgers) {
   Measurements all;
   for (const std::string& table : tables) {
     Measurements part = read_measurements(ledgers, table);
-    if (part.machines.size() > all.machines.size()) {
-      all.machines = std::move(part.machines);
+    for (std::size_t i = 0; i < part.machines.size(); ++i) { // the same ones for every table
+      if (i == all.machines.size()) {
+        all.machines.push_back(part.machines[i]);
+      }
+      all.machines[i].measured_on(part.machines[i].first_day);
+      all.machines[i].measured_on(part.machines[i].last_day);
     }
     std::ranges::move(part.cells, std::back_inserter(all.cells));
   }
