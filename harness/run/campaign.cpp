@@ -1,9 +1,11 @@
 #include "harness/run/campaign.hpp"
 
+#include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/random_state.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/machine/backends.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/peer/peers.hpp"
@@ -16,9 +18,11 @@
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 namespace clusterbench {
 namespace {
@@ -122,16 +126,44 @@ std::map<std::string, json> earlier_rows(const std::filesystem::path& ledger) {
   return rows;
 }
 
-// Builds every problem once before a file is written or anything is measured, so that bad input
-// ends the campaign at its start and leaves nothing behind. Equal problems of other variants are
-// the same check.
+// A name that stands in no file is misspelt. One of a backend that is not built is a row that says
+// so.
+void check_variant(const std::string& name) {
+  if (find_variant(name) != nullptr || missing_backend_of(name) != nullptr) {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const RegisteredVariant* variant : all_variants()) {
+    names.push_back(variant->meta.name);
+  }
+  for (const Backend& backend : backends()) {
+    std::istringstream files{std::string(backend.missing_files)};
+    names.insert(names.end(), std::istream_iterator<std::string>(files), {});
+  }
+  throw datasets::InputError(fmt::format(
+      "unknown variant \"{}\"; did you mean {}? (--peer names a program that holds more)", name,
+      datasets::nearest(name, names)));
+}
+
+// Checks every variant's name and builds every problem once before a file is written or anything is
+// measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
+// problems of other variants are the same check.
 WorkloadBuilder checked_problems(const CampaignOptions& options) {
   WorkloadBuilder builder;
   std::set<std::string> checked;
   for (const CellSpec& cell : options.cells) {
     const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
-    if (checked.insert(key).second && interrupt_signal() == 0) {
-      builder.build(cell.problem, cell.precision);
+    try {
+      check_variant(cell.variant);
+      if (checked.insert(key).second && interrupt_signal() == 0) {
+        builder.build(cell.problem, cell.precision);
+      }
+    } catch (const datasets::InputError& error) {
+      if (cell.file.empty()) {
+        throw;
+      }
+      throw datasets::InputError(
+          fmt::format("{}: problem {}: {}", cell.file, cell.problem_id, error.what()));
     }
   }
   return builder;
@@ -223,7 +255,9 @@ private:
       row["problem"] = problem_json(cell);
       row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
       row["status"] = "unavailable";
-      row["message"] = "the variant's backend is not built here; `clusterbench list` says why";
+      const Backend* backend = missing_backend_of(cell.variant);
+      row["message"] = fmt::format("the backend {} is not built here: {}", backend->name,
+                                   backend->missing_reason);
       return is_known(row) ? reuse(row) : keep(row);
     }
     const Workload work = builder_.build(cell.problem, cell.precision);
