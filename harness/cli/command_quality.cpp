@@ -234,7 +234,9 @@ void add_quality_command(CLI::App& app, Action& action) {
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
-  command->add_flag("--resume", arguments->resume, "Re-use equal rows of the folder's ledger");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command
       ->add_option("--best", arguments->best,
                    "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less")

@@ -228,9 +228,7 @@ ExitCode run(const RunArguments& arguments) {
   options.out = output_folder(arguments);
   options.resume = arguments.resume;
   options.probe = !arguments.no_probe;
-  if (!arguments.save.empty()) {
-    options.cell.save = arguments.save;
-  }
+  options.save = arguments.save;
   std::ifstream command_line("/proc/self/cmdline");
   for (std::string word; std::getline(command_line, word, '\0');) {
     options.command_line.push_back(word);
@@ -309,10 +307,16 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
-  command->add_flag("--resume", arguments->resume, "Re-use equal rows of the folder's ledger");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command->add_flag("--quick", arguments->quick, "The tables' smaller sizes");
   command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's limits first");
-  command->add_option("--save", arguments->save, "Folder for labels, centroids and traces");
+  command->add_option(
+      "--save", arguments->save,
+      "Folder for labels, centroids and traces: VARIANT.labels.npy, ...; where the run has "
+      "several problems, precisions or rounds, "
+      "TABLE/PROBLEM/VARIANT.PRECISION.roundN.labels.npy, ...");
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
       ->check(kNotNegative)
       ->capture_default_str();

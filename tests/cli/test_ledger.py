@@ -167,6 +167,20 @@ class GoogleBenchmark(Program):
             self.assertEqual([benchmark["real_time"] for benchmark in written["benchmarks"]
                               if benchmark["name"] == row["name"]], sum(rounds, []))
 
+    def test_it_holds_all_of_the_ledger(self):
+        def names():
+            written = json.loads((self.folder / "out" / "gbench.json").read_text())
+            return [benchmark["name"].split("/")[-2] for benchmark in written["benchmarks"]]
+
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        self.campaign(*PROBLEM, "--variant", "kmeans_openmp", "--resume")
+        self.assertEqual(names(), ["kmeans_serial", "kmeans_openmp"])
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")  # newer rows of a cell that is there
+        self.assertEqual(names(), ["kmeans_serial", "kmeans_openmp"])
+        written = json.loads((self.folder / "out" / "gbench.json").read_text())["benchmarks"]
+        self.assertEqual(written[0]["real_time"],
+                         ledger(self.folder / "out")[1][-1]["samples_ms"][0])
+
     @unittest.skipUnless(COMPARE.exists(), "libbenchmark-tools is not installed")
     def test_compare_py_reads_it(self):
         self.measured("base")
