@@ -8,6 +8,7 @@
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
@@ -85,8 +86,9 @@ void check_figures(const QualityArguments& arguments) {
   if (!(arguments.timeout > 0.0)) {
     throw InputError("--timeout must be positive");
   }
-  if (!(arguments.budget >= 0.0)) {
-    throw InputError(fmt::format("--budget {}: must not be negative", arguments.budget));
+  if (!(arguments.budget >= 0.0) || !std::isfinite(arguments.budget)) { // the ledger holds numbers
+    throw InputError(
+        fmt::format("--budget {}: a number is needed that is not negative", arguments.budget));
   }
 }
 

@@ -7,6 +7,7 @@
 #include "harness/run/process.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -71,8 +72,9 @@ void check(const RunArguments& arguments) {
       {"--budget", arguments.sampling.budget_seconds},
       {"--min-time", arguments.sampling.min_seconds}};
   for (const auto& [option, value] : not_negative) {
-    if (!(value >= 0.0)) {
-      throw InputError(fmt::format("{} {}: must not be negative", option, value));
+    if (!(value >= 0.0) || !std::isfinite(value)) { // the ledger holds numbers
+      throw InputError(
+          fmt::format("{} {}: a number is needed that is not negative", option, value));
     }
   }
 }
@@ -97,6 +99,11 @@ void refuse_contradictions(const CLI::App& command, const RunArguments& argument
   for (const char* option : {"--iterations", "--max-iterations"}) {
     if (given(option) && command.get_option(option)->as<std::size_t>() == 0) {
       throw InputError(fmt::format("{}: at least 1 is needed", option));
+    }
+  }
+  for (const char* option : {"--out", "--save"}) {
+    if (given(option) && command.get_option(option)->as<std::string>().empty()) {
+      throw InputError(fmt::format("{}: the name of a folder is missing", option));
     }
   }
   if (given("--fuzzifier") && parse_family(arguments.family) == Family::kmeans) {
