@@ -2,26 +2,45 @@
 # Reproduces the articles' tables on this machine: installs what is missing, builds, runs every
 # table, verifies every answer, writes the results, prints the tables and draws the pictures.
 #
-#   ./run_all.sh            full sizes, about ten minutes on two cores
-#   ./run_all.sh --quick    small sizes, about two minutes
+#   ./run_all.sh            full sizes, about half an hour on two cores
+#   ./run_all.sh --quick    small sizes, less sampling
 #
-# Results go to results/runs/full or results/runs/quick, the pictures to the folder pictures in it.
-# Interrupted, it goes on where it stopped. Further options are passed to `clusterbench run`, such as
-# --threads 1 or --variant 'kmeans_*'; thread scaling is measured only without them.
+# Results go to results/runs/full or results/runs/quick, or where --out says, the pictures to the folder
+# pictures in it. Interrupted, it goes on where it stopped; what crashed or timed out is run again.
+# Further options are passed to `clusterbench run`, such as --threads 1 or --variant 'kmeans_*'; thread
+# scaling is measured only without them. The exit code is the gravest of all parts (README.md, Exit codes).
 set -euo pipefail
-cd "$(dirname "$0")"
 
 size=full
 sizes=()
 options=()
-for option in "$@"; do
-  if [ "$option" = --quick ]; then
-    size=quick
-    sizes=(--quick --budget 0.2)
-  else
-    options+=("$option")
-  fi
+out=
+budget=
+while (( $# )); do
+  case $1 in
+    -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --quick) size=quick sizes=(--quick) ;;
+    --out | --out=*)
+      if [[ $1 == --out ]]; then shift; fi
+      out=${1-}
+      out=${out#--out=}
+      [[ $out ]] || { echo "--out: the name of a folder is missing" >&2; exit 64; }
+      out=$(realpath -m "$out")
+      ;;
+    *)
+      [[ $1 != --budget && $1 != --budget=* ]] || budget=given
+      options+=("$1")
+      ;;
+  esac
+  shift
 done
+
+cd "$(dirname "$0")"
+. scripts/exit_codes.sh
+out=${out:-results/runs/$size}
+if [[ $size == quick && ! $budget ]]; then
+  sizes+=(--budget 0.2)
+fi
 
 scripts/setup.sh
 cmake --preset release >build.log 2>&1 || { cat build.log; exit 5; }
@@ -31,7 +50,6 @@ tables=()
 for table in results/tables/article*.json; do
   tables+=("$(basename "$table" .json)")
 done
-out=results/runs/$size
 worst=0
 build/release/clusterbench run "${tables[@]}" --out "$out" --resume "${sizes[@]}" "${options[@]}" || worst=$?
 case $worst in 64 | 74 | 130) exit "$worst" ;; esac
@@ -39,10 +57,9 @@ case $worst in 64 | 74 | 130) exit "$worst" ;; esac
 if [ ${#options[@]} -eq 0 ]; then
   code=0
   ROUNDS=1 scripts/thread_scaling.sh "$out/threads" "${sizes[@]}" || code=$?
-  [ "$code" -ne 130 ] || exit 130
-  worst=$(( worst ? worst : code ))
+  worst=$(graver "$worst" "$code")
+  [ "$code" -ne 130 ] || exit "$worst"
 fi
 code=0
 /usr/bin/python3 plots/make.py --from "$out" --out "$out/pictures" || code=$?
-worst=$(( worst ? worst : code ))
-exit "$worst"
+exit "$(graver "$worst" "$code")"

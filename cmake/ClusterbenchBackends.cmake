@@ -22,13 +22,18 @@ function(clusterbench_backend name)
     PRIVATE clusterbench_warnings)
   set_property(GLOBAL APPEND PROPERTY CLUSTERBENCH_BACKEND_TARGETS clusterbench_${name})
   set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS
-    "    {\"${name}\", \"\"},\n")
+    "    {\"${name}\", \"\", \"\"},\n")
 endfunction()
 
+# What its files are called stays known, to tell a variant that is not built from a misspelt one.
 function(clusterbench_backend_missing name reason)
   message(STATUS "Backend ${name} is not built: ${reason}")
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.cu
+    ${CMAKE_CURRENT_SOURCE_DIR}/*.py)
+  list(TRANSFORM files REPLACE "^.*/([^/]*)\\.[a-z]+$" "\\1")
+  list(JOIN files " " files)
   set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS
-    "    {\"${name}\", \"${reason}\"},\n")
+    "    {\"${name}\", \"${reason}\", \"${files}\"},\n")
 endfunction()
 
 # Programs describe themselves when the build is configured, so that nobody has to wait for them
@@ -49,5 +54,5 @@ function(clusterbench_peers name)
       "      {R\"peer(${program})peer\", R\"peer(${description})peer\"},\n")
   endforeach()
   set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS
-    "    {\"${name}\", \"\"},\n")
+    "    {\"${name}\", \"\", \"\"},\n")
 endfunction()

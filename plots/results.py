@@ -93,18 +93,23 @@ def ledgers_in(path: Path) -> list[Path]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, Json]]:
-    """The numbered lines of one ledger, each an object of a schema that is understood."""
+    """The numbered lines of one ledger, each an object of a schema that is understood; without a
+    torn last one, whose writer was killed."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 text") from error
+    without_end = len(lines)
+    if not lines[-1]:
+        lines.pop()
     for number, text in enumerate(lines, 1):
         try:
-            line = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise BadInput(f"{path}:{number}: {error.msg}") from error
+            line = json.loads(text.decode("utf-8"))
+        except ValueError as error:
+            if number == without_end:
+                return
+            what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8 text"
+            raise BadInput(f"{path}:{number}: {what}") from error
         if not isinstance(line, dict) or line.get("type") not in ("header", "cell"):
             raise BadInput(f"{path}:{number}: neither a header nor a cell")
         version = line.get("schema")

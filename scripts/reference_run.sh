@@ -6,8 +6,8 @@
 # CLUSTERBENCH names the program (default build/release/clusterbench). OUT gets ledger.jsonl and
 # gbench.json of the articles' tables, OUT/scaling, OUT/bounds and so on those of the studies. Unless
 # --variant or --threads is given, OUT/threads gets those of the thread scaling, OUT/cpu_shapes-T the
-# shapes with T threads, and OUT/quality the time to quality. Started again after an interruption (130), it
-# goes on where it stopped; else the exit code is that of the first part that failed.
+# shapes with T threads, and OUT/quality the time to quality. An interruption (130) ends it; started again,
+# it goes on where it stopped. The exit code is the gravest of all parts (README.md, Exit codes).
 set -euo pipefail
 (( $# )) || { sed -n '2,10p' "$0" >&2; exit 64; }
 out=$(realpath -m "$1")
@@ -15,6 +15,7 @@ shift
 program=$(realpath "${CLUSTERBENCH:-$(dirname "$0")/../build/release/clusterbench}")
 export CLUSTERBENCH=$program
 cd "$(dirname "$0")/.."
+. scripts/exit_codes.sh
 
 articles=()
 for table in results/tables/article*.json; do
@@ -41,13 +42,12 @@ has_a_row() {
   return 1
 }
 
-# What fails first is the exit code of all; an interruption ends it.
-failure=0
+worst=0
 attempt() {
   local code=0
   "$@" || code=$?
-  (( code != 130 )) || exit 130
-  (( failure )) || failure=$code
+  worst=$(graver "$worst" "$code")
+  (( code != 130 )) || exit "$worst"
 }
 run() { attempt "$program" run "$@" --resume; }
 run "${articles[@]}" --out "$out" "$@"
@@ -70,4 +70,4 @@ case " $*" in
     attempt scripts/thread_scaling.sh "$out/threads" "$@"
     ;;
 esac
-exit "$failure"
+exit "$worst"

@@ -5,13 +5,15 @@
 #
 # CLUSTERBENCH names the program (default build/release/clusterbench), ROUNDS the rounds (default 3).
 # OUT/threads-T gets the ledger of T threads. Every round takes every number of threads in turn, so
-# that the drift of the machine is shared. Interrupted, it goes on where it stopped.
+# that the drift of the machine is shared. Interrupted, it goes on where it stopped. The exit code is the
+# gravest of all runs (README.md, Exit codes).
 set -euo pipefail
-(( $# )) || { sed -n '2,8p' "$0" >&2; exit 64; }
+(( $# )) || { sed -n '2,9p' "$0" >&2; exit 64; }
 out=$(realpath -m "$1")
 shift
 program=$(realpath "${CLUSTERBENCH:-$(dirname "$0")/../build/release/clusterbench}")
 cd "$(dirname "$0")/.."
+. scripts/exit_codes.sh
 
 counts=()
 for (( threads = 1; threads < $(nproc); threads *= 2 )); do
@@ -22,9 +24,11 @@ counts+=("$(nproc)")
 worst=0
 for (( round = 1; round <= ${ROUNDS:-3}; ++round )); do
   for threads in "${counts[@]}"; do
+    code=0
     "$program" run threads --threads "$threads" --rounds "$round" --resume \
-      --out "$out/threads-$threads" "$@" || worst=$?
-    (( worst != 130 )) || exit 130
+      --out "$out/threads-$threads" "$@" || code=$?
+    worst=$(graver "$worst" "$code")
+    (( code != 130 )) || exit "$worst"
   done
 done
 exit "$worst"

@@ -8,6 +8,9 @@
 #include "harness/run/child.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <fmt/format.h>
 #include <memory>
 
@@ -38,6 +41,32 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   }
   return fmt::format("unknown command \"{}\"; did you mean {}?", argv[1],
                      datasets::nearest(argv[1], known));
+}
+
+// The parser's own answers go the same way as the commands': help that nobody could read is no success.
+int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
+  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
+    return report(problem.c_str(), ExitCode::usage);
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success); // --help, --version
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return static_cast<int>(ExitCode::usage);
+  }
+  try {
+    return static_cast<int>(action());
+  } catch (const datasets::InputError& error) {
+    return report(error.what(), ExitCode::usage);
+  } catch (const datasets::OutputError& error) {
+    return report(error.what(), ExitCode::cannot_write);
+  } catch (const std::exception& error) {
+    // Printing throws no type of its own; the stream knows.
+    return std::ferror(stdout) != 0 ? static_cast<int>(ExitCode::cannot_write)
+                                    : report(error.what(), ExitCode::cells_missing);
+  }
 }
 
 } // namespace
@@ -92,26 +121,15 @@ int run_command_line(int argc, char** argv) {
   add_probe_command(app, action);
   add_child_command(app, action);
   add_pace_command(app, action);
-  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
-    return report(problem.c_str(), ExitCode::usage);
+  const int code = run_parsed(app, action, argc, argv);
+  // A disk may say only now that it is full.
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    const std::string why = errno != 0 ? fmt::format(": {}", std::strerror(errno)) : "";
+    return report(("standard output cannot be written" + why).c_str(),
+                  graver(static_cast<ExitCode>(code), ExitCode::cannot_write));
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success); // --help, --version
-  } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return static_cast<int>(ExitCode::usage);
-  }
-  try {
-    return static_cast<int>(action());
-  } catch (const datasets::InputError& error) {
-    return report(error.what(), ExitCode::usage);
-  } catch (const datasets::OutputError& error) {
-    return report(error.what(), ExitCode::cannot_write);
-  } catch (const std::exception& error) {
-    return report(error.what(), ExitCode::cells_missing);
-  }
+  return code;
 }
 
 } // namespace clusterbench

@@ -27,6 +27,10 @@ ExitCode make_dataset(const DataArguments& arguments) {
   const datasets::ReadOptions options{.last_column_is_label = arguments.last_column_is_label};
   const datasets::Resolved resolved = datasets::resolve(arguments.name, options);
   if (!arguments.out.empty()) {
+    if (!arguments.out.ends_with(".npy")) {
+      throw datasets::InputError(
+          fmt::format("--out {}: the name must end in .npy, by which it is read", arguments.out));
+    }
     const datasets::Array array = datasets::load(resolved, options);
     if (array.type() == datasets::ElementType::f32) {
       datasets::write_npy<float>(arguments.out, array.f32(), {array.rows(), array.cols()});
@@ -49,7 +53,8 @@ void add_data_command(CLI::App& app, Action& action) {
   command->add_flag("--list", arguments->list, "Names and patterns");
   command->add_flag("--last-column-is-label", arguments->last_column_is_label,
                     "The last column of a csv file is no feature");
-  command->add_option("--out", arguments->out, "Also write it to FILE.npy");
+  command->add_option("--out", arguments->out, "Also write it to FILE, whose name must end in .npy")
+      ->type_name("FILE");
   command->callback([&action, arguments] {
     action = [arguments] {
       if (arguments->list) {

@@ -8,6 +8,7 @@
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
@@ -85,8 +86,9 @@ void check_figures(const QualityArguments& arguments) {
   if (!(arguments.timeout > 0.0)) {
     throw InputError("--timeout must be positive");
   }
-  if (!(arguments.budget >= 0.0)) {
-    throw InputError(fmt::format("--budget {}: must not be negative", arguments.budget));
+  if (!(arguments.budget >= 0.0) || !std::isfinite(arguments.budget)) { // the ledger holds numbers
+    throw InputError(
+        fmt::format("--budget {}: a number is needed that is not negative", arguments.budget));
   }
 }
 
@@ -234,7 +236,9 @@ void add_quality_command(CLI::App& app, Action& action) {
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
-  command->add_flag("--resume", arguments->resume, "Re-use equal rows of the folder's ledger");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command
       ->add_option("--best", arguments->best,
                    "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less")

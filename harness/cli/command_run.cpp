@@ -7,6 +7,7 @@
 #include "harness/run/process.hpp"
 
 #include <chrono>
+#include <cmath>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fstream>
@@ -71,8 +72,9 @@ void check(const RunArguments& arguments) {
       {"--budget", arguments.sampling.budget_seconds},
       {"--min-time", arguments.sampling.min_seconds}};
   for (const auto& [option, value] : not_negative) {
-    if (!(value >= 0.0)) {
-      throw InputError(fmt::format("{} {}: must not be negative", option, value));
+    if (!(value >= 0.0) || !std::isfinite(value)) { // the ledger holds numbers
+      throw InputError(
+          fmt::format("{} {}: a number is needed that is not negative", option, value));
     }
   }
 }
@@ -97,6 +99,11 @@ void refuse_contradictions(const CLI::App& command, const RunArguments& argument
   for (const char* option : {"--iterations", "--max-iterations"}) {
     if (given(option) && command.get_option(option)->as<std::size_t>() == 0) {
       throw InputError(fmt::format("{}: at least 1 is needed", option));
+    }
+  }
+  for (const char* option : {"--out", "--save"}) {
+    if (given(option) && command.get_option(option)->as<std::string>().empty()) {
+      throw InputError(fmt::format("{}: the name of a folder is missing", option));
     }
   }
   if (given("--fuzzifier") && parse_family(arguments.family) == Family::kmeans) {
@@ -228,9 +235,7 @@ ExitCode run(const RunArguments& arguments) {
   options.out = output_folder(arguments);
   options.resume = arguments.resume;
   options.probe = !arguments.no_probe;
-  if (!arguments.save.empty()) {
-    options.cell.save = arguments.save;
-  }
+  options.save = arguments.save;
   std::ifstream command_line("/proc/self/cmdline");
   for (std::string word; std::getline(command_line, word, '\0');) {
     options.command_line.push_back(word);
@@ -309,10 +314,16 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
-  command->add_flag("--resume", arguments->resume, "Re-use equal rows of the folder's ledger");
+  command->add_flag(
+      "--resume", arguments->resume,
+      "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command->add_flag("--quick", arguments->quick, "The tables' smaller sizes");
   command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's limits first");
-  command->add_option("--save", arguments->save, "Folder for labels, centroids and traces");
+  command->add_option(
+      "--save", arguments->save,
+      "Folder for labels, centroids and traces: VARIANT.labels.npy, ...; where the run has "
+      "several problems, precisions or rounds, "
+      "TABLE/PROBLEM/VARIANT.PRECISION.roundN.labels.npy, ...");
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
       ->check(kNotNegative)
       ->capture_default_str();

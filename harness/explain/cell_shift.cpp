@@ -87,22 +87,22 @@ std::vector<CellShift> cell_shifts(const std::vector<std::string>& ledgers,
     json limits = json::object();
     std::string environment = ledger;
     std::string machine = "unknown machine";
-    for (json& line : read_ledger(ledger)) {
-      if (line.value("type", "") == "header") {
+    for_each_line(ledger, [&](json& line) {
+      if (line.at("type") == "header") {
         limits = line.at("limits");
         environment = line.value("environment_hash", ledger);
         machine = machine_of(line);
-        continue;
+        return;
       }
       const bool is_before = line.value("variant", "") == before;
-      if (line.value("type", "") != "cell" || (!is_before && line.at("variant") != after)) {
-        continue;
+      if (!is_before && line.at("variant") != after) {
+        return;
       }
       const std::string name =
           fmt::format("{}/{}/{}", line.at("table").get<std::string>(),
                       line.at("problem").value("id", ""), line.at("precision").get<std::string>());
       if (line.at("status") != "ok" || fnmatch(cell.c_str(), name.c_str(), 0) != 0) {
-        continue;
+        return;
       }
       const int threads = line.at("threads");
       const auto [place, is_new] =
@@ -117,7 +117,7 @@ std::vector<CellShift> cell_shifts(const std::vector<std::string>& ledgers,
       add_derived_figures(line, limits);
       const int round = line.at("round");
       (is_before ? pair.before : pair.after)[round] = std::move(line);
-    }
+    });
   }
   std::vector<CellShift> shifts;
   for (Pair& pair : pairs) {

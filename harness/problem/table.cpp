@@ -34,26 +34,42 @@ json in_size(json definition, bool quick) {
   return definition;
 }
 
+// The library reads -1 as the largest unsigned number, and 2.5 as 2.
+std::size_t count_from(const json& definition, const char* key, std::size_t least) {
+  const json& value = definition.at(key);
+  if (!value.is_number_unsigned() || value.get<std::size_t>() < least) {
+    throw InputError(
+        fmt::format("\"{}\": {} is no whole number of at least {}", key, value.dump(), least));
+  }
+  return value;
+}
+
 ProblemSpec problem_from(const json& definition) {
   ProblemSpec spec;
   spec.family = parse_family(definition.value("family", "kmeans"));
   spec.data = definition.at("data");
-  spec.take = definition.value("take", std::size_t{0});
-  spec.k = definition.at("k");
+  spec.take = definition.contains("take") ? count_from(definition, "take", 0) : 0;
+  spec.k = count_from(definition, "k", 1);
   spec.init = parse_init(definition.at("init").get<std::string>());
-  spec.stop = parse_stop(definition.at("stop").get<std::string>(), definition.at("max_iterations"));
+  spec.stop = parse_stop(definition.at("stop").get<std::string>(),
+                         count_from(definition, "max_iterations", 1));
   spec.fuzzifier = definition.value("fuzzifier", 2.0);
   return spec;
 }
 
-Table table_from(const json& definition, bool quick) {
+Table table_from(const json& definition, bool quick, const std::string& file) {
   Table table;
   table.name = definition.at("name");
   table.title = definition.at("title");
   table.source = definition.at("source");
   table.notes = definition.value("notes", std::vector<std::string>{});
   for (const json& problem : definition.at("problems")) {
-    table.problems.emplace_back(problem.at("id"), problem_from(in_size(problem, quick)));
+    const std::string id = problem.at("id");
+    try {
+      table.problems.emplace_back(id, problem_from(in_size(problem, quick)));
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("problem {}: {}", id, error.what()));
+    }
   }
   for (const json& every_size : definition.at("rows")) {
     const json row = in_size(every_size, quick);
@@ -66,7 +82,7 @@ Table table_from(const json& definition, bool quick) {
       }
       for (const std::string precision : row.at("precisions")) {
         table.cells.push_back(
-            {table.name, id, problem->second, parse_precision(precision), row.at("variant")});
+            {table.name, id, problem->second, parse_precision(precision), row.at("variant"), file});
       }
     }
   }
@@ -77,6 +93,10 @@ Table table_from(const json& definition, bool quick) {
 
 fs::path tables_folder() {
   if (const char* folder = std::getenv("CLUSTERBENCH_TABLES")) {
+    std::error_code none; // also where it may not be looked at
+    if (!fs::is_directory(folder, none)) {
+      throw InputError(fmt::format("CLUSTERBENCH_TABLES: \"{}\" is no folder", folder));
+    }
     return folder;
   }
   for (const fs::path& start : {fs::current_path(), fs::path(own_path()).parent_path()}) {
@@ -89,11 +109,17 @@ fs::path tables_folder() {
 }
 
 std::vector<std::string> table_names() {
+  const fs::path folder = tables_folder();
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(tables_folder())) {
-    if (entry.path().extension() == ".json") {
-      names.push_back(entry.path().stem().string());
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".json") {
+      names.push_back(entry->path().stem().string());
     }
+  }
+  if (error) {
+    throw InputError(fmt::format("{}: {}", folder.string(), error.message()));
   }
   std::ranges::sort(names);
   return names;
@@ -106,8 +132,9 @@ Table load_table(const std::string& name, bool quick) {
                                  datasets::nearest(name, names)));
   }
   const fs::path path = tables_folder() / (name + ".json");
+  const json definition = read_json_file(path);
   try {
-    return table_from(read_json_file(path), quick);
+    return table_from(definition, quick, path.string());
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{}: {}", path.string(), error.what()));
   } catch (const InputError& error) {

@@ -17,6 +17,7 @@ struct CellSpec {
   ProblemSpec problem;
   Precision precision = Precision::f32;
   std::string variant;
+  std::string file = {}; ///< that defines its table; empty if none does
 };
 
 struct Table {
@@ -29,7 +30,8 @@ struct Table {
 };
 
 /// The folder results/tables, searched upwards from the working folder and from the program.
-/// $CLUSTERBENCH_TABLES overrides it. Throws datasets::InputError if there is none.
+/// $CLUSTERBENCH_TABLES overrides it. Throws datasets::InputError if there is none, or if that
+/// variable names none.
 std::filesystem::path tables_folder();
 
 /// Names of all tables, sorted.

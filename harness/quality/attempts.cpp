@@ -116,17 +116,21 @@ StartState start_state(const std::string& text) {
 Measurements read_all_measurements(const std::vector<std::string>& ledgers) {
   std::set<std::string> tables;
   for (const std::string& ledger : ledgers) {
-    for (const json& line : read_ledger(ledger)) {
-      if (line.value("type", "") == "cell") {
+    for_each_line(ledger, [&](const json& line) {
+      if (line.at("type") == "cell") {
         tables.insert(line.at("table"));
       }
-    }
+    });
   }
   Measurements all;
   for (const std::string& table : tables) {
     Measurements part = read_measurements(ledgers, table);
-    if (part.machines.size() > all.machines.size()) {
-      all.machines = std::move(part.machines);
+    for (std::size_t i = 0; i < part.machines.size(); ++i) { // the same ones for every table
+      if (i == all.machines.size()) {
+        all.machines.push_back(part.machines[i]);
+      }
+      all.machines[i].measured_on(part.machines[i].first_day);
+      all.machines[i].measured_on(part.machines[i].last_day);
     }
     std::ranges::move(part.cells, std::back_inserter(all.cells));
   }

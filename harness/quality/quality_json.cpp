@@ -71,8 +71,11 @@ json to_json(const QualityReport& report) {
   json machines = json::array();
   for (const Machine& machine : report.machines) {
     json entry = {{"name", machine.name}, {"ledgers", machine.ledgers}};
-    if (!machine.date.empty()) {
-      entry["date"] = machine.date;
+    if (!machine.last_day.empty()) {
+      entry["date"] = machine.last_day;
+    }
+    if (machine.first_day != machine.last_day) {
+      entry["first_date"] = machine.first_day;
     }
     machines.push_back(entry);
   }

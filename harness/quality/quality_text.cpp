@@ -119,8 +119,8 @@ std::string quality_text(const QualityReport& report, TextStyle style) {
   }
   std::vector<std::string> machines;
   for (const Machine& machine : report.machines) {
-    machines.push_back(machine.date.empty() ? machine.name
-                                            : fmt::format("{} ({})", machine.name, machine.date));
+    const std::string days = machine.days();
+    machines.push_back(days.empty() ? machine.name : fmt::format("{} ({})", machine.name, days));
   }
   return text + fmt::format("{}Measured on {}.\n", report.notes.empty() ? "" : "\n",
                             fmt::join(machines, "; "));

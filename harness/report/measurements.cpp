@@ -20,7 +20,6 @@ std::string text_of(const json& value) {
 Machine machine_of(const json& header) {
   Machine machine;
   machine.environment = header.value("environment_hash", "");
-  machine.date = header.value("time", "").substr(0, 10);
   const json& provenance = header.at("provenance");
   const json& cpu = provenance.at("cpu");
   machine.cpu = text_of(cpu.value("model", json()));
@@ -48,7 +47,6 @@ std::size_t known_machine(std::vector<Machine>& machines, const json& header,
     found = machines.insert(machines.end(), described);
     found->id = machine_id(machines.size() - 1);
   }
-  found->date = std::max(found->date, described.date);
   if (std::ranges::find(found->ledgers, ledger) == found->ledgers.end()) {
     found->ledgers.push_back(ledger);
   }
@@ -83,6 +81,27 @@ void add_row(std::vector<Measured>& cells, std::size_t machine, json row) {
   }
 }
 
+// Reports need these of any row, and samples of a row that is right; a row that lacks one is found
+// here, where the line is known.
+void check_fields(const json& row) {
+  for (const char* field : {"variant", "precision", "status", "message", "device"}) {
+    row.at(field).get_ref<const std::string&>();
+  }
+  if (row.at("status") == "ok") {
+    row.at("samples_ms");
+  }
+}
+
+// The days of the rows that stand for the cells: other rows of a ledger may be of other days.
+void add_days(Measurements& measurements) {
+  for (const Measured& cell : measurements.cells) {
+    Machine& machine = measurements.machines[cell.machine];
+    for (const json& row : cell.rounds) {
+      machine.measured_on(row.value("time", "").substr(0, 10));
+    }
+  }
+}
+
 bool belongs(const json& line, const std::string& table) {
   return line.value("type", "") == "cell" && line.at("table") == table;
 }
@@ -91,6 +110,17 @@ bool belongs(const json& line, const std::string& table) {
 
 std::string machine_id(std::size_t index) {
   return index < 26 ? std::string(1, static_cast<char>('A' + index)) : fmt::format("M{}", index);
+}
+
+void Machine::measured_on(const std::string& day) {
+  if (!day.empty()) {
+    first_day = first_day.empty() ? day : std::min(first_day, day);
+    last_day = std::max(last_day, day);
+  }
+}
+
+std::string Machine::days() const {
+  return first_day == last_day ? last_day : fmt::format("{} to {}", first_day, last_day);
 }
 
 const json& Measured::speaker() const {
@@ -127,8 +157,8 @@ Measurements read_measurements(const std::vector<std::string>& ledgers, const st
   for (const std::string& ledger : ledgers) {
     json limits = json::object();
     std::size_t machine = result.machines.size();
-    for (json& line : read_ledger(ledger)) {
-      if (line.value("type", "") == "header") {
+    for_each_line(ledger, [&](json& line) {
+      if (line.at("type") == "header") {
         limits = line.at("limits");
         machine = known_machine(result.machines, line, ledger);
       } else if (belongs(line, table)) {
@@ -138,11 +168,13 @@ Measurements read_measurements(const std::vector<std::string>& ledgers, const st
           unknown.name = "unknown machine";
           unknown.ledgers = {ledger};
         }
+        check_fields(line);
         add_derived_figures(line, limits);
         add_row(result.cells, machine, std::move(line));
       }
-    }
+    });
   }
+  add_days(result);
   // Ledgers of one machine may stand apart on the command line.
   std::ranges::stable_sort(result.cells, {}, &Measured::machine);
   return result;

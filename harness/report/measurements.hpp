@@ -19,7 +19,12 @@ struct Machine {
   std::string gpu;         ///< names; empty if there is none
   std::string environment; ///< hash of the environment; empty if unknown
   std::vector<std::string> ledgers;
-  std::string date; ///< of the newest header, YYYY-MM-DD
+  std::string first_day, last_day; ///< of the rows, YYYY-MM-DD; empty if unknown
+
+  /// Counts the day of one more row; an empty one is unknown.
+  void measured_on(const std::string& day);
+  /// "2026-11-21", or "2026-11-20 to 2026-11-21"; empty if unknown.
+  std::string days() const;
 };
 
 /// "A", "B", ... for index 0, 1, ...

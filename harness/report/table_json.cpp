@@ -23,7 +23,10 @@ json machine_json(const Machine& machine) {
   json entry = {{"id", machine.id}, {"name", machine.name}, {"ledgers", machine.ledgers}};
   put_if_text(entry, "cpu", machine.cpu);
   put_if_text(entry, "gpu", machine.gpu);
-  put_if_text(entry, "date", machine.date);
+  put_if_text(entry, "date", machine.last_day);
+  if (machine.first_day != machine.last_day) {
+    entry["first_date"] = machine.first_day;
+  }
   return entry;
 }
 
@@ -60,10 +63,9 @@ void put_measured(json& entry, const Measured& measured, const TableReport& repo
     entry["mad_ms"] = times->mad;
     entry["interval_ms"] = {times->interval.low, times->interval.high};
   }
-  for (const char* key :
-       {"median_ms", "ms_per_iteration", "load_ms", "prepare_ms", "fetch_ms",
-        "limit_ms_per_iteration", "percent_of_limit", "gb_per_second",
-        "gflop_per_second", "point_centroids_per_second"}) {
+  for (const char* key : {"median_ms", "ms_per_iteration", "load_ms", "prepare_ms", "fetch_ms",
+                          "limit_ms_per_iteration", "percent_of_limit", "gb_per_second",
+                          "gflop_per_second", "point_centroids_per_second"}) {
     put_if_known(entry, key, measured.median_of(key));
   }
   put_if_known(entry, "end_to_end_ms", end_to_end_ms(measured));
@@ -114,9 +116,9 @@ json beside_json(const BesideRow& row, const json& cells) {
   if (row.cell) {
     entry["cell"] = *row.cell;
     const json& cell = cells.at(*row.cell);
-    for (const char* key : {"median_ms", "ms_per_iteration", "iterations", "percent_of_limit",
-                            "verified", "machine", "threads", "device", "speedup",
-                            "baseline_machine"}) {
+    for (const char* key :
+         {"median_ms", "ms_per_iteration", "iterations", "percent_of_limit", "verified", "machine",
+          "threads", "device", "speedup", "baseline_machine"}) {
       if (cell.contains(key)) {
         entry[key] = cell.at(key);
       }

@@ -10,9 +10,13 @@
 namespace clusterbench {
 namespace {
 
+std::string in_brackets(const std::string& text) {
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 std::string title(const TableReport& report, TextStyle style) {
   const Table& table = report.table;
-  const std::string source = table.source.empty() ? "" : " (" + table.source + ")";
+  const std::string source = in_brackets(table.source);
   return style == TextStyle::markdown
              ? fmt::format("**{}** — {}{}\n", table.name, table.title, source)
              : fmt::format("{} — {}{}\n", table.name, table.title, source);
@@ -23,7 +27,8 @@ std::vector<std::string> machine_notes(const TableReport& report) {
   std::vector<std::string> notes;
   for (const Machine& machine : report.machines) {
     if (!machine.environment.empty()) { // not of this very run
-      notes.push_back(fmt::format("{}: {} ({}).", machine.id, machine.name, machine.date));
+      notes.push_back(
+          fmt::format("{}: {}{}.", machine.id, machine.name, in_brackets(machine.days())));
     }
   }
   return notes;

@@ -1,12 +1,15 @@
 #include "harness/run/campaign.hpp"
 
+#include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/random_state.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/cli/progress.hpp"
+#include "harness/machine/backends.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/peer/peers.hpp"
+#include "harness/run/answer_files.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/ledger.hpp"
 #include "harness/run/limits.hpp"
@@ -16,9 +19,11 @@
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
+#include <sstream>
 
 namespace clusterbench {
 namespace {
@@ -110,28 +115,92 @@ void write_gbench(const std::filesystem::path& path, const std::vector<json>& ro
   }
 }
 
-// Rows of an earlier invocation, the newest for each key.
+// Whether running the cell again would tell no more. A crash or a lack of time or memory may have had
+// its cause outside, or have it no longer.
+bool is_settled(const json& row) {
+  const ExitCode end = end_of(row);
+  return end == ExitCode::ok || end == ExitCode::wrong_result;
+}
+
+// A cell in one round.
+std::pair<std::string, int> place_of(const json& row) {
+  return {row.at("name"), row.at("round")};
+}
+
+// Rows of earlier invocations, the newest for each key, where that is settled: an older one must not
+// be re-used beneath it, because readers of the ledger take the newest, too. Looks at all that a
+// campaign reads of a ledger, so that a damaged one is found before anything is measured.
 std::map<std::string, json> earlier_rows(const std::filesystem::path& ledger) {
   std::map<std::string, json> rows;
-  for (json& line : read_ledger(ledger)) {
-    if (line.value("type", "") == "cell" && end_of(line) != ExitCode::interrupted) {
+  for_each_line(ledger, [&](json& line) {
+    if (line.at("type") == "cell") {
+      place_of(line);
       const std::string key = line.at("key"); // read before the line is moved from
-      rows[key] = std::move(line);
+      if (is_settled(line)) {
+        rows[key] = std::move(line);
+      } else {
+        rows.erase(key);
+      }
     }
-  }
+  });
   return rows;
 }
 
-// Builds every problem once before a file is written or anything is measured, so that bad input
-// ends the campaign at its start and leaves nothing behind. Equal problems of other variants are
-// the same check.
+// The newest row of every cell and round, in the order in which the cells came first.
+std::vector<json> newest_rows(const std::filesystem::path& ledger) {
+  std::vector<json> rows;
+  std::map<std::pair<std::string, int>, std::size_t> known;
+  for_each_line(ledger, [&](json& line) {
+    if (line.at("type") == "cell") {
+      const auto [place, is_new] = known.try_emplace(place_of(line), rows.size());
+      if (is_new) {
+        rows.push_back(std::move(line));
+      } else if (line.at("status") != "unavailable") { // another build may have had the backend
+        rows[place->second] = std::move(line);
+      }
+    }
+  });
+  return rows;
+}
+
+// A name that stands in no file is misspelt. One of a backend that is not built is a row that says
+// so.
+void check_variant(const std::string& name) {
+  if (find_variant(name) != nullptr || missing_backend_of(name) != nullptr) {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const RegisteredVariant* variant : all_variants()) {
+    names.push_back(variant->meta.name);
+  }
+  for (const Backend& backend : backends()) {
+    std::istringstream files{std::string(backend.missing_files)};
+    names.insert(names.end(), std::istream_iterator<std::string>(files), {});
+  }
+  throw datasets::InputError(fmt::format(
+      "unknown variant \"{}\"; did you mean {}? (--peer names a program that holds more)", name,
+      datasets::nearest(name, names)));
+}
+
+// Checks every variant's name and builds every problem once before a file is written or anything is
+// measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
+// problems of other variants are the same check.
 WorkloadBuilder checked_problems(const CampaignOptions& options) {
   WorkloadBuilder builder;
   std::set<std::string> checked;
   for (const CellSpec& cell : options.cells) {
     const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
-    if (checked.insert(key).second && interrupt_signal() == 0) {
-      builder.build(cell.problem, cell.precision);
+    try {
+      check_variant(cell.variant);
+      if (checked.insert(key).second && interrupt_signal() == 0) {
+        builder.build(cell.problem, cell.precision);
+      }
+    } catch (const datasets::InputError& error) {
+      if (cell.file.empty()) {
+        throw;
+      }
+      throw datasets::InputError(
+          fmt::format("{}: problem {}: {}", cell.file, cell.problem_id, error.what()));
     }
   }
   return builder;
@@ -141,18 +210,20 @@ class Campaign {
 public:
   explicit Campaign(const CampaignOptions& options)
       : options_(options), builder_(checked_problems(options)), ledger_(options.out),
-        runner_(options.cell), provenance_(provenance()),
-        environment_hash_(environment_hash(provenance_)),
+        runner_(options.cell), answers_(options.save, options.cells, options.rounds),
+        provenance_(provenance()), environment_hash_(environment_hash(provenance_)),
         binary_hash_(datasets::sha256_file(own_path())) {
-    if (!options.cell.save.empty()) {
-      make_output_folder(options.cell.save);
+    // Read without --resume, too: what is measured must not go where nobody can read it.
+    earlier_ = earlier_rows(ledger_.path());
+    if (!options.resume) {
+      earlier_.clear();
+    }
+    if (answers_.wanted()) {
+      make_output_folder(answers_.folder());
     }
   }
 
   CampaignResult run() {
-    if (options_.resume) {
-      earlier_ = earlier_rows(ledger_.path());
-    }
     limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
     write_header();
     Progress progress(options_.cells.size() * static_cast<std::size_t>(options_.rounds));
@@ -171,7 +242,11 @@ public:
     if (options_.resume) {
       fmt::print(stderr, "re-used {} rows of {}\n", reused_, ledger_.path().string());
     }
-    write_gbench(options_.out / "gbench.json", result_.rows);
+    if (unsaved_ > 0) {
+      fmt::print(stderr, "ran {} cells again whose answers were not in {}\n", unsaved_,
+                 answers_.folder().string());
+    }
+    write_gbench(options_.out / "gbench.json", newest_rows(ledger_.path()));
     if (interrupt_signal() != 0) {
       result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
       fmt::print(stderr, "interrupted; {} rows are in {}; the same command with --resume goes on\n",
@@ -223,7 +298,9 @@ private:
       row["problem"] = problem_json(cell);
       row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
       row["status"] = "unavailable";
-      row["message"] = "the variant's backend is not built here; `clusterbench list` says why";
+      const Backend* backend = missing_backend_of(cell.variant);
+      row["message"] = fmt::format("the backend {} is not built here: {}", backend->name,
+                                   backend->missing_reason);
       return is_known(row) ? reuse(row) : keep(row);
     }
     const Workload work = builder_.build(cell.problem, cell.precision);
@@ -242,16 +319,31 @@ private:
     row["load_ms"] = work.points->load_ms;
     row["problem"] = problem_json(cell, work);
     const Peer* peer = find_peer(cell.variant);
-    row["key"] =
-        hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round, options_.cell.threads,
-                 options_.cell.sampling, binary_hash_, environment_hash_,
-                 peer != nullptr ? fingerprint(*peer) : ""});
+    row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
+                          options_.cell.threads, options_.cell.sampling, binary_hash_,
+                          environment_hash_, peer != nullptr ? fingerprint(*peer) : ""});
+    const std::filesystem::path stem = answers_.stem(cell, round);
     if (is_known(row)) {
-      return reuse(row);
+      if (!lacks_answer(row, stem)) {
+        return reuse(row);
+      }
+      ++unsaved_;
     }
-    row.update(runner_.run(*variant, work, cell_name(cell)));
+    const CellEnd end = runner_.run(*variant, work, cell_name(cell));
+    row.update(end.row);
     add_derived_figures(row, limits_);
-    return keep(row);
+    const json& kept = keep(row); // first of all: no disk that is full of answers may cost it
+    if (answers_.wanted() && end.save) {
+      end.save(stem, row.at("key"));
+    }
+    return kept;
+  }
+
+  // Whether --save asks for more of a known row than there is. Some rows have no answer.
+  bool lacks_answer(const json& row, const std::filesystem::path& stem) const {
+    const std::string key = row.at("key");
+    return answers_.wanted() && earlier_.at(key).contains("answers") &&
+           !AnswerFiles::holds(stem, key);
   }
 
   bool is_known(const json& row) const { return earlier_.contains(row.at("key")); }
@@ -270,12 +362,14 @@ private:
   WorkloadBuilder builder_;
   Ledger ledger_;
   CellRunner runner_;
+  AnswerFiles answers_;
   json provenance_;
   std::string environment_hash_;
   std::string binary_hash_;
   json limits_;
   std::map<std::string, json> earlier_;
   std::size_t reused_ = 0;
+  std::size_t unsaved_ = 0; ///< run again, because their answers are asked for
   CampaignResult result_;
 };
 

@@ -18,8 +18,10 @@ struct CampaignOptions {
   int rounds = 1;
   std::uint32_t seed = 1; ///< of the order of cells within a round
   std::filesystem::path out;
-  bool resume = false; ///< re-use rows of `out` whose key is the same
-  bool probe = true;   ///< measure the machine's limits first
+  /// Re-use rows of `out` whose key is the same; what crashed or timed out, say, gets another chance.
+  bool resume = false;
+  bool probe = true;          ///< measure the machine's limits first
+  std::filesystem::path save; ///< where answers are saved as .npy; empty: nowhere
   std::vector<std::string> command_line;
 };
 
@@ -32,8 +34,9 @@ struct CampaignResult {
   std::vector<nlohmann::json> rows; ///< one per cell and round, re-used ones included
 };
 
-/// Runs the campaign and writes ledger.jsonl and gbench.json into `out`. Throws
-/// datasets::InputError (bad problems are found before anything is run) and datasets::OutputError.
+/// Runs the campaign and writes ledger.jsonl and gbench.json, which holds all of the ledger, into
+/// `out`. Throws datasets::InputError (bad problems, and a ledger that cannot be read, are found
+/// before anything is run) and datasets::OutputError.
 CampaignResult run_campaign(const CampaignOptions& options);
 
 } // namespace clusterbench

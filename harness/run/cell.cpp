@@ -35,26 +35,53 @@ std::string meta_refusal(const Meta& meta, std::size_t d, std::size_t k, Family 
   return {};
 }
 
+template <typename T>
+void save_answer(const std::filesystem::path& stem, const std::string& key, std::size_t d,
+                 const ResultSlots& slots, SharedMemory& memory, const json& row) {
+  const Answer<T> answer = answer_of<T>(slots, memory, row.at("answers").back());
+  const std::size_t n = answer.labels.size();
+  const std::size_t k = answer.centroids.size() / d;
+  const auto path = [&](const char* suffix) {
+    return std::filesystem::path(stem.string() + suffix);
+  };
+  make_output_folder(stem.parent_path());
+  // Until everything is written, the files there may be of two answers, which no trace vouches for.
+  std::error_code none_there;
+  std::filesystem::remove(path(".trace.json"), none_there);
+  datasets::write_npy<std::int32_t>(path(".labels.npy"), answer.labels, {n});
+  datasets::write_npy<T>(path(".centroids.npy"), answer.centroids, {k, d});
+  if (!answer.memberships.empty()) {
+    datasets::write_npy<T>(path(".memberships.npy"), answer.memberships, {n, k});
+  }
+  json trace = row.value("trace", json::object());
+  trace["key"] = key;
+  trace["iterations"] = answer.iterations;
+  if (!row.at("printed_loss").empty()) {
+    trace["printed_loss"] = row.at("printed_loss");
+  }
+  write_text_file(path(".trace.json"), trace.dump(2) + "\n");
+}
+
 } // namespace
 
-json CellRunner::run(const RegisteredVariant& variant, const Workload& work,
-                     const std::string& name) {
+CellEnd CellRunner::run(const RegisteredVariant& variant, const Workload& work,
+                        const std::string& name) {
   try {
     return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
                                             : run_typed<double>(variant, work, name);
   } catch (const std::bad_alloc& error) { // for the answers, or for judging them
-    return {{"status", "out_of_memory"}, {"message", error.what()}};
+    return {{{"status", "out_of_memory"}, {"message", error.what()}}};
   }
 }
 
 template <typename T>
-json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& work,
-                           const std::string& name) {
+CellEnd CellRunner::run_typed(const RegisteredVariant& variant, const Workload& work,
+                              const std::string& name) {
   json row = {{"status", "ok"}, {"message", ""}};
   const auto end_with = [&](const std::string& status, const std::string& message) {
     row["status"] = status;
     row["message"] = message;
-    return row;
+    return CellEnd{row};
   };
   if (const auto reason = unavailable_reason(variant); !reason.empty()) {
     return end_with("unavailable", reason);
@@ -75,14 +102,15 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
 
   const Problem<T> problem = work.problem<T>(options_.threads);
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  SharedMemory memory("results", slots.bytes(), bytes_of_others(slots));
+  const auto memory =
+      std::make_shared<SharedMemory>("results", slots.bytes(), bytes_of_others(slots));
   SharedMemory trace("trace");
   Job job = job_for(variant, problem, options_.threads);
   job.name = name;
   job.sampling = options_.sampling;
   job.points_fd = work.points->memory.fd();
   job.initial_fd = work.initial.fd();
-  job.result_fd = memory.fd();
+  job.result_fd = memory->fd();
   job.trace_fd = trace.fd();
   const ChildRun run = run_jobs({job}, options_.timeout);
   row["child_seconds"] = run.outcome.seconds;
@@ -95,18 +123,18 @@ json CellRunner::run_typed(const RegisteredVariant& variant, const Workload& wor
   row.update(run.reports.front());
   if (row["status"] != "ok") {
     row["output_tail"] = run.output_tail;
-    return row;
+    return {row};
   }
   trace.remap();
-  judge_.judge<T>(variant, work, memory, trace, row);
+  judge_.judge<T>(variant, work, *memory, trace, row);
   const std::string clock = row.value("peer", json::object()).value("wrong_clock", "");
   if (!clock.empty()) {
     mark_wrong(row, "clock: " + clock);
   }
-  if (!options_.save.empty()) {
-    save<T>(variant, work, memory, row);
-  }
-  return row;
+  return {row, [row, slots, memory, d = work.d](const std::filesystem::path& stem,
+                                                const std::string& key) {
+            save_answer<T>(stem, key, d, slots, *memory, row);
+          }};
 }
 
 // For all answers that differ. Few variants give more than one, and what is not written takes no
@@ -180,27 +208,6 @@ Ending CellRunner::qualify(const RegisteredVariant& variant) {
     qualified_[key] = ending;
   }
   return ending;
-}
-
-template <typename T>
-void CellRunner::save(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-                      const json& row) const {
-  const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
-  const Answer<T> answer = answer_of<T>(slots, memory, row.at("answers").back());
-  const auto path = [&](const std::string& suffix) {
-    return options_.save / (variant.meta.name + suffix);
-  };
-  datasets::write_npy<std::int32_t>(path(".labels.npy"), answer.labels, {work.n});
-  datasets::write_npy<T>(path(".centroids.npy"), answer.centroids, {work.k, work.d});
-  if (!answer.memberships.empty()) {
-    datasets::write_npy<T>(path(".memberships.npy"), answer.memberships, {work.n, work.k});
-  }
-  json trace = row.value("trace", json::object());
-  trace["iterations"] = answer.iterations;
-  if (!row.at("printed_loss").empty()) {
-    trace["printed_loss"] = row.at("printed_loss");
-  }
-  write_text_file(path(".trace.json"), trace.dump(2) + "\n");
 }
 
 } // namespace clusterbench

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,7 +19,14 @@ struct CellOptions {
   int threads = 1;
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900}; ///< for each child process
-  std::filesystem::path save;                 ///< where answers are saved as .npy; empty: nowhere
+};
+
+/// How a cell ended.
+struct CellEnd {
+  nlohmann::json row; ///< what the ledger's row says of it
+  /// Writes the answer as `stem`.labels.npy and so on, last .trace.json, which names the ledger's row
+  /// by its key. Throws datasets::OutputError. Empty where the variant gave no answer.
+  std::function<void(const std::filesystem::path& stem, const std::string& key)> save = {};
 };
 
 /// Runs cells and remembers what several of them share: which variants are qualified, and what the
@@ -31,20 +39,16 @@ public:
   /// Qualifies the variant if it is not yet, runs the cell, verifies every answer it handed over,
   /// and returns the row for the ledger. Everything that goes wrong with the variant is a status in
   /// the row: ok, wrong, refused, unavailable, error, crashed, timed_out, out_of_memory,
-  /// interrupted. Throws datasets::OutputError if answers cannot be saved.
-  nlohmann::json run(const RegisteredVariant& variant, const Workload& work,
-                     const std::string& name);
+  /// interrupted.
+  CellEnd run(const RegisteredVariant& variant, const Workload& work, const std::string& name);
 
 private:
   template <typename T>
-  nlohmann::json run_typed(const RegisteredVariant& variant, const Workload& work,
-                           const std::string& name);
+  CellEnd run_typed(const RegisteredVariant& variant, const Workload& work,
+                    const std::string& name);
   template <typename T>
   Ending qualify(const RegisteredVariant& variant);
   std::size_t bytes_of_others(const ResultSlots& slots) const;
-  template <typename T>
-  void save(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
-            const nlohmann::json& row) const;
 
   CellOptions options_;
   CellJudge judge_;

@@ -23,6 +23,8 @@ nlohmann::json read_json_file(const std::filesystem::path& path) {
     return nlohmann::json::parse(stream);
   } catch (const nlohmann::json::parse_error& error) {
     throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
+  } catch (const std::ios_base::failure&) { // a folder, say
+    throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }
 }
 

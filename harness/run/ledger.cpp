@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
+#include <stdexcept>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -25,6 +26,29 @@ off_t whole_lines(int descriptor) {
     --end;
   }
   return end;
+}
+
+struct Damage : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// What every reader relies on. May throw nlohmann::json::exception as well.
+void check_line(const nlohmann::json& line) {
+  if (!line.is_object()) {
+    throw Damage("is not JSON");
+  }
+  const int schema = line.value("schema", 0);
+  if (schema > kLedgerSchema) {
+    throw Damage(fmt::format("has schema {}, this program knows up to {}", schema, kLedgerSchema));
+  }
+  const std::string type = line.value("type", "");
+  if (type != "header" && type != "cell") {
+    throw Damage("is neither a header nor a cell");
+  }
+  // There is no median of no samples.
+  if (line.contains("samples_ms") && line.at("samples_ms").get<std::vector<double>>().empty()) {
+    throw Damage("has samples_ms without a sample");
+  }
 }
 
 } // namespace
@@ -68,30 +92,37 @@ void Ledger::append(const nlohmann::json& line) {
   }
 }
 
-std::vector<nlohmann::json> read_ledger(const std::filesystem::path& path) {
+void for_each_line(const std::filesystem::path& path,
+                   const std::function<void(nlohmann::json&)>& use) {
   const auto file = std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path;
   std::ifstream stream(file);
   if (!stream) {
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
-  std::vector<nlohmann::json> lines;
   std::size_t number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
     auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (line.is_discarded() || !line.is_object()) {
-      if (stream.eof()) {
-        break; // torn: its writer was killed
-      }
-      throw InputError(fmt::format("{}: line {} is not JSON", file.string(), number));
+    if (line.is_discarded() && stream.eof()) {
+      return; // torn: its writer was killed
     }
-    const int schema = line.value("schema", 0);
-    if (schema > kLedgerSchema) {
-      throw InputError(fmt::format("{}: line {} has schema {}, this program knows up to {}",
-                                   file.string(), number, schema, kLedgerSchema));
+    try {
+      check_line(line);
+      use(line);
+    } catch (const nlohmann::json::exception& error) {
+      throw InputError(fmt::format("{}: line {}: {}", file.string(), number, error.what()));
+    } catch (const Damage& damage) {
+      throw InputError(fmt::format("{}: line {} {}", file.string(), number, damage.what()));
     }
-    lines.push_back(std::move(line));
   }
+  if (stream.bad()) { // a folder, say
+    throw InputError(fmt::format("{}: cannot be read", file.string()));
+  }
+}
+
+std::vector<nlohmann::json> read_ledger(const std::filesystem::path& path) {
+  std::vector<nlohmann::json> lines;
+  for_each_line(path, [&](nlohmann::json& line) { lines.push_back(std::move(line)); });
   return lines;
 }
 

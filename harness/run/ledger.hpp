@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -33,9 +34,14 @@ private:
   int descriptor_ = -1;
 };
 
-/// All whole lines of a ledger (a file, or a folder that holds one), in order; a torn last line is
-/// left out. Throws datasets::InputError for a missing file, a damaged line (with its number), or
-/// a schema newer than this program's (with both versions).
+/// Hands over all whole lines of a ledger (a file, or a folder that holds one), in order; a torn last
+/// line is left out. Throws datasets::InputError for a missing file, a damaged line (with its number),
+/// or a schema newer than this program's (with both versions). A field that `use` misses or finds odd,
+/// which it says by nlohmann::json::exception, is such a damage, too.
+void for_each_line(const std::filesystem::path& path,
+                   const std::function<void(nlohmann::json&)>& use);
+
+/// The lines that for_each_line hands over.
 std::vector<nlohmann::json> read_ledger(const std::filesystem::path& path);
 
 } // namespace clusterbench

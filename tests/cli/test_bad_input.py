@@ -1,7 +1,9 @@
 """Whatever a user can get wrong is said clearly, ends with exit code 64 or 74, and leaves nothing
 half-written behind."""
 
+import json
 import os
+import shutil
 import struct
 import subprocess
 import unittest
@@ -195,13 +197,119 @@ class Refused(Program):
             self.refused(*replaced(*changes), says=[says])
         for option, value in (("--threads", 0), ("--threads", "x"), ("--rounds", 0),
                               ("--samples", 0), ("--min-time", -1), ("--budget", -1),
-                              ("--target", "nan"), ("--timeout", 0),
+                              ("--target", "nan"), ("--timeout", 0), ("--budget", "inf"),
+                              ("--target", "inf"), ("--min-time", "inf"),
                               ("--timeout", "nan"), ("--seed", -1), ("--seed", 2 ** 32)):
             done = self.run_program("run", *GOOD, "--no-probe", "--out", "out", option, value,
                                     exit_code=64)
             self.assertIn(option, done.stderr)
             self.assertEqual(self.files(), [])
         self.refused("--threads", 0, command="probe", says=["--threads 0"])
+
+    def test_names_of_folders(self):
+        for option in ("--out", "--save"):
+            done = self.run_program("run", *GOOD, *QUICK, option, "", exit_code=64)
+            self.assertIn(option, done.stderr)
+            self.assertEqual(self.files(), [])
+
+    def test_data_is_written_under_a_name_that_is_read(self):
+        self.refused("uniform:9,2,1", "--out", "copy", command="data", says=["--out copy", ".npy"])
+
+    # ---- tables
+
+    def table(self, name="small", rows=({},), text=None, **changes):
+        """A table with one problem in a folder of tables of its own; some keys changed, or left out
+        where they are None."""
+        tables = self.folder / "tables"
+        tables.mkdir(exist_ok=True)
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+        problem = {"id": "p", "data": "uniform:50,2,1", "k": 3, "init": "first",
+                   "stop": "iterations", "max_iterations": 2, **changes}
+        definition = {"name": name, "title": "", "source": "", "problems": [problem],
+                      "rows": [{"variant": "kmeans_serial", "precisions": ["f32"],
+                                "problems": ["p"], **row} for row in rows]}
+        (tables / f"{name}.json").write_text(json.dumps(definition) if text is None else text)
+        return name
+
+    def test_numbers_of_a_table(self):
+        for key, value in (("k", 0), ("k", -3), ("k", 2.5), ("k", "3"), ("max_iterations", 0),
+                           ("max_iterations", -1), ("take", -1), ("take", 1.5)):
+            with self.subTest(key=key, value=value):
+                self.refused(self.table(**{key: value}),
+                             says=["small.json: problem p: ", f'"{key}"', json.dumps(value)])
+        self.assertEqual([row["status"] for row in self.campaign(self.table())], ["ok"])
+
+    def test_what_only_the_data_show_names_the_table_as_well(self):
+        for changes, said in (({"data": "unifrom:50,2,1"}, "unifrom"), ({"k": 51}, "only 50 points"),
+                              ({"take": 51}, "only 50 rows"), ({"data": "none.npy"}, "none.npy"),
+                              ({"stop": "lables"}, "mean labels?")):
+            with self.subTest(said):
+                self.refused(self.table(**changes), says=["small.json: problem p: ", said])
+
+    def test_a_misspelt_variant_of_a_table(self):
+        self.refused(self.table(rows=({}, {"variant": "kmeans_sreial"})),
+                     says=["small.json", '"kmeans_sreial"', "did you mean kmeans_serial?", "--peer"])
+
+    def test_a_broken_table_is_named_once(self):
+        for text in ("{", "[]", '{"name": "small"}'):
+            with self.subTest(text):
+                name = self.table(text=text)
+                done = self.run_program("run", name, exit_code=64)
+                self.assertEqual(done.stderr.count("small.json"), 1, done.stderr)
+        (self.folder / "tables" / "small.json").unlink()
+        (self.folder / "tables" / "small.json").mkdir()
+        self.refused("small", says=["small.json"])
+        self.refused(command="list", says=["small.json"])
+
+    def test_a_folder_of_tables_that_is_none(self):
+        for folder in ("/nosuch", "", __file__):
+            self.environment["CLUSTERBENCH_TABLES"] = folder
+            self.refused(command="list", says=["CLUSTERBENCH_TABLES", folder])
+            self.refused("article004", says=["CLUSTERBENCH_TABLES"])
+
+    # ---- ledgers
+
+    def damaged(self, change):
+        """The folder of a campaign whose only cell line is changed."""
+        self.campaign(*GOOD)
+        path = self.folder / "out" / "ledger.jsonl"
+        header, row = path.read_text().splitlines()
+        row = json.loads(row)
+        change(row)
+        path.write_text(header + "\n" + json.dumps(row) + "\n")
+        return path.read_bytes()
+
+    def test_damaged_rows_are_named_by_whoever_reads_them(self):
+        readers = {"table": ["table", "article004", "--from", "out"], "compare": ["compare", "out", "out"],
+                   "quality": ["quality", "--from", "out"],
+                   "explain": ["explain", "kmeans_serial", "--from", "out"],
+                   "run": ["run", *GOOD, *QUICK, "--out", "out"],
+                   "resume": ["run", *GOOD, *QUICK, "--out", "out", "--resume"]}
+        everybody = set(readers)
+        of_times = {"table", "quality"}
+        for change, noticed in ((lambda row: row.update(samples_ms=[]), everybody),
+                                (lambda row: row.update(samples_ms=["x"]), everybody),
+                                (lambda row: row.update(type="sell"), everybody),
+                                (lambda row: row.pop("status"), {"table", "quality", "run", "resume"}),
+                                (lambda row: row.pop("key"), {"run", "resume"}),
+                                (lambda row: row.update(name=None), {"run", "resume"}),
+                                (lambda row: row.pop("problem"), of_times),
+                                (lambda row: row.pop("samples_ms"), of_times),
+                                (lambda row: row.update(variant=7), of_times)):
+            def everywhere(row, change=change):
+                row["table"] = "article004"
+                change(row)
+            content = self.damaged(everywhere)
+            for name in noticed:
+                with self.subTest(name):
+                    done = self.run_program(*readers[name], exit_code=64)
+                    self.assertRegex(done.stderr, r"out/ledger\.jsonl: line 2")
+                    self.assertEqual((self.folder / "out" / "ledger.jsonl").read_bytes(), content)
+            shutil.rmtree(self.folder / "out")
+
+    def test_a_ledger_that_is_a_folder(self):
+        (self.folder / "out" / "ledger.jsonl").mkdir(parents=True)
+        self.refused("article004", "--from", "out", command="table", says=["out/ledger.jsonl"])
 
     # ---- contradictions
 
@@ -224,9 +332,10 @@ class Refused(Program):
         lines = path.read_bytes().splitlines(keepends=True)
         damaged = lines[0] + b'{"type": "cell", \n' + lines[1]
         path.write_bytes(damaged)
-        done = self.run_program("run", *GOOD, *QUICK, "--out", "out", "--resume", exit_code=64)
-        self.assertIn("line 2", done.stderr)
-        self.assertEqual(path.read_bytes(), damaged)
+        for options in (["--resume"], []):  # what is measured without it could not be read again
+            done = self.run_program("run", *GOOD, *QUICK, "--out", "out", *options, exit_code=64)
+            self.assertIn("line 2", done.stderr)
+            self.assertEqual(path.read_bytes(), damaged)
 
     def test_ledger_of_a_newer_schema(self):
         self.campaign(*GOOD)
@@ -259,11 +368,27 @@ class CannotWrite(Program):
         self.cannot_write(*GOOD, *QUICK, "--out", "/proc/self/out", says=["/proc/self/out"])
 
     def test_data_out(self):
-        self.cannot_write("uniform:9,2,1", "--out", "/dev/full", command="data",
+        (self.folder / "full.npy").symlink_to("/dev/full")
+        self.cannot_write("uniform:9,2,1", "--out", "full.npy", command="data",
                           says=["/dev/full", "No space left"])
         self.cannot_write("uniform:9,2,1", "--out", "none/x.npy", command="data",
                           says=["none/x.npy"])
-        self.assertEqual(list(self.folder.iterdir()), [])
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["full.npy"])
+
+    def test_standard_output(self):
+        self.campaign(*GOOD, out="done")
+        for words in (["data", "uniform:9,2,1"], ["data", "--list"], ["list"], ["list", "--json"],
+                      ["probe", "--quick", "--json", "--threads", "1"],
+                      ["table", "article004", "--from", "done"], ["compare", "done", "done", "--json"],
+                      ["explain", "kmeans_serial"], ["quality", "--from", "done"],
+                      ["run", *map(str, GOOD), *QUICK, "--out", "out"], ["--help"], ["run", "--help"],
+                      ["--version"]):
+            with self.subTest(" ".join(words)), open("/dev/full", "wb") as full:
+                done = subprocess.run([BINARY, *words], cwd=self.folder, env=self.environment,
+                                      stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
+                self.assertEqual(done.returncode, 74, done.stderr)
+                self.assertIn(b"standard output", done.stderr)
+        self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok"])
 
     def test_cache_that_cannot_be_written(self):
         (self.folder / "file").write_text("mine")
@@ -280,6 +405,11 @@ class CannotWrite(Program):
         (self.folder / "saved" / "kmeans_serial.labels.npy").symlink_to("/dev/full")
         self.cannot_write(*GOOD, *QUICK, "--out", "out", "--save", "saved",
                           says=["/dev/full", "No space left"])
+        # What was measured stays measured, and the next time only the answer is missing.
+        self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok"])
+        (self.folder / "saved" / "kmeans_serial.labels.npy").unlink()
+        done = self.run_program("run", *GOOD, *QUICK, "--out", "out", "--save", "saved", "--resume")
+        self.assertIn("ran 1 cells again", done.stderr)
 
     def test_two_campaigns_in_one_folder(self):
         slow = replaced("--data", "uniform:2000,2,1", "--variant", "kmeans_serial",

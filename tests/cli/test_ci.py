@@ -66,9 +66,23 @@ class Scripts(Program):
         self.assertEqual(entry["name"], rows[0]["name"])
         self.assertAlmostEqual(entry["value"], sum(row["median_ms"] for row in rows) / 2)
         self.assertEqual(entry["unit"], "ms")
-        done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "nowhere"],
-                              cwd=self.folder, capture_output=True)
-        self.assertEqual(done.returncode, 64)
+        path = self.folder / "out" / "ledger.jsonl"
+        whole = path.read_bytes()
+        path.write_bytes(whole + b'{"type": "cell", "na')  # its writer was killed
+        again = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
+                               cwd=self.folder, capture_output=True, check=True)
+        self.assertEqual(again.stdout, done.stdout)
+        for line in (b'{"type": "cell", "na\n', b'{"type": "cell", "schema": 1, "status": "ok"}\n'):
+            path.write_bytes(whole + line)
+            done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
+                                  cwd=self.folder, capture_output=True)
+            self.assertEqual(done.returncode, 64)
+            self.assertIn(b"out/ledger.jsonl:4: ", done.stderr)
+            self.assertNotIn(b"Traceback", done.stderr)
+        for words in (["nowhere"], []):
+            done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", *words],
+                                  cwd=self.folder, capture_output=True)
+            self.assertEqual(done.returncode, 64)
 
     def test_gate_against_nothing(self):
         for arguments in ([], ["no-such-commit"]):

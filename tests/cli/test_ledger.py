@@ -35,7 +35,8 @@ class Schema(Program):
         cls.addClassCleanup(runner.doCleanups)
         runner.write_table()
         runner.run_program("run", "all_ends", "--samples", 2, "--budget", 0, "--threads", 1,
-                           "--no-probe", "--timeout", 2, "--out", "out", program=FAULTY,
+                           "--no-probe", "--timeout", 2, "--out", "out", "--peer",
+                           SOURCE / "tests" / "programs" / "kmeans_fake.py", program=FAULTY,
                            exit_code=2)
         headers, cls.lines = ledger(runner.folder / "out")
         cls.header = headers[0]
@@ -50,11 +51,12 @@ class Schema(Program):
                     "kmeans_faulty_claims_no_passes", "kmeans_faulty_drops_tail",
                     "kmeans_faulty_throws_garbage", "kmeans_faulty_segfaults",
                     "kmeans_faulty_hangs", "kmeans_faulty_fills_memory", "kmeans_faulty_refuses",
-                    "kmeans_of_no_backend"]
+                    "kmeans_fake_unavailable"]
         table = {"name": "all_ends", "title": "All ends", "source": "tests",
                  "problems": [{"id": "small", "data": "uniform:2000,2,1", "k": 3, "init": "first",
                                "stop": "iterations", "max_iterations": 3}],
-                 "rows": [{"variant": variant, "precisions": ["f32"], "problems": ["small"]}
+                 "rows": [{"variant": variant, "problems": ["small"],
+                           "precisions": ["f64" if "_fake_" in variant else "f32"]}
                           for variant in variants]}
         (tables / "all_ends.json").write_text(json.dumps(table))
 
@@ -164,6 +166,20 @@ class GoogleBenchmark(Program):
             rounds = [other["samples_ms"] for other in rows if other["name"] == row["name"]]
             self.assertEqual([benchmark["real_time"] for benchmark in written["benchmarks"]
                               if benchmark["name"] == row["name"]], sum(rounds, []))
+
+    def test_it_holds_all_of_the_ledger(self):
+        def names():
+            written = json.loads((self.folder / "out" / "gbench.json").read_text())
+            return [benchmark["name"].split("/")[-2] for benchmark in written["benchmarks"]]
+
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        self.campaign(*PROBLEM, "--variant", "kmeans_openmp", "--resume")
+        self.assertEqual(names(), ["kmeans_serial", "kmeans_openmp"])
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")  # newer rows of a cell that is there
+        self.assertEqual(names(), ["kmeans_serial", "kmeans_openmp"])
+        written = json.loads((self.folder / "out" / "gbench.json").read_text())["benchmarks"]
+        self.assertEqual(written[0]["real_time"],
+                         ledger(self.folder / "out")[1][-1]["samples_ms"][0])
 
     @unittest.skipUnless(COMPARE.exists(), "libbenchmark-tools is not installed")
     def test_compare_py_reads_it(self):

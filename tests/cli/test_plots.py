@@ -87,7 +87,7 @@ class Plots(unittest.TestCase):
 
     def test_bad_input_is_named(self):
         ledger = self.small_ledger()
-        ledger.write_text(ledger.read_text()[:-20])
+        ledger.write_text(ledger.read_text()[:-20] + "\n")
         number = len(ledger.read_text().splitlines())
         for arguments, words in (
                 (["--from", ledger], f"{ledger}:{number}:"),

@@ -89,6 +89,29 @@ class TableCommand(Program):
         self.assertIn("bound on iterations 10, the table says 300", cells["n=100k"]["unranked"])
         self.assertNotIn("rank", cells["n=100k"])
 
+    def test_days_are_those_of_the_tables_own_rows(self):
+        header, *rows = map(json.loads, REFERENCE[0].read_text().splitlines())
+        first, second = [row for row in rows if row.get("table") == "article004"][:2]
+        other = next(row for row in rows if row.get("table") == "article003")
+        newer = {**header, "time": "2031-01-09T00:00:00Z"}
+
+        def printed(*lines):
+            path = self.folder / "ledger.jsonl"
+            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            text = self.run_program("table", "article004", "--from", path).stdout
+            return text.split("\n  A: ")[1], self.report("article004", path)["machines"][0]
+
+        def on(row, day):
+            return {**row, "time": day + "T12:00:00Z"}
+
+        text, machine = printed(header, on(first, "2031-01-02"), newer, on(other, "2031-01-09"))
+        self.assertIn(" (2031-01-02).", text)
+        self.assertEqual(machine["date"], "2031-01-02")
+        self.assertNotIn("first_date", machine)
+        text, machine = printed(header, on(first, "2031-01-02"), newer, on(second, "2031-01-09"))
+        self.assertIn(" (2031-01-02 to 2031-01-09).", text)
+        self.assertEqual((machine["first_date"], machine["date"]), ("2031-01-02", "2031-01-09"))
+
     # ---- bad input
 
     def test_a_newer_ledger_is_refused_with_both_versions(self):

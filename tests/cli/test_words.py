@@ -362,6 +362,22 @@ class Run(Program):
 
     # ---- tables
 
+    def test_a_variant_whose_backend_is_not_built_is_a_row_that_says_so(self):
+        backend = next(backend for backend in json.loads(self.run_program("list", "--json").stdout)
+                       ["backends"] if backend["name"] == "cuda")
+        if backend["built"]:
+            self.skipTest("the backend is built")
+        (self.folder / "tables").mkdir()
+        self.environment["CLUSTERBENCH_TABLES"] = str(self.folder / "tables")
+        (self.folder / "tables" / "small.json").write_text(json.dumps({
+            "name": "small", "title": "", "source": "",
+            "problems": [{"id": "p", "data": DATA, "k": 4, "init": "first",
+                          "stop": "iterations", "max_iterations": 1}],
+            "rows": [{"variant": "kmeans_cuda_atomic", "precisions": ["f32"], "problems": ["p"]}]}))
+        row, = self.campaign("small")
+        self.assertEqual(row["status"], "unavailable")
+        self.assertIn("cuda is not built here: " + backend["reason"], row["message"])
+
     def test_table(self):
         done = self.run_program("run", "article004", "--quick", "--variant", "kmeans_serial",
                                 "--precision", "f32", *QUICK, "--out", "out")

@@ -94,6 +94,28 @@ TEST_F(LedgerOnDisk, ADamagedLineIsNamed) {
   expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "line 2");
 }
 
+TEST_F(LedgerOnDisk, AFieldThatAReaderMissesIsNamedWithItsLine) {
+  write("{\"type\":\"header\"}\n{\"type\":\"cell\",\"a\":1}\n{\"type\":\"cell\"}\n");
+  int sum = 0;
+  const std::string message = message_of<InputError>([&] {
+    for_each_line(folder_, [&](const nlohmann::json& line) {
+      sum += line.at("type") == "cell" ? line.at("a").get<int>() : 0;
+    });
+  });
+  EXPECT_EQ(sum, 1);
+  expect_contains(message, "ledger.jsonl: line 3");
+  expect_contains(message, "'a'");
+}
+
+TEST_F(LedgerOnDisk, WhatNoReaderCouldUseIsRefused) {
+  for (const char* line :
+       {"{}", "{\"type\":\"sell\"}", "{\"type\":7}", "{\"type\":\"cell\",\"schema\":\"new\"}",
+        "{\"type\":\"cell\",\"samples_ms\":[]}", "{\"type\":\"cell\",\"samples_ms\":[1,null]}"}) {
+    write(std::string("{\"type\":\"header\"}\n") + line + "\n");
+    expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "line 2");
+  }
+}
+
 TEST_F(LedgerOnDisk, ANewerSchemaIsRefusedWithBothVersions) {
   write("{\"type\":\"header\",\"schema\":99}\n");
   const std::string message = message_of<InputError>([&] { read_ledger(folder_); });

@@ -133,10 +133,11 @@ class Reading(WithLedgers):
 
     def test_bad_ledgers_are_named_with_their_line(self):
         good = json.dumps(header()) + "\n"
-        self.assertIn(":2:", self.complaint(good + '{"type": "cell", '))
+        self.assertIn(":2:", self.complaint(good + '{"type": "cell", \n'))
         self.assertIn(":2:", self.complaint(good + "[1]\n"))
         self.assertIn(":1:", self.complaint(json.dumps(row())))
-        self.assertIn("UTF-8", self.complaint(b"\xff\xfe"))
+        self.assertIn(":1:", self.complaint(b"\xff\xfe\n"))
+        self.assertIn("UTF-8", self.complaint(b"\xff\xfe\n"))
         newer = self.complaint(json.dumps(header(schema=7)))
         self.assertIn("schema 7", newer)
         self.assertIn("reads 1", newer)
@@ -149,6 +150,23 @@ class Reading(WithLedgers):
         del lacking["samples_ms"]
         with self.assertRaisesRegex(results.BadInput, "samples_ms"):
             self.cells(header(), lacking)
+
+
+    def test_a_torn_last_line_is_left_out(self):
+        path = self.ledger(header(), row())
+        whole = path.read_bytes()
+        last = json.dumps(row("kmeans_openmp", message="größer"), ensure_ascii=False).encode()
+        for length in range(1, len(last)):
+            path.write_bytes(whole + last[:length])
+            cell, = results.read_campaigns([path]).cells
+            self.assertEqual(cell.variant, "kmeans_serial")
+        path.write_bytes(whole + last)  # whole but for its end
+        self.assertEqual(len(results.read_campaigns([path]).cells), 2)
+
+    def test_only_a_lines_end_ends_a_line(self):
+        line = json.dumps(row(message="a\u2028b"), ensure_ascii=False)
+        (self.folder / "ledger.jsonl").write_text(f"{json.dumps(header())}\n{line}\n")
+        self.assertEqual(len(results.read_campaigns([self.folder / "ledger.jsonl"]).cells), 1)
 
 
 class Limits(unittest.TestCase):

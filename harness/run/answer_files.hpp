@@ -1,0 +1,36 @@
+// Where `--save` puts answers: a name for each, as short as what a campaign saves allows.
+#pragma once
+
+#include "harness/problem/table.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clusterbench {
+
+class AnswerFiles {
+public:
+  /// folder: of all answers; empty if none is saved. cells, rounds: what the campaign runs.
+  AnswerFiles(std::filesystem::path folder, const std::vector<CellSpec>& cells, int rounds);
+
+  bool wanted() const { return !folder_.empty(); }
+  const std::filesystem::path& folder() const { return folder_; }
+
+  /// The path of an answer's files but for their suffixes, `.labels.npy` and so on: the variant, and
+  /// in front of it TABLE/PROBLEM/ where the campaign has several problems, behind it .PRECISION
+  /// where it has several of those, and .roundN where it has several rounds.
+  std::filesystem::path stem(const CellSpec& cell, int round) const;
+
+  /// Whether the files there are the answer of the ledger's row with that key.
+  static bool holds(const std::filesystem::path& stem, std::string_view key);
+
+private:
+  std::filesystem::path folder_;
+  bool several_problems_ = false;
+  bool several_precisions_ = false;
+  bool several_rounds_ = false;
+};
+
+} // namespace clusterbench

@@ -1,0 +1,139 @@
+"""What `--save` leaves: an answer for every cell and round, under names that cannot meet, and of rows that
+--resume takes from the ledger, too."""
+
+import json
+import unittest
+
+import numpy as np
+
+from program import FAULTY, QUICK, Program, ledger
+
+DATA = "uniform:2000,2,1"  # faults strike beyond the qualification
+PROBLEM = ["--data", DATA, "--k", 3, "--iterations", 3]
+SERIAL = [*PROBLEM, "--variant", "kmeans_serial"]
+
+
+class Saved(Program):
+    def saved(self):
+        folder = self.folder / "saved"
+        return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.npy")
+                      if path.name.endswith("labels.npy"))
+
+    def save(self, *arguments, **options):
+        return self.campaign(*arguments, "--save", "saved", **options)
+
+    def trace(self, stem):
+        return json.loads((self.folder / "saved" / f"{stem}.trace.json").read_text())
+
+    def test_one_answer_of_a_variant_has_its_name(self):
+        row, = self.save(*SERIAL)
+        self.assertEqual(self.saved(), ["kmeans_serial.labels.npy"])
+        self.assertEqual(self.trace("kmeans_serial")["key"], row["key"])
+        self.assertEqual(len([*(self.folder / "saved").iterdir()]), 3)
+
+    def test_several_precisions(self):
+        self.save(*SERIAL, "--precision", "f32", "--precision", "f64")
+        self.assertEqual(self.saved(), ["kmeans_serial.f32.labels.npy", "kmeans_serial.f64.labels.npy"])
+        for precision, kind in (("f32", np.float32), ("f64", np.float64)):
+            centroids = np.load(self.folder / "saved" / f"kmeans_serial.{precision}.centroids.npy")
+            self.assertEqual((centroids.shape, centroids.dtype), ((3, 2), kind))
+
+    def test_several_rounds(self):
+        rows = self.save(*SERIAL, "--rounds", 2)
+        self.assertEqual(self.saved(),
+                         ["kmeans_serial.round1.labels.npy", "kmeans_serial.round2.labels.npy"])
+        self.assertEqual([self.trace(f"kmeans_serial.round{row['round']}")["key"] for row in rows],
+                         [row["key"] for row in rows])
+
+    def test_several_problems_and_tables_whatever_they_are_called(self):
+        tables = self.folder / "tables"
+        tables.mkdir()
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+        problems = {"a/b": 2, "a%2Fb": 3, "..": 4, "n=100": 5}
+        for name in ("one", "two"):
+            (tables / f"{name}.json").write_text(json.dumps({
+                "name": name, "title": "", "source": "",
+                "problems": [{"id": problem, "data": DATA, "k": k, "init": "first",
+                              "stop": "iterations", "max_iterations": 3}
+                             for problem, k in problems.items()],
+                "rows": [{"variant": "kmeans_serial", "precisions": ["f32"],
+                          "problems": [*problems]}]}))
+        rows = self.save("one", "two")
+        self.assertEqual(len(rows), 8)
+        places = {"a/b": "a%2Fb", "a%2Fb": "a%252Fb", "..": "%2E.", "n=100": "n=100"}
+        self.assertEqual(self.saved(), sorted(f"{table}/{place}/kmeans_serial.labels.npy"
+                                              for table in ("one", "two")
+                                              for place in places.values()))
+        for table in ("one", "two"):
+            for problem, k in problems.items():
+                stem = self.folder / "saved" / table / places[problem]
+                self.assertEqual(len(np.load(stem / "kmeans_serial.centroids.npy")), k)
+
+    # ---- with --resume
+
+    def resume(self, *arguments):
+        done = self.run_program("run", *arguments, *QUICK, "--out", "out", "--resume", "--save",
+                                "saved")
+        return done.stderr, ledger(self.folder / "out")[1]
+
+    def test_a_known_row_without_its_answer_runs_again_and_once(self):
+        self.campaign(*SERIAL)
+        said, rows = self.resume(*SERIAL)
+        self.assertIn("re-used 0 rows", said)
+        self.assertIn("ran 1 cells again whose answers were not in saved", said)
+        self.assertEqual(self.saved(), ["kmeans_serial.labels.npy"])
+        self.assertEqual(len(rows), 2)
+        said, rows = self.resume(*SERIAL)
+        self.assertIn("re-used 1 rows", said)
+        self.assertNotIn("again", said)
+        self.assertEqual(len(rows), 2)
+
+    def test_an_answer_of_another_problem_is_none(self):
+        self.save(*SERIAL)
+        self.save(*SERIAL[:3], 4, *SERIAL[4:], out="other")
+        self.assertEqual(len(np.load(self.folder / "saved" / "kmeans_serial.centroids.npy")), 4)
+        said, _ = self.resume(*SERIAL)
+        self.assertIn("re-used 0 rows", said)
+        self.assertEqual(len(np.load(self.folder / "saved" / "kmeans_serial.centroids.npy")), 3)
+
+    def test_rows_without_an_answer_are_re_used(self):
+        cells = [*PROBLEM, "--variant", "kmeans_serial", "--variant", "fcm_serial"]
+        self.save(*cells)
+        said, rows = self.resume(*cells)
+        self.assertIn("re-used 2 rows", said)
+        self.assertEqual(len(rows), 2)
+
+
+class AnotherChance(Program):
+    """--resume runs what crashed or timed out again."""
+
+    def statuses(self, *options, exit_code):
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
+                                "kmeans_faulty_hangs", "--variant", "kmeans_faulty_segfaults", *QUICK,
+                                *options, "--out", "out", "--resume", program=FAULTY,
+                                exit_code=exit_code)
+        rows = ledger(self.folder / "out")[1]
+        return done.stderr, sorted((row["variant"], row["status"]) for row in rows)
+
+    def test_it_does(self):
+        once = [("kmeans_faulty_hangs", "timed_out"), ("kmeans_faulty_segfaults", "crashed")]
+        said, rows = self.statuses("--timeout", 1, exit_code=5)
+        self.assertIn("re-used 0 rows", said)
+        self.assertEqual(rows, [*once, ("kmeans_serial", "ok")])
+        said, rows = self.statuses("--timeout", 1.5, exit_code=5)
+        self.assertIn("re-used 1 rows", said)
+        self.assertEqual(rows, sorted([*once, *once, ("kmeans_serial", "ok")]))
+
+    def test_the_newest_row_counts(self):
+        self.campaign(*SERIAL)
+        path = self.folder / "out" / "ledger.jsonl"
+        header, row = map(json.loads, path.read_text().splitlines())
+        crashed = {**row, "status": "crashed", "message": "once"}
+        for lines, reused in (([row, crashed], 0), ([crashed, row], 1)):
+            path.write_text("".join(json.dumps(line) + "\n" for line in [header, *lines]))
+            done = self.run_program("run", *SERIAL, *QUICK, "--out", "out", "--resume")
+            self.assertIn(f"re-used {reused} rows", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
