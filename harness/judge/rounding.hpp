@@ -48,6 +48,13 @@ inline double mean_rounding(double count, double u) {
   return sum_rounding(count, u) + 4.0 * u;
 }
 
+/// What rounding usually does to a sum, of what sum_rounding() allows: four deviations of thirty.
+constexpr double kUsualOfWorst = 1.0 / 8.0;
+
+/// The share of the points that may be in doubt where "the pass follows from the one before" says
+/// anything: the more of them rounding may decide, the less has been checked.
+constexpr double kMostDoubt = 0.01;
+
 /// Relative error of u^m, taken as exp2(m * log2(u)) with a few ulp in each function. The absolute
 /// error of the exponent, m * |log2 u| * u, becomes relative; memberships beneath 2^-32 do not
 /// matter to a sum.

@@ -1,5 +1,7 @@
 #include "harness/judge/run_view.hpp"
 
+#include "harness/judge/rounding.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -104,12 +106,15 @@ SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
   seen.objective = view.objective;
   seen.may_rise = view.choice;
   seen.doubt = view.doubt;
+  seen.next_objective = view.next_objective;
   seen.has_objective = has_objective;
   seen.may_have_empty = view.means.may_have_empty();
   for (std::size_t i = 0; i < view.means.rounding.size(); ++i) {
     // A mean that is off by r raises the sum of squared distances by weight * r^2.
-    seen.may_rise +=
-        2.0 * view.means.weight[i / problem_.d] * view.means.rounding[i] * view.means.rounding[i];
+    const double off =
+        view.means.weight[i / problem_.d] * view.means.rounding[i] * view.means.rounding[i];
+    seen.may_rise += 2.0 * off;
+    seen.mean_noise += off * kUsualOfWorst * kUsualOfWorst;
   }
   if (before != nullptr) {
     seen.follows = true;

@@ -57,6 +57,9 @@ struct VerifyOptions {
   double budget = 2e11;               ///< operations, one being a multiply or an add
   std::size_t sampled_points = 20000; ///< points of a label check that exceeds the budget
   std::uint64_t seed = 20000;         ///< of the subset
+  /// Refuse answers of arithmetic that is too coarse for the data. The qualification does not: it
+  /// tests the program, and its data far from the origin are not the user's.
+  bool judges_precision = true;
 };
 
 /// Judges the answer of a whole run against the definition of the algorithm and the oracle's run.
