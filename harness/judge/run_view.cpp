@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace clusterbench {
@@ -40,8 +41,8 @@ std::span<const T> RunView<T>::set(std::size_t number) const {
                                     : answer_.recorded.subspan((number - 1) * size, size);
 }
 
-/// All if the budget allows, otherwise the last, the last but one, the first, the third to last and
-/// then an even spread.
+/// All if the budget allows, otherwise those of the end and the beginning and then an even spread.
+/// Where the returned set is compared with another's it comes first, elsewhere the last pass does.
 template <typename T>
 std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
   std::vector<bool> chosen(passes() + 1, false);
@@ -50,24 +51,28 @@ std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
     sampled_ = true;
     return chosen;
   }
-  chosen[passes()] = true;
   if (answer_.recorded.empty() && passes() > 1) {
-    return chosen; // the sets between are unknown
+    chosen[passes()] = returned; // the sets between are unknown
+    return chosen;
   }
   if (affordable >= static_cast<double>(passes() + 1)) {
     return std::vector<bool>(passes() + 1, true);
   }
   sampled_ = true;
-  std::size_t left = affordable < 2.0 ? 0 : static_cast<std::size_t>(affordable) - 1;
+  std::size_t left = affordable < 2.0 ? 1 : static_cast<std::size_t>(affordable);
   const auto choose = [&](std::size_t number) {
     if (left > 0 && !chosen[number]) {
       chosen[number] = true;
       --left;
     }
   };
-  choose(passes() - 1);
-  choose(0);
-  choose(passes() - std::min<std::size_t>(passes(), 2));
+  const std::size_t last = passes();
+  const std::size_t third_to_last = last - std::min<std::size_t>(last, 2);
+  for (const std::size_t number : returned
+                                      ? std::array{last, last - 1, std::size_t{0}, third_to_last}
+                                      : std::array{last - 1, third_to_last, last, std::size_t{0}}) {
+    choose(number);
+  }
   const std::size_t spread = std::max<std::size_t>(left, 1);
   for (std::size_t i = 1; i <= spread; ++i) {
     choose(passes() * i / (spread + 1));

@@ -40,19 +40,24 @@ void check_means(const Declaration& meta, const Problem<T>& problem, const Answe
 template <typename T>
 class Judge {
 public:
-  /// oracle: nullptr for a single pass from a given state.
+  /// oracle: nullptr for a single pass from a given state, and for a run that is judged by itself.
   Judge(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
         const OracleRun* oracle, const VerifyOptions& options, Report& report)
       : meta_(meta), problem_(problem), answer_(answer), oracle_(oracle), options_(options),
         report_(report), run_(meta, problem, answer, options.budget, oracle != nullptr) {}
 
-  void judge() {
-    report_.verdict.sampled = run_.sampled();
-    check_recording();
-    check_stop_rule();
-    check_points();
-    check_means(meta_, problem_, answer_, run_.set(run_.passes() - 1), report_);
-    check_objective();
+  void judge() { judge(cost_of_look(meta_.family, problem_) > options_.budget, nullptr); }
+
+  /// Of a run that the oracle does not repeat: as many passes as the budget allows, and of labels and
+  /// memberships a sample.
+  void judge_by_itself() {
+    const PointSelection points = sample();
+    judge(true, &points);
+    const auto before = run_.from_memberships() ? run_.set(1) : run_.set(0);
+    if (!before.empty() && !meta_.reseeds_empty) {
+      report_("descent", check_descent(meta_, problem_, before, answer_.centroids,
+                                       answer_.memberships, answer_.labels, points));
+    }
   }
 
 private:
@@ -61,6 +66,19 @@ private:
     double share = 0.0;  ///< of the points, as SeenSet::doubt
     double choice = 0.0; ///< of the objective, as SeenSet::may_rise
   };
+
+  void judge(bool some_points, const PointSelection* for_stop_rule) {
+    report_.verdict.sampled = run_.sampled();
+    check_recording();
+    check_stop_rule(for_stop_rule);
+    check_points(some_points ? sample() : PointSelection::all(problem_.n));
+    check_means(meta_, problem_, answer_, run_.set(run_.passes() - 1), report_);
+    check_objective();
+  }
+
+  PointSelection sample() const {
+    return PointSelection::sample(problem_.n, options_.sampled_points, options_.seed);
+  }
 
   bool fcm() const { return meta_.family == Family::fcm; }
 
@@ -84,17 +102,13 @@ private:
     }
   }
 
-  void check_stop_rule() {
-    const StopFindings stop = check_stop(meta_, problem_, run_);
+  void check_stop_rule(const PointSelection* sample) {
+    const StopFindings stop = check_stop(meta_, problem_, answer_, run_, sample);
     report_("stop rule", stop.offence);
     report_.verdict.early_stop = stop.early_stop;
   }
 
-  void check_points() {
-    const bool too_many = cost_of_look(meta_.family, problem_) > options_.budget;
-    const PointSelection points =
-        too_many ? PointSelection::sample(problem_.n, options_.sampled_points, options_.seed)
-                 : PointSelection::all(problem_.n);
+  void check_points(const PointSelection& points) {
     report_.verdict.sampled = report_.verdict.sampled || points.is_sample();
     const std::size_t last = run_.passes();
     PointFindings labels;
@@ -341,10 +355,10 @@ Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const 
 
 template <typename T>
 Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
-                           const Answer<T>& answer) {
+                           const Answer<T>& answer, const VerifyOptions& options) {
   Report report;
   if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
-    check_means(meta, problem, answer, {}, report);
+    Judge<T>(meta, problem, answer, nullptr, options, report).judge_by_itself();
   }
   return std::move(report.verdict);
 }
@@ -362,10 +376,10 @@ template Verdict verify_answer(const Declaration&, const Problem<float>&, const 
                                const OracleRun&, const VerifyOptions&);
 template Verdict verify_answer(const Declaration&, const Problem<double>&, const Answer<double>&,
                                const OracleRun&, const VerifyOptions&);
-template Verdict verify_consistency(const Declaration&, const Problem<float>&,
-                                    const Answer<float>&);
+template Verdict verify_consistency(const Declaration&, const Problem<float>&, const Answer<float>&,
+                                    const VerifyOptions&);
 template Verdict verify_consistency(const Declaration&, const Problem<double>&,
-                                    const Answer<double>&);
+                                    const Answer<double>&, const VerifyOptions&);
 template Verdict verify_one_step(const Declaration&, const Problem<float>&, const Answer<float>&,
                                  const VerifyOptions&);
 template Verdict verify_one_step(const Declaration&, const Problem<double>&, const Answer<double>&,
