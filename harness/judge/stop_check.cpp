@@ -14,14 +14,17 @@ enum class Met { surely, surely_not, open };
 struct Judgement {
   Met met;
   std::string why;
+  bool too_coarse = false; ///< rounding exceeds the threshold
 };
 
 Judgement below(double value, double threshold, double rounding, const char* what) {
   const Met met = value + rounding < threshold    ? Met::surely
                   : value - rounding <= threshold ? Met::open
                                                   : Met::surely_not;
-  return {met, fmt::format("{} {:.9g}, threshold {:.9g}, rounding {:.2g}", what, value, threshold,
-                           rounding)};
+  return {
+      met,
+      fmt::format("{} {:.9g}, threshold {:.9g}, rounding {:.2g}", what, value, threshold, rounding),
+      rounding > threshold};
 }
 
 template <typename T>
@@ -143,8 +146,9 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, cons
       return findings;
     }
   }
+  const Judgement judgement = judge_pass(problem, run, run.passes());
+  findings.too_coarse = problem.stop.kind == StopRule::Kind::loss && judgement.too_coarse;
   if (early) {
-    const Judgement judgement = judge_pass(problem, run, run.passes());
     if (judgement.met == Met::surely_not) {
       findings.offence = fmt::format("iteration {} was the last, but did not meet the rule: {}",
                                      run.passes(), judgement.why);

@@ -12,6 +12,7 @@ namespace clusterbench {
 /// What there is to say about the end of a run.
 struct StopFindings {
   std::optional<std::string> offence;
+  bool too_coarse = false; ///< rounding of the loss exceeds its threshold: hardly anything offends
   bool early_stop = false; ///< fixed number of iterations, fewer made, but at a fixed point
 };
 

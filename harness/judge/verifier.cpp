@@ -104,7 +104,9 @@ private:
 
   void check_stop_rule(const PointSelection* sample) {
     const StopFindings stop = check_stop(meta_, problem_, answer_, run_, sample);
-    report_("stop rule", stop.offence);
+    if (stop.offence || !stop.too_coarse) {
+      report_("stop rule", stop.offence);
+    }
     report_.verdict.early_stop = stop.early_stop;
   }
 

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -78,6 +79,21 @@ TYPED_TEST(Verifier, knowsAnEarlyStopAtTheFixedPoint) {
     EXPECT_TRUE(finds(early, "stop rule")) << early.message();
     EXPECT_FALSE(early.early_stop);
   }
+}
+
+TEST(StopRule, isNotCalledCheckedWhereRoundingExceedsItsThreshold) {
+  const auto checked = [](double threshold) {
+    auto owned = clouds<float>(4000, 4, 3, 100);
+    owned.stop = {StopRule::Kind::loss, threshold, 100};
+    const Problem<float> problem = owned.view();
+    const Meta meta = meta_of(Family::kmeans);
+    const Verdict verdict = verify_answer(meta, problem, solve(meta, problem).view(),
+                                          run_oracle(Family::kmeans, problem));
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    return std::count(verdict.checks.begin(), verdict.checks.end(), "stop rule") == 1;
+  };
+  EXPECT_TRUE(checked(10.0)); // the loss is 7000, its rounding about 1
+  EXPECT_FALSE(checked(0.01));
 }
 
 // --- the cost ----------------------------------------------------------------------------------
