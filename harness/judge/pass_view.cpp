@@ -22,7 +22,7 @@ public:
   /// Refers to its arguments.
   MeanSums(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
       : produced_(produced), origin_(&origin), d_(d), weight_(k), doubtful_(k), deviation_(k, d),
-        magnitude_(k * d), slack_(k * d), difference_(d) {}
+        magnitude_(k * d), squares_(k * d), slack_(k * d), difference_(d) {}
 
   /// Adds the point x with a weight that rounding leaves uncertain by `doubt`.
   void add(std::size_t j, const T* x, double weight, double doubt) {
@@ -30,10 +30,12 @@ public:
     doubtful_[j].add(doubt);
     const T* const produced = produced_.data() + j * d_;
     double* const magnitude = magnitude_.data() + j * d_;
+    double* const squares = squares_.data() + j * d_;
     for (std::size_t f = 0; f < d_; ++f) {
       const double value = static_cast<double>(x[f]);
       difference_[f] = value - static_cast<double>(produced[f]);
       magnitude[f] += weight * std::abs(value - origin_->at[f]);
+      squares[f] += weight * difference_[f] * difference_[f];
     }
     deviation_.add(j, difference_.data(), weight);
     if (doubt > 0.0) {
@@ -52,11 +54,13 @@ public:
     deviation_.add(other.deviation_);
     for (std::size_t i = 0; i < slack_.size(); ++i) {
       magnitude_[i] += other.magnitude_[i];
+      squares_[i] += other.squares_[i];
       slack_[i] += other.slack_[i];
     }
   }
 
-  /// rounding_of(weight): relative error that T allows for a mean of so much weight. What is
+  /// rounding_of(weight, mean, deviation): relative error that T allows for a mean of so much weight,
+  /// of values with this mean and this standard deviation. What is
   /// rounded is measured from the variant's origin; adding that to the mean rounds once more.
   template <typename RoundingOf>
   MeansView view(const RoundingOf& rounding_of) const {
@@ -70,10 +74,13 @@ public:
       result.weight.push_back(weight);
       result.doubtful.push_back(doubtful_[j].value());
       if (weight > 0.0) {
-        const double relative = rounding_of(weight);
         for (std::size_t i = j * d_; i < (j + 1) * d_; ++i) {
           result.deviation[i] = deviation_.value(j, i - j * d_) / weight;
-          result.rounding[i] = relative * (magnitude_[i] / weight + origin_->in_doubt[i - j * d_]);
+          const double off = result.deviation[i];
+          const double spread = std::sqrt(std::max(squares_[i] / weight - off * off, 0.0));
+          const double mean = static_cast<double>(produced_[i]) + off - origin_->at[i - j * d_];
+          result.rounding[i] = rounding_of(weight, mean, spread) *
+                               (magnitude_[i] / weight + origin_->in_doubt[i - j * d_]);
           if (origin_->is_mean) {
             result.rounding[i] +=
                 2.0 * unit_roundoff<T> * std::abs(static_cast<double>(produced_[i]));
@@ -93,6 +100,7 @@ private:
   std::vector<CompensatedSum> doubtful_;
   CompensatedSums deviation_;
   std::vector<double> magnitude_; ///< sum(w * |x - origin|)
+  std::vector<double> squares_;   ///< sum(w * (x - produced)^2)
   std::vector<double> slack_;
   std::vector<double> difference_; ///< scratch
 };
@@ -197,6 +205,21 @@ void add_fuzzy_assignment(const Problem<T>& problem, std::size_t row, bool sums,
   }
 }
 
+/// By how much moving the centroids from `entering` to the float64 means lowers the objective, with
+/// the labels or memberships as they are.
+template <typename T>
+double descent(const MeansView& means, std::span<const T> entering, std::span<const T> produced) {
+  const std::size_t d = produced.size() / means.weight.size();
+  CompensatedSum sum;
+  for (std::size_t i = 0; i < produced.size(); ++i) {
+    const double moved =
+        static_cast<double>(produced[i]) - static_cast<double>(entering[i]) + means.deviation[i];
+    const double weight = means.weight[i / d];
+    sum.add(weight > 0.0 ? weight * moved * moved : 0.0);
+  }
+  return sum.value();
+}
+
 } // namespace
 
 template <typename T>
@@ -269,9 +292,11 @@ PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span
   view.choice = total.choice.value();
   view.doubt = total.doubt.value() / total.weight.value();
   if (sums) {
-    view.means = total.means.view([&](double weight) {
-      return meta.family == Family::kmeans ? mean_rounding(weight, u) : 2.0 * mean_rounding(n, u);
+    view.means = total.means.view([&](double weight, double mean, double spread) {
+      return meta.family == Family::kmeans ? mean_rounding(weight, mean, spread, u)
+                                           : 2.0 * mean_rounding(n, u);
     });
+    view.next_objective = view.objective - descent(view.means, entering, produced);
   }
   return view;
 }
@@ -286,7 +311,9 @@ MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& pr
         part.add(static_cast<std::size_t>(labels[row]), problem.points.data() + row * problem.d,
                  1.0, 0.0);
       });
-  return total.view([](double count) { return mean_rounding(count, unit_roundoff<T>); });
+  return total.view([](double count, double mean, double spread) {
+    return mean_rounding(count, mean, spread, unit_roundoff<T>);
+  });
 }
 
 template <typename T>
@@ -305,7 +332,9 @@ MeansView view_means_of_memberships(const Declaration& declared, const Problem<T
         }
       });
   const double n = static_cast<double>(problem.n);
-  return total.view([&](double /*weight*/) { return 2.0 * mean_rounding(n, u); });
+  return total.view([&](double /*weight*/, double /*mean*/, double /*deviation*/) {
+    return 2.0 * mean_rounding(n, u);
+  });
 }
 
 template std::optional<std::string> MeansView::offence(std::span<const float>,

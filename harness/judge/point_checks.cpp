@@ -186,6 +186,59 @@ PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& prob
 }
 
 template <typename T>
+std::optional<std::string>
+check_descent(const Declaration& meta, const Problem<T>& problem, std::span<const T> before,
+              std::span<const T> centroids, std::span<const T> memberships,
+              std::span<const std::int32_t> labels, const PointSelection& points) {
+  const DistanceTable<T> first(meta, problem, before);
+  const DistanceTable<T> last(meta, problem, centroids);
+  std::vector<double> at_first(points.size());
+  std::vector<double> at_last(points.size());
+  const auto chunks = row_chunks(points.size(), problem.k);
+  for_each_chunk(chunks, [&](std::size_t /*index*/, RowChunk chunk) {
+    Scratch s(problem.k);
+    const auto weighted = [&](const auto& membership) {
+      double sum = 0.0;
+      for (std::size_t j = 0; j < problem.k; ++j) {
+        sum += power(membership(j), problem.fuzzifier) * s.squared[j];
+      }
+      return sum;
+    };
+    for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
+      const std::size_t row = points[i];
+      first.measure(row, s.squared, s.error);
+      if (meta.family == Family::kmeans) {
+        at_first[i] = s.squared[nearest(s.squared)];
+        last.measure(row, s.squared, s.error);
+        at_last[i] = s.squared[static_cast<std::size_t>(labels[row])];
+      } else {
+        fuzzy_memberships(s.squared, problem.fuzzifier, s.ranges.value);
+        at_first[i] = weighted([&](std::size_t j) { return s.ranges.value[j]; });
+        last.measure(row, s.squared, s.error);
+        at_last[i] = weighted(
+            [&](std::size_t j) { return static_cast<double>(memberships[row * problem.k + j]); });
+      }
+    }
+  });
+  const double count = static_cast<double>(points.size());
+  CompensatedSum of_first, of_last, of_squares;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    of_first.add(at_first[i]);
+    of_last.add(at_last[i]);
+    of_squares.add((at_last[i] - at_first[i]) * (at_last[i] - at_first[i]));
+  }
+  const double rise = of_last.value() - of_first.value();
+  const double variance = std::max(of_squares.value() - rise * rise / count, 0.0);
+  const double allowed = objective_drift<T>(meta.arithmetic) * of_first.value() +
+                         (points.is_sample() ? 8.0 * std::sqrt(variance) : 0.0);
+  return rise <= allowed ? std::nullopt
+                         : std::optional(fmt::format(
+                               "objective of {} points: got {:.9g}, an earlier state's is "
+                               "{:.9g} (allowed +{:.2g})",
+                               points.size(), of_last.value(), of_first.value(), allowed));
+}
+
+template <typename T>
 PointFindings check_row_sums(const Problem<T>& problem, std::span<const T> memberships) {
   const double rounding =
       row_sum_rounding(problem.k, 1.0 / (problem.fuzzifier - 1.0), unit_roundoff<T>);
@@ -231,6 +284,16 @@ template PointFindings check_fuzzy_labels(const Declaration&, const Problem<floa
 template PointFindings check_fuzzy_labels(const Declaration&, const Problem<double>&,
                                           std::span<const double>, std::span<const double>,
                                           std::span<const std::int32_t>, const PointSelection&);
+template std::optional<std::string> check_descent(const Declaration&, const Problem<float>&,
+                                                  std::span<const float>, std::span<const float>,
+                                                  std::span<const float>,
+                                                  std::span<const std::int32_t>,
+                                                  const PointSelection&);
+template std::optional<std::string> check_descent(const Declaration&, const Problem<double>&,
+                                                  std::span<const double>, std::span<const double>,
+                                                  std::span<const double>,
+                                                  std::span<const std::int32_t>,
+                                                  const PointSelection&);
 template PointFindings check_row_sums(const Problem<float>&, std::span<const float>);
 template PointFindings check_row_sums(const Problem<double>&, std::span<const double>);
 

@@ -57,6 +57,16 @@ PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& prob
                                  std::span<const std::int32_t> labels,
                                  const PointSelection& points);
 
+/// Whether the answer's objective on these points, with the labels or memberships as returned, is
+/// higher than that of `before`, the centroids of an earlier state, with the nearest or with the
+/// memberships that follow. No pass raises the sum over all points; of a sample, eight standard
+/// errors of the difference are allowed.
+template <typename T>
+std::optional<std::string>
+check_descent(const Declaration& meta, const Problem<T>& problem, std::span<const T> before,
+              std::span<const T> centroids, std::span<const T> memberships,
+              std::span<const std::int32_t> labels, const PointSelection& points);
+
 /// FCM: each row of memberships lies in [0, 1] and sums to 1.
 template <typename T>
 PointFindings check_row_sums(const Problem<T>& problem, std::span<const T> memberships);

@@ -48,6 +48,21 @@ inline double mean_rounding(double count, double u) {
   return sum_rounding(count, u) + 4.0 * u;
 }
 
+/// The same of values with this mean and standard deviation. Where one ulp of their sum exceeds what
+/// they differ by, every addition rounds the same way, and the errors of a long loop add up to the
+/// worst case: a column that is 0.1 throughout is one.
+inline double mean_rounding(double count, double mean, double deviation, double u) {
+  const bool alike = 2.0 * u * count * std::abs(mean) > deviation;
+  return alike ? (count + 4.0) * u : mean_rounding(count, u);
+}
+
+/// What rounding usually does to a sum, of what sum_rounding() allows: four deviations of thirty.
+constexpr double kUsualOfWorst = 1.0 / 8.0;
+
+/// The share of the points that may be in doubt where "the pass follows from the one before" says
+/// anything: the more of them rounding may decide, the less has been checked.
+constexpr double kMostDoubt = 0.01;
+
 /// Relative error of u^m, taken as exp2(m * log2(u)) with a few ulp in each function. The absolute
 /// error of the exponent, m * |log2 u| * u, becomes relative; memberships beneath 2^-32 do not
 /// matter to a sum.

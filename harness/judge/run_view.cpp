@@ -1,8 +1,11 @@
 #include "harness/judge/run_view.hpp"
 
+#include "harness/judge/rounding.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace clusterbench {
@@ -38,8 +41,8 @@ std::span<const T> RunView<T>::set(std::size_t number) const {
                                     : answer_.recorded.subspan((number - 1) * size, size);
 }
 
-/// All if the budget allows, otherwise the last, the last but one, the first, the third to last and
-/// then an even spread.
+/// All if the budget allows, otherwise those of the end and the beginning and then an even spread.
+/// Where the returned set is compared with another's it comes first, elsewhere the last pass does.
 template <typename T>
 std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
   std::vector<bool> chosen(passes() + 1, false);
@@ -48,24 +51,28 @@ std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
     sampled_ = true;
     return chosen;
   }
-  chosen[passes()] = true;
   if (answer_.recorded.empty() && passes() > 1) {
-    return chosen; // the sets between are unknown
+    chosen[passes()] = returned; // the sets between are unknown
+    return chosen;
   }
   if (affordable >= static_cast<double>(passes() + 1)) {
     return std::vector<bool>(passes() + 1, true);
   }
   sampled_ = true;
-  std::size_t left = affordable < 2.0 ? 0 : static_cast<std::size_t>(affordable) - 1;
+  std::size_t left = affordable < 2.0 ? 1 : static_cast<std::size_t>(affordable);
   const auto choose = [&](std::size_t number) {
     if (left > 0 && !chosen[number]) {
       chosen[number] = true;
       --left;
     }
   };
-  choose(passes() - 1);
-  choose(0);
-  choose(passes() - std::min<std::size_t>(passes(), 2));
+  const std::size_t last = passes();
+  const std::size_t third_to_last = last - std::min<std::size_t>(last, 2);
+  for (const std::size_t number : returned
+                                      ? std::array{last, last - 1, std::size_t{0}, third_to_last}
+                                      : std::array{last - 1, third_to_last, last, std::size_t{0}}) {
+    choose(number);
+  }
   const std::size_t spread = std::max<std::size_t>(left, 1);
   for (std::size_t i = 1; i <= spread; ++i) {
     choose(passes() * i / (spread + 1));
@@ -104,12 +111,15 @@ SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
   seen.objective = view.objective;
   seen.may_rise = view.choice;
   seen.doubt = view.doubt;
+  seen.next_objective = view.next_objective;
   seen.has_objective = has_objective;
   seen.may_have_empty = view.means.may_have_empty();
   for (std::size_t i = 0; i < view.means.rounding.size(); ++i) {
     // A mean that is off by r raises the sum of squared distances by weight * r^2.
-    seen.may_rise +=
-        2.0 * view.means.weight[i / problem_.d] * view.means.rounding[i] * view.means.rounding[i];
+    const double off =
+        view.means.weight[i / problem_.d] * view.means.rounding[i] * view.means.rounding[i];
+    seen.may_rise += 2.0 * off;
+    seen.mean_noise += off * kUsualOfWorst * kUsualOfWorst;
   }
   if (before != nullptr) {
     seen.follows = true;

@@ -18,8 +18,10 @@ struct SeenSet {
   double loss = 0.0;
   double loss_rounding = 0.0;
   double objective = 0.0;
-  double may_rise = 0.0; ///< by how much the next objective may exceed this one
-  double doubt = 0.0;    ///< as PassView::doubt
+  double may_rise = 0.0;       ///< by how much the next objective may exceed this one
+  double doubt = 0.0;          ///< as PassView::doubt
+  double next_objective = 0.0; ///< as PassView::next_objective; only if the next set is known
+  double mean_noise = 0.0;     ///< what sums in T usually add to that
   bool may_have_empty = false;
   bool has_objective = false;      ///< the set was looked at, and there are centroids in it
   bool follows = false;            ///< the set before it has an objective, too
@@ -50,7 +52,8 @@ public:
   bool compared_passes() const { return passes_compared_ > 0; }
   const std::optional<std::string>& wrong_pass() const { return wrong_pass_; }
   /// Whether every pass was compared and none is wrong: then the run is right by induction.
-  bool every_pass_is_right() const { return passes_compared_ == passes() && !wrong_pass_; }
+  bool every_pass_is_right() const { return every_pass_compared() && !wrong_pass_; }
+  bool every_pass_compared() const { return passes_compared_ == passes(); }
 
   /// Summed over all centroids, of set - set before; both must be known.
   double squared_shift(std::size_t number) const;

@@ -14,14 +14,17 @@ enum class Met { surely, surely_not, open };
 struct Judgement {
   Met met;
   std::string why;
+  bool too_coarse = false; ///< rounding exceeds the threshold
 };
 
 Judgement below(double value, double threshold, double rounding, const char* what) {
   const Met met = value + rounding < threshold    ? Met::surely
                   : value - rounding <= threshold ? Met::open
                                                   : Met::surely_not;
-  return {met, fmt::format("{} {:.9g}, threshold {:.9g}, rounding {:.2g}", what, value, threshold,
-                           rounding)};
+  return {
+      met,
+      fmt::format("{} {:.9g}, threshold {:.9g}, rounding {:.2g}", what, value, threshold, rounding),
+      rounding > threshold};
 }
 
 template <typename T>
@@ -69,10 +72,30 @@ Judgement judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size
           fmt::format("{} labels changed, {} in doubt", now.changed_labels, now.doubtful_labels)};
 }
 
+/// The same from what was returned alone, and from some points: the next pass takes its labels from
+/// the returned centroids. Nothing can be said so of memberships.
+template <typename T>
+std::optional<std::string> next_would_change(const Declaration& meta, const Problem<T>& problem,
+                                             const Answer<T>& answer,
+                                             const PointSelection& points) {
+  if (meta.family == Family::fcm) {
+    return std::nullopt;
+  }
+  if (meta.labels == LabelsFrom::entering_centroids) {
+    const auto labels = check_labels(meta, problem, answer.centroids, answer.labels, points);
+    return labels.offence ? std::optional("the next would change labels: " + *labels.offence)
+                          : std::nullopt;
+  }
+  const MeansView means = view_means_of_labels(meta, problem, answer.labels, answer.centroids);
+  const auto where = means.offence(answer.centroids, answer.centroids);
+  return where ? std::optional("the next would move " + *where) : std::nullopt;
+}
+
 /// Why one more pass would change something beyond rounding; nothing at a fixed point.
 template <typename T>
 std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>& problem,
-                                       const RunView<T>& run) {
+                                       const Answer<T>& answer, const RunView<T>& run,
+                                       const PointSelection* sample) {
   const std::size_t last = run.passes();
   if (meta.family == Family::kmeans && run.seen(last).follows) {
     const std::size_t changed = run.seen(last).changed_labels;
@@ -89,6 +112,9 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
                ? std::nullopt
                : std::optional(fmt::format("the last moved the centres by {:.3g}", shift));
   }
+  if (sample != nullptr) {
+    return next_would_change(meta, problem, answer, *sample);
+  }
   const PassView next = view_pass(meta, problem, run.set(last), run.set(last));
   const auto where = next.means.offence(run.set(last), run.set(last));
   return where ? std::optional("the next would move " + *where) : std::nullopt;
@@ -97,12 +123,13 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
 } // namespace
 
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const RunView<T>& run) {
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
+                        const RunView<T>& run, const PointSelection* sample) {
   StopFindings findings;
   const bool early = run.passes() < problem.stop.max_iterations;
   if (problem.stop.kind == StopRule::Kind::iterations) {
     if (early) {
-      const auto moves = still_moves(meta, problem, run);
+      const auto moves = still_moves(meta, problem, answer, run, sample);
       findings.early_stop = !moves;
       if (moves) {
         findings.offence = fmt::format("stopped after {} of {} iterations, but {}", run.passes(),
@@ -119,8 +146,9 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, cons
       return findings;
     }
   }
+  const Judgement judgement = judge_pass(problem, run, run.passes());
+  findings.too_coarse = problem.stop.kind == StopRule::Kind::loss && judgement.too_coarse;
   if (early) {
-    const Judgement judgement = judge_pass(problem, run, run.passes());
     if (judgement.met == Met::surely_not) {
       findings.offence = fmt::format("iteration {} was the last, but did not meet the rule: {}",
                                      run.passes(), judgement.why);
@@ -129,8 +157,9 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, cons
   return findings;
 }
 
-template StopFindings check_stop(const Declaration&, const Problem<float>&, const RunView<float>&);
-template StopFindings check_stop(const Declaration&, const Problem<double>&,
-                                 const RunView<double>&);
+template StopFindings check_stop(const Declaration&, const Problem<float>&, const Answer<float>&,
+                                 const RunView<float>&, const PointSelection*);
+template StopFindings check_stop(const Declaration&, const Problem<double>&, const Answer<double>&,
+                                 const RunView<double>&, const PointSelection*);
 
 } // namespace clusterbench

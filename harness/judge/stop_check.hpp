@@ -1,6 +1,7 @@
 // Was the last pass really the last one that the stop rule asks for?
 #pragma once
 
+#include "harness/judge/point_checks.hpp"
 #include "harness/judge/run_view.hpp"
 
 #include <optional>
@@ -11,12 +12,15 @@ namespace clusterbench {
 /// What there is to say about the end of a run.
 struct StopFindings {
   std::optional<std::string> offence;
+  bool too_coarse = false; ///< rounding of the loss exceeds its threshold: hardly anything offends
   bool early_stop = false; ///< fixed number of iterations, fewer made, but at a fixed point
 };
 
 /// Judges in float64 from the centroids of each pass. A rule must be met by the last pass and by
 /// none before it, unless rounding in T may hide it.
+/// sample: where looking at all points once more may be too much, those to look at; else nullptr.
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const RunView<T>& run);
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
+                        const RunView<T>& run, const PointSelection* sample);
 
 } // namespace clusterbench

@@ -40,22 +40,46 @@ void check_means(const Declaration& meta, const Problem<T>& problem, const Answe
 template <typename T>
 class Judge {
 public:
-  /// oracle: nullptr for a single pass from a given state.
+  /// oracle: nullptr for a single pass from a given state, and for a run that is judged by itself.
   Judge(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
         const OracleRun* oracle, const VerifyOptions& options, Report& report)
       : meta_(meta), problem_(problem), answer_(answer), oracle_(oracle), options_(options),
         report_(report), run_(meta, problem, answer, options.budget, oracle != nullptr) {}
 
-  void judge() {
+  void judge() { judge(cost_of_look(meta_.family, problem_) > options_.budget, nullptr); }
+
+  /// Of a run that the oracle does not repeat: as many passes as the budget allows, and of labels and
+  /// memberships a sample.
+  void judge_by_itself() {
+    const PointSelection points = sample();
+    judge(true, &points);
+    const auto before = run_.from_memberships() ? run_.set(1) : run_.set(0);
+    if (!before.empty() && !meta_.reseeds_empty) {
+      report_("descent", check_descent(meta_, problem_, before, answer_.centroids,
+                                       answer_.memberships, answer_.labels, points));
+    }
+  }
+
+private:
+  /// The most that any earlier pass left to rounding.
+  struct Doubt {
+    double share = 0.0;  ///< of the points, as SeenSet::doubt
+    double choice = 0.0; ///< of the objective, as SeenSet::may_rise
+  };
+
+  void judge(bool some_points, const PointSelection* for_stop_rule) {
     report_.verdict.sampled = run_.sampled();
     check_recording();
-    check_stop_rule();
-    check_points();
+    check_stop_rule(for_stop_rule);
+    check_points(some_points ? sample() : PointSelection::all(problem_.n));
     check_means(meta_, problem_, answer_, run_.set(run_.passes() - 1), report_);
     check_objective();
   }
 
-private:
+  PointSelection sample() const {
+    return PointSelection::sample(problem_.n, options_.sampled_points, options_.seed);
+  }
+
   bool fcm() const { return meta_.family == Family::fcm; }
 
   void check_recording() {
@@ -78,17 +102,15 @@ private:
     }
   }
 
-  void check_stop_rule() {
-    const StopFindings stop = check_stop(meta_, problem_, run_);
-    report_("stop rule", stop.offence);
+  void check_stop_rule(const PointSelection* sample) {
+    const StopFindings stop = check_stop(meta_, problem_, answer_, run_, sample);
+    if (stop.offence || !stop.too_coarse) {
+      report_("stop rule", stop.offence);
+    }
     report_.verdict.early_stop = stop.early_stop;
   }
 
-  void check_points() {
-    const bool too_many = cost_of_look(meta_.family, problem_) > options_.budget;
-    const PointSelection points =
-        too_many ? PointSelection::sample(problem_.n, options_.sampled_points, options_.seed)
-                 : PointSelection::all(problem_.n);
+  void check_points(const PointSelection& points) {
     report_.verdict.sampled = report_.verdict.sampled || points.is_sample();
     const std::size_t last = run_.passes();
     PointFindings labels;
@@ -130,6 +152,7 @@ private:
         doubt.choice = std::max(doubt.choice, seen.may_rise);
       }
     }
+    check_precision(doubt);
     Verdict& verdict = report_.verdict;
     if (run_.seen(last).has_objective) {
       verdict.objective = run_.seen(last).objective;
@@ -152,6 +175,57 @@ private:
   /// others with it. How far apart they end is in the verdict all the same.
   bool must_agree_with_oracle() const {
     return !took_another_path() && !run_.every_pass_is_right();
+  }
+
+  /// Where rounding may decide more than a few labels, almost anything "follows from the pass
+  /// before". There every pass must bring the objective as far down as exact arithmetic does, or
+  /// the run must end where the oracle's does.
+  void check_precision(const Doubt& doubt) {
+    if (!options_.judges_precision || !(doubt.share > kMostDoubt) || took_another_path()) {
+      return;
+    }
+    std::optional<std::string> where;
+    bool seen = false;
+    for (std::size_t s = 1; s <= run_.passes(); ++s) {
+      if (run_.seen(s).follows) {
+        seen = true;
+        where = where ? where : falls_short(s, doubt);
+      }
+    }
+    const std::size_t last = run_.passes();
+    if (where && oracle_ != nullptr &&
+        !differs_from_oracle(last, std::min(last, oracle_->iterations), doubt)) {
+      where.reset();
+    }
+    if (seen) {
+      report_("precision", where);
+    }
+  }
+
+  std::optional<std::string> falls_short(std::size_t s, const Doubt& doubt) const {
+    const SeenSet& before = run_.seen(s - 1);
+    const double got = run_.seen(s).objective;
+    const double allowed = allowed_difference(before.next_objective, {}) + before.mean_noise;
+    return got <= before.next_objective + allowed
+               ? std::nullopt
+               : std::optional(
+                     fmt::format("iteration {}: objective {:.12g}, exact arithmetic comes "
+                                 "down to {:.12g} at least (allowed +{:.3g}){}",
+                                 s, got, before.next_objective, allowed, too_imprecise(doubt)));
+  }
+
+  /// Why, if so much is in doubt.
+  std::string too_imprecise(const Doubt& doubt) const {
+    if (!(doubt.share > kMostDoubt)) {
+      return "";
+    }
+    const char* const form = meta_.arithmetic != Arithmetic::as_data ? "declared arithmetic"
+                             : meta_.distance == DistanceForm::expanded
+                                 ? "expanded form (|x|^2 - 2 x.c + |c|^2)"
+                                 : "data";
+    return fmt::format("; rounding may decide {:.3g} % of the labels: the precision of the {} is "
+                       "too low for these data",
+                       100.0 * doubt.share, form);
   }
 
   /// A variant that re-seeds empty clusters leaves the oracle's path where there are some.
@@ -198,12 +272,6 @@ private:
                                            : oracle_->inertia[number];
   }
 
-  /// The most that any earlier pass left to rounding.
-  struct Doubt {
-    double share = 0.0;  ///< of the points, as SeenSet::doubt
-    double choice = 0.0; ///< of the objective, as SeenSet::may_rise
-  };
-
   /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
   /// doubt may take other centroids with them, or, where nearly every point has a cluster of its
   /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum
@@ -227,14 +295,23 @@ private:
                                                  const Doubt& doubt) const {
     const double got = run_.seen(number).objective;
     const double expected = oracle_objective(oracle_number);
-    const double allowed = allowed_difference(expected, doubt);
+    const double allowed = allowed_difference(expected, granted(doubt));
     // More passes than the oracle's can only have come further down.
     const bool may_be_lower = number != oracle_number;
     if (got - expected <= allowed && (may_be_lower || expected - got <= allowed)) {
       return std::nullopt;
     }
-    return fmt::format("after iteration {}: got {:.12g}, expected {:.12g} (allowed +-{:.3g})",
-                       number, got, expected, allowed);
+    return fmt::format("after iteration {}: got {:.12g}, expected {:.12g} (allowed +-{:.3g}){}",
+                       number, got, expected, allowed, too_imprecise(doubt));
+  }
+
+  /// Few points in doubt excuse a difference. Many would excuse any: where all passes are known,
+  /// they excuse none, and elsewhere no more than few would.
+  Doubt granted(const Doubt& doubt) const {
+    if (!options_.judges_precision || !(doubt.share > kMostDoubt)) {
+      return doubt;
+    }
+    return run_.every_pass_compared() ? Doubt{} : Doubt{.share = kMostDoubt, .choice = 0.0};
   }
 
   const Declaration& meta_;
@@ -280,10 +357,10 @@ Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const 
 
 template <typename T>
 Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
-                           const Answer<T>& answer) {
+                           const Answer<T>& answer, const VerifyOptions& options) {
   Report report;
   if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
-    check_means(meta, problem, answer, {}, report);
+    Judge<T>(meta, problem, answer, nullptr, options, report).judge_by_itself();
   }
   return std::move(report.verdict);
 }
@@ -301,10 +378,10 @@ template Verdict verify_answer(const Declaration&, const Problem<float>&, const 
                                const OracleRun&, const VerifyOptions&);
 template Verdict verify_answer(const Declaration&, const Problem<double>&, const Answer<double>&,
                                const OracleRun&, const VerifyOptions&);
-template Verdict verify_consistency(const Declaration&, const Problem<float>&,
-                                    const Answer<float>&);
+template Verdict verify_consistency(const Declaration&, const Problem<float>&, const Answer<float>&,
+                                    const VerifyOptions&);
 template Verdict verify_consistency(const Declaration&, const Problem<double>&,
-                                    const Answer<double>&);
+                                    const Answer<double>&, const VerifyOptions&);
 template Verdict verify_one_step(const Declaration&, const Problem<float>&, const Answer<float>&,
                                  const VerifyOptions&);
 template Verdict verify_one_step(const Declaration&, const Problem<double>&, const Answer<double>&,

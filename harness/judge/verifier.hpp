@@ -57,6 +57,9 @@ struct VerifyOptions {
   double budget = 2e11;               ///< operations, one being a multiply or an add
   std::size_t sampled_points = 20000; ///< points of a label check that exceeds the budget
   std::uint64_t seed = 20000;         ///< of the subset
+  /// Refuse answers of arithmetic that is too coarse for the data. The qualification does not: it
+  /// tests the program, and its data far from the origin are not the user's.
+  bool judges_precision = true;
 };
 
 /// Judges the answer of a whole run against the definition of the algorithm and the oracle's run.
@@ -66,11 +69,16 @@ template <typename T>
 Verdict verify_answer(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
                       const OracleRun& oracle, const VerifyOptions& options = {});
 
-/// Judges an answer by itself, in n d operations (fuzzy c-means: n k d): its form, and that its
-/// centroids are the means of its labels or memberships. For runs too large to be looked at whole.
+/// Judges the answer of a run that is too large for the oracle by itself: its form; that its
+/// centroids are the means of its labels or memberships; that rows of memberships sum to 1; of a
+/// recorded run, as many passes as the budget allows, the last one first, and a sample of its labels
+/// or memberships against the centroids that they came from; that it ended where the stop rule says;
+/// and that a sample's objective is not above the initial state's. Without a recording nobody knows
+/// the passes between. Costs the budget, 2 k d operations for each sampled point in three checks,
+/// and n d (fuzzy c-means: n k d) for the means.
 template <typename T>
 Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
-                           const Answer<T>& answer);
+                           const Answer<T>& answer, const VerifyOptions& options = {});
 
 /// Judges one pass from a given state; `one_pass.stop` is one iteration. Labels may differ from
 /// the float64 ones only where the rounding of the declared arithmetic allows it.

@@ -45,6 +45,32 @@ void check_magnitude(std::span<const T> values, std::size_t d, const std::string
   }
 }
 
+// And the square of a distance that is the square root of epsilon times the largest value must be a
+// normal number: those beneath have fewer digits, or none. Values as they were before they were
+// rounded to T, which may have made zeros of all of them.
+template <typename T>
+void check_not_tiny(const datasets::Array& array, const std::string& name) {
+  const auto largest_of = [](const auto& values) {
+    double largest = 0.0;
+    for (const auto value : values) {
+      largest = std::max(largest, std::abs(static_cast<double>(value)));
+    }
+    return largest;
+  };
+  const bool is_float = std::is_same_v<T, float>;
+  const double least = std::sqrt(static_cast<double>(std::numeric_limits<T>::min()) /
+                                 static_cast<double>(std::numeric_limits<T>::epsilon()));
+  const double largest = array.type() == datasets::ElementType::f32 ? largest_of(array.f32())
+                                                                    : largest_of(array.f64());
+  if (largest > 0.0 && largest < least) {
+    throw InputError(fmt::format(
+        "{}: all values are too small: the largest is {:.3g}, and squared distances keep their "
+        "digits in {} from {:.2g} on; {}",
+        name, largest, is_float ? "float32" : "float64", least,
+        is_float ? "use --precision f64 or scale the data" : "scale the data"));
+  }
+}
+
 std::size_t element_size(Precision precision) {
   return precision == Precision::f32 ? sizeof(float) : sizeof(double);
 }
@@ -135,9 +161,11 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   if (precision == Precision::f32) {
     copy_rounded(array, points->memory.as<float>());
     check_magnitude<float>(points->memory.as<float>(), points->d, spec.data);
+    check_not_tiny<float>(array, spec.data);
   } else {
     copy_rounded(array, points->memory.as<double>());
     check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
+    check_not_tiny<double>(array, spec.data);
   }
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;

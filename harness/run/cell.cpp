@@ -198,8 +198,9 @@ Ending CellRunner::qualify(const RegisteredVariant& variant) {
     Answer<T> answer = answer_of<T>(slots, results[i], report.at("answers").front());
     traces[i].remap();
     answer.recorded = std::as_const(traces[i]).template as<T>();
-    const Verdict verdict = verify_answer(declaration_of(variant.meta), problem, answer,
-                                          run_oracle(variant.meta.family, problem));
+    const Verdict verdict =
+        verify_answer(declaration_of(variant.meta), problem, answer,
+                      run_oracle(variant.meta.family, problem), {.judges_precision = false});
     if (!verdict.right()) {
       end_with("wrong", verdict.message());
     }

@@ -6,6 +6,7 @@
 #include "harness/run/cell_job.hpp"
 #include "harness/run/child_run.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <vector>
@@ -15,8 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-// Beyond so many operations the oracle does not run the whole problem; single steps are checked.
-constexpr double kOracleBudget = 4e11;
+// As many passes as the oracle may make; 0 if one is too much.
+std::size_t affordable_passes(const Workload& work) {
+  const double passes =
+      oracle_budget() / (2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
+                         static_cast<double>(work.k));
+  const std::size_t most = work.stop.max_iterations;
+  return passes >= static_cast<double>(most) ? most : static_cast<std::size_t>(passes);
+}
 
 json without_nan(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
@@ -40,6 +47,11 @@ json to_json(const Verdict& verdict) {
 
 } // namespace
 
+double& oracle_budget() {
+  static double budget = 4e11;
+  return budget;
+}
+
 void mark_wrong(json& row, const std::string& message) {
   if (row["status"] != "wrong") {
     row["status"] = "wrong";
@@ -49,14 +61,18 @@ void mark_wrong(json& row, const std::string& message) {
 
 template <typename T>
 const OracleRun& CellJudge::oracle(const Workload& work) {
-  const auto known = oracles_.find(work.hash);
+  // The answer does not depend on how many threads a variant may use.
+  Problem<T> problem = work.problem<T>(1);
+  problem.stop.max_iterations = affordable_passes(work);
+  // A run that the budget cuts short is not the problem's whole one.
+  const std::string key = problem.stop.max_iterations == work.stop.max_iterations
+                              ? work.hash
+                              : fmt::format("{}-{}", work.hash, problem.stop.max_iterations);
+  const auto known = oracles_.find(key);
   if (known != oracles_.end()) {
     return known->second;
   }
-  // The answer does not depend on how many threads a variant may use.
-  const Problem<T> problem = work.problem<T>(1);
-  return oracles_[work.hash] =
-             cached_oracle_run(oracle_cache_folder(), work.hash, work.spec.family, problem);
+  return oracles_[key] = cached_oracle_run(oracle_cache_folder(), key, work.spec.family, problem);
 }
 
 // Verifies the answers, unless a round before gave the same bits: then its verdict holds.
@@ -72,7 +88,7 @@ void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, Sh
   }
   verify<T>(variant, work, memory, trace, row);
   if (row["status"] == "ok") {
-    check_single_steps<T>(variant, work, row);
+    check_single_steps<T>(variant, work, trace, row);
   }
   json verdict;
   for (const char* field :
@@ -90,10 +106,11 @@ void CellJudge::judge(const RegisteredVariant& variant, const Workload& work, Sh
 template <typename T>
 void CellJudge::verify(const RegisteredVariant& variant, const Workload& work, SharedMemory& memory,
                        const SharedMemory& trace, json& row) {
-  const double operations = 2.0 * static_cast<double>(work.n) * static_cast<double>(work.d) *
-                            static_cast<double>(work.k) *
-                            static_cast<double>(work.stop.max_iterations);
-  row["oracle"] = operations <= kOracleBudget ? "whole run" : "single steps only";
+  std::size_t executed = 1;
+  for (const json& answer : row.at("answers")) {
+    executed = std::max(executed, answer.at("iterations").get<std::size_t>());
+  }
+  row["oracle"] = executed <= affordable_passes(work) ? "whole run" : "single steps only";
   verify_answers<T>(variant, work, memory, trace, row);
   if (variant.meta.deterministic && row.at("distinct_results") != 1) {
     mark_wrong(row, fmt::format("determinism: {} different results, but the variant says that "
@@ -148,11 +165,12 @@ void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload&
   }
 }
 
-// One pass from each of several states of the oracle's run. The child is a new process: it is given
+// One pass from each of several states of the oracle's run, or of the initial one and a late one of
+// the variant's own. The child is a new process: it is given
 // states to start from and never learns what the oracle makes of them.
 template <typename T>
 void CellJudge::check_single_steps(const RegisteredVariant& variant, const Workload& work,
-                                   json& row) {
+                                   const SharedMemory& trace, json& row) {
   const Problem<T> problem = work.problem<T>(threads_);
   std::vector<OneStepState<T>> states;
   if (row.at("oracle") == "whole run") {
@@ -163,6 +181,14 @@ void CellJudge::check_single_steps(const RegisteredVariant& variant, const Workl
     (work.starts_from_memberships ? state.memberships : state.centroids)
         .assign(initial.begin(), initial.end());
     states.push_back(std::move(state));
+    const std::span<const T> recorded = trace.as<T>();
+    const std::size_t passes = recorded.size() / (work.k * work.d);
+    if (passes > 1 && !work.starts_from_memberships) {
+      const auto late = recorded.subspan((passes - 2) * work.k * work.d, work.k * work.d);
+      states.push_back({fmt::format("after pass {} of its own run", passes - 1),
+                        {late.begin(), late.end()},
+                        {}});
+    }
   }
   const ResultSlots slots(work.n, work.d, work.k, work.spec.family, sizeof(T));
   std::vector<SharedMemory> initial, results;

@@ -93,6 +93,21 @@ class Refused(Program):
         rows = self.campaign(*replaced("--data", name, "--precision", "f64", "--k", 1))
         self.assertEqual([row["status"] for row in rows], ["ok"])
 
+    def test_too_small(self):
+        values = np.random.default_rng(1).normal(size=(50, 2))
+        for scale, precision in ((1e-20, "f32"), (1e-60, "f32"), (1e-160, "f64")):
+            name = self.points(scale * values, f"{scale}.npy")
+            self.refused(*replaced("--data", name, "--precision", precision),
+                         says=[name, "too small", "float" + precision[1:], "scale the data"])
+        for family in ("kmeans", "fcm"):
+            for scale, precision in ((1e-15, "f32"), (1e-60, "f64"), (1e-140, "f64"), (0.0, "f32")):
+                with self.subTest(family=family, scale=scale):
+                    rows = self.campaign(*replaced(
+                        "--data", self.points(scale * values), "--precision", precision,
+                        "--variant", family + "_serial", "--init", "first"), "--family", family,
+                        out=f"{family}-{scale}")
+                    self.assertEqual([row["status"] for row in rows], ["ok"])
+
     # ---- files
 
     def test_ragged_csv(self):

@@ -160,8 +160,8 @@ class FuzzyCMeans(OneCampaign, Program):
 class OneWrongRun(Program):
     """Wrong in the third of four samples; the first, the last and the recorded run are right."""
 
-    def row(self, variant, problem=PROBLEM, samples=4):
-        self.run_program("run", *problem, "--variant", "kmeans_faulty_" + variant, "--samples",
+    def row(self, variant, samples=4):
+        self.run_program("run", *PROBLEM, "--variant", "kmeans_faulty_" + variant, "--samples",
                          samples, "--budget", 0, "--no-probe", "--out", variant, program=FAULTY,
                          exit_code=0 if variant == "wobbles" else 2)
         return ledger(self.folder / variant)[1][0]
@@ -193,13 +193,54 @@ class OneWrongRun(Program):
         self.assertEqual(row["answers_judged"], 17 + 1)  # then only the recorded one
 
     def test_where_the_oracle_does_not_repeat_the_run(self):
-        # It would if the stop rule were not met long before so many passes.
-        long = [*PROBLEM[:-2], "--stop", "labels", "--max-iterations", 10**8]
+        self.environment["CLUSTERBENCH_ORACLE_BUDGET"] = "1"
         for variant, status in (("wobbles", "ok"), ("wobbles_wrong_once", "wrong")):
             with self.subTest(variant):
-                row = self.row(variant, problem=long)
+                row = self.row(variant)
                 self.assertEqual(row["oracle"], "single steps only")
                 self.assertEqual(row["status"], status, row["message"])
+
+
+class LargeRuns(Program):
+    """Where the oracle cannot afford a run."""
+
+    def setUp(self):
+        super().setUp()
+        self.environment["CLUSTERBENCH_ORACLE_BUDGET"] = "1"
+
+    def test_right_variants_are_right(self):
+        for family in ("kmeans", "fcm"):
+            with self.subTest(family):
+                rows = self.campaign(
+                    *PROBLEM, "--family", family, *(
+                        word for backend in ("serial*", "eigen*", "openmp*", "simd*")
+                        for word in ("--variant", f"{family}_{backend}")),
+                    program=FAULTY, out=family, exit_code=(0, 5))
+                right = [row for row in rows if row["status"] != "refused"]
+                self.assertGreater(len(right), 2)
+                for row in right:
+                    self.assertEqual(row["status"], "ok", row["message"])
+                    self.assertEqual(row["oracle"], "single steps only")
+                    self.assertEqual([step["state"] for step in row["single_steps"]],
+                                     ["initial state", "after pass 2 of its own run"])
+
+    def test_wrong_ones_are_wrong(self):
+        for bug in ("stops_early", "stale_centroids", "hides_one_pass_too_many", "drops_tail"):
+            with self.subTest(bug):
+                rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_" + bug, program=FAULTY,
+                                     out=bug, exit_code=2)
+                self.assertEqual(rows[0]["status"], "wrong")
+
+    def test_executed_passes_count_and_not_their_bound(self):
+        problem = [*PROBLEM[:-2], "--stop", "labels", "--variant", "kmeans_serial"]
+        for budget, bound, oracle in ((4e11, 10**8, "whole run"), (1e6, 10**8, "whole run"),
+                                      (1e6, 50, "whole run"), (1e5, 50, "single steps only")):
+            with self.subTest(budget=budget, bound=bound):
+                self.environment["CLUSTERBENCH_ORACLE_BUDGET"] = str(budget)
+                row = self.campaign(*problem, "--max-iterations", bound, program=FAULTY,
+                                    out=f"{budget}-{bound}")[0]
+                self.assertEqual(row["status"], "ok", row["message"])
+                self.assertEqual(row["oracle"], oracle, row["iterations"])
 
 
 class ExitCodes(Program):

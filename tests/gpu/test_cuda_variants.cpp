@@ -128,7 +128,8 @@ bool check(const RegisteredVariant& registered, const std::string& what, const P
   EXPECT_GE(recorder.phases, 1u);
   third.recorded = std::move(recorder.centroids);
   for (const OwnedAnswer<T>* answer : {&first, &second, &std::as_const(third)}) {
-    const Verdict verdict = verify_answer(meta, problem, answer->view(), oracle);
+    const Verdict verdict = verify_answer(meta, problem, answer->view(), oracle,
+                                          {.judges_precision = false}); // as the qualification does
     EXPECT_TRUE(verdict.right()) << verdict.message();
     EXPECT_FALSE(verdict.sampled && problem.n < 10000);
     if (meta.deterministic) {

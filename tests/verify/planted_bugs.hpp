@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <string_view>
 #include <vector>
 
@@ -37,6 +38,7 @@ enum class Bug {
   wrong_later,             ///< right in its first run, wrong from the second on
   wrong_once,              ///< wrong in its third run only
   wrong_once_late,         ///< wrong in its 17th run only
+  random_labels,           ///< every pass draws its labels, then takes their means
   inertia_too_high,        ///< returns centroids that raise the objective by 8e-4
 };
 
@@ -129,6 +131,7 @@ protected:
 
   void start() {
     first_pass_ = true;
+    random_.seed(1);
     centroids_.assign(p_.centroids.begin(), p_.centroids.end());
     centroids_.resize(p_.k * p_.d);
     memberships_.assign(p_.memberships.begin(), p_.memberships.end());
@@ -226,6 +229,7 @@ protected:
   std::size_t runs_ = 0;
   bool first_pass_ = true;
   std::size_t dropped_row_ = 0;
+  std::mt19937 random_;
 };
 
 /// Lloyd's algorithm in T, in the order of the rows.
@@ -245,7 +249,10 @@ protected:
     T loss = 0;
     for (std::size_t i = 0; i < p.n; ++i) {
       T smallest = 0;
-      const std::size_t best = this->nearest(i, smallest);
+      std::size_t best = this->nearest(i, smallest);
+      if (this->bug_ == Bug::random_labels) {
+        best = this->random_() % p.k;
+      }
       const auto label = static_cast<std::int32_t>(best);
       facts.labels_changed = facts.labels_changed || this->labels_[i] != label;
       this->labels_[i] = label;

@@ -56,6 +56,7 @@ const Case kCases[] = {
      false},
     {"ties_to_highest", Family::kmeans, Bug::ties_to_highest, "labels", "point", false},
     {"wrong_later", Family::kmeans, Bug::wrong_later, "recording", "cluster"},
+    {"random_labels", Family::kmeans, Bug::random_labels, "labels", "point"},
     {"inertia_too_high", Family::kmeans, Bug::inertia_too_high, "objective", "iteration"},
 
     {"tail_block", Family::fcm, Bug::drops_tail_block, "centres", "cluster"},

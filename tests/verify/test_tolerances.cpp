@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <span>
@@ -181,6 +182,34 @@ TEST(Means, ofAMillionValuesMayBeSummedNaivelyInFloat) {
   EXPECT_TRUE(finds(verify_one_step(meta_of(Family::kmeans), problem, answer.view()), "means"));
 }
 
+TEST(Means, ofValuesThatAreAlikeMayRoundTheSameWayEveryTime) {
+  // One ulp of the sum of a million is 0.0078 (column 0), 16 (column 1) and 64 (column 2).
+  OwnedProblem<float> owned;
+  owned.n = 1000000;
+  owned.d = 3;
+  owned.k = 1;
+  owned.stop = {StopRule::Kind::iterations, 0.0, 1};
+  std::mt19937_64 random(5);
+  std::normal_distribution<float> normal;
+  for (std::size_t i = 0; i < owned.n; ++i) {
+    for (const float value : {0.1F, 199.0F + normal(random), 1000.0F + 300.0F * normal(random)}) {
+      owned.points.push_back(value);
+    }
+  }
+  owned.centroids = {0.1F, 199.0F, 1000.0F};
+  const Problem<float> problem = owned.view();
+  const Meta meta = meta_of(Family::kmeans);
+  auto answer = solve(meta, problem);
+  EXPECT_GT(std::abs(answer.centroids[0] - 0.1F), 5e-4F); // a loop in float is that far off
+  const Verdict verdict = verify_one_step(meta, problem, answer.view());
+  EXPECT_TRUE(verdict.right()) << verdict.message();
+  answer.centroids[0] = 0.12F;
+  EXPECT_TRUE(finds(verify_one_step(meta, problem, answer.view()), "means"));
+  answer = solve(meta, problem);
+  answer.centroids[2] *= 1.002F; // these values are not alike
+  EXPECT_TRUE(finds(verify_one_step(meta, problem, answer.view()), "means"));
+}
+
 /// A pass in float on points without their mean, which is added to the centroids at the end.
 OwnedAnswer<float> centred_pass(const Problem<float>& problem) {
   const std::size_t d = problem.d;
@@ -315,6 +344,92 @@ TEST(Objective, mayBeElsewhereOnlyIfEveryPassIsRight) {
   answer.recorded.clear();
   EXPECT_TRUE(
       finds(verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle), "objective"));
+}
+
+// --- precision ---------------------------------------------------------------------------------
+
+/// Four clouds, 40 standard deviations apart, whose distances in the expanded form lose every digit
+/// as the offset grows. The first rows are the initial centroids.
+template <typename T>
+OwnedProblem<T> far_blobs(double offset) {
+  OwnedProblem<T> owned;
+  owned.n = 4000;
+  owned.d = 2;
+  owned.k = 4;
+  owned.stop = {StopRule::Kind::iterations, 0.0, 10};
+  std::mt19937_64 random(1);
+  std::normal_distribution<double> normal;
+  for (std::size_t i = 0; i < owned.n; ++i) {
+    owned.points.push_back(static_cast<T>(offset + (i % 2 == 0 ? 0.0 : 40.0) + normal(random)));
+    owned.points.push_back(static_cast<T>(offset + (i % 4 < 2 ? 0.0 : 40.0) + normal(random)));
+  }
+  owned.centroids.assign(owned.points.begin(), owned.points.begin() + 8);
+  return owned;
+}
+
+template <typename T>
+Verdict judge_far_blobs(planted::Bug bug, DistanceForm form, double offset,
+                        const VerifyOptions& options = {}, bool recorded = true) {
+  const auto owned = far_blobs<T>(offset);
+  const Problem<T> problem = owned.view();
+  const auto variant = make<T>(Family::kmeans, bug, form);
+  variant->prepare(problem);
+  auto answer = run_once(*variant, Family::kmeans, problem);
+  if (!recorded) {
+    answer.recorded.clear();
+  }
+  return verify_answer(meta_of(Family::kmeans, form), problem, answer.view(),
+                       run_oracle(Family::kmeans, problem), options);
+}
+
+TEST(Precision, randomLabelsAreWrongHoweverFarTheDataAre) {
+  for (const double offset : {0.0, 1e3, 1e4, 3e4, 1e5, 1e6}) {
+    for (const bool recorded : {true, false}) {
+      const Verdict verdict = judge_far_blobs<float>(planted::Bug::random_labels,
+                                                     DistanceForm::expanded, offset, {}, recorded);
+      EXPECT_FALSE(verdict.right()) << offset;
+      if (offset >= 1e5) { // all labels are within rounding
+        EXPECT_TRUE(finds(verdict, recorded ? "precision" : "objective")) << verdict.message();
+        EXPECT_NE(verdict.message().find("the precision of the expanded form"), std::string::npos)
+            << verdict.message();
+      }
+    }
+  }
+}
+
+TEST(Precision, expandedFormIsRightAsLongAsItFindsTheClusters) {
+  for (const double offset : {0.0, 1e3, 1e4, 3e4}) {
+    const Verdict verdict =
+        judge_far_blobs<float>(planted::Bug::none, DistanceForm::expanded, offset);
+    EXPECT_TRUE(verdict.right()) << offset << "\n" << verdict.message();
+    EXPECT_LT(std::abs(verdict.relative_difference), 3e-4) << offset;
+  }
+  EXPECT_TRUE(judge_far_blobs<double>(planted::Bug::none, DistanceForm::expanded, 1e6).right());
+}
+
+TEST(Precision, expandedFormIsWrongWhereItFindsThemNoMore) {
+  const Verdict verdict = judge_far_blobs<float>(planted::Bug::none, DistanceForm::expanded, 1e6);
+  EXPECT_TRUE(finds(verdict, "precision"));
+  EXPECT_NE(verdict.message().find("too low for these data"), std::string::npos)
+      << verdict.message();
+  EXPECT_TRUE(judge_far_blobs<float>(planted::Bug::none, DistanceForm::difference, 1e6).right());
+  EXPECT_TRUE(judge_far_blobs<float>(planted::Bug::none, DistanceForm::expanded, 1e6,
+                                     {.judges_precision = false})
+                  .right());
+}
+
+TEST(Precision, overlappingCloudsMayLeadElsewhere) {
+  // Many labels are in doubt, and rounding leads to another path; every pass is as good as an exact
+  // one.
+  const auto owned = clouds<float>(4000, 16, 50, 20, 30.0);
+  const Problem<float> problem = owned.view();
+  const Meta meta = meta_of(Family::kmeans, DistanceForm::expanded);
+  const auto answer = solve(meta, problem);
+  const Verdict verdict =
+      verify_answer(meta, problem, answer.view(), run_oracle(Family::kmeans, problem));
+  EXPECT_TRUE(verdict.right()) << verdict.message();
+  EXPECT_TRUE(std::find(verdict.checks.begin(), verdict.checks.end(), "precision") !=
+              verdict.checks.end());
 }
 
 } // namespace

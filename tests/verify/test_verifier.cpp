@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -25,17 +26,19 @@ TYPED_TEST_SUITE(Verifier, Precisions);
 template <typename T>
 void expect_control_passes(Family family, DistanceForm form) {
   const Meta meta = meta_of(family, form);
+  // At an offset of 1e4 the expanded form has too few digits left in float; the program is right.
+  const VerifyOptions options{.judges_precision = form == DistanceForm::difference};
   for (const auto& owned : qualification_problems<T>(family)) {
     const Problem<T> problem = owned.view();
     const OracleRun oracle = run_oracle(family, problem);
     const auto answer = solve(meta, problem);
-    const Verdict verdict = verify_answer(meta, problem, answer.view(), oracle);
+    const Verdict verdict = verify_answer(meta, problem, answer.view(), oracle, options);
     EXPECT_TRUE(verdict.right()) << owned.name << "\n" << verdict.message();
     EXPECT_FALSE(verdict.sampled);
     for (const auto& state : one_step_states(family, problem, oracle)) {
       const Problem<T> one_pass = one_pass_problem(problem, state);
       const auto step = solve(meta, one_pass);
-      const Verdict one = verify_one_step(meta, one_pass, step.view());
+      const Verdict one = verify_one_step(meta, one_pass, step.view(), options);
       EXPECT_TRUE(one.right()) << owned.name << ", " << state.name << "\n" << one.message();
     }
   }
@@ -76,6 +79,21 @@ TYPED_TEST(Verifier, knowsAnEarlyStopAtTheFixedPoint) {
     EXPECT_TRUE(finds(early, "stop rule")) << early.message();
     EXPECT_FALSE(early.early_stop);
   }
+}
+
+TEST(StopRule, isNotCalledCheckedWhereRoundingExceedsItsThreshold) {
+  const auto checked = [](double threshold) {
+    auto owned = clouds<float>(4000, 4, 3, 100);
+    owned.stop = {StopRule::Kind::loss, threshold, 100};
+    const Problem<float> problem = owned.view();
+    const Meta meta = meta_of(Family::kmeans);
+    const Verdict verdict = verify_answer(meta, problem, solve(meta, problem).view(),
+                                          run_oracle(Family::kmeans, problem));
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+    return std::count(verdict.checks.begin(), verdict.checks.end(), "stop rule") == 1;
+  };
+  EXPECT_TRUE(checked(10.0)); // the loss is 7000, its rounding about 1
+  EXPECT_FALSE(checked(0.01));
 }
 
 // --- the cost ----------------------------------------------------------------------------------
