@@ -25,10 +25,12 @@ std::string verdict_of(const Cell& cell) {
 }
 
 std::vector<std::string> line_of(const GatedCell& cell) {
+  const std::string iterations = cell.iterations > 0 ? fmt::format("{}", cell.iterations) : "";
   if (cell.log_ratios.size() < 2) {
-    return {cell.name, "", "", "", "", "", verdict_of(cell)};
+    return {cell.name, iterations, "", "", "", "", "", verdict_of(cell)};
   }
   return {cell.name,
+          iterations,
           fmt::format("{:.4g}", cell.base_ms),
           fmt::format("{:.4g}", cell.new_ms),
           fmt::format("{:+.1f} %", (cell.ratio - 1.0) * 100.0),
@@ -92,6 +94,7 @@ std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& 
   return page(cells,
               {{"cell", false},
                {"base ms", true},
+               {"iterations", true},
                {"new ms", true},
                {"change", true},
                {"range", true},

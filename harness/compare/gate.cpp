@@ -218,7 +218,8 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
 }
 
 // The cell with as many iterations as fill a turn of the side. The shorter the turns, the closer
-// together are the two sides' runs, and the more of the machine's noise do they have in common.
+// together are the two sides' runs, and the more of the machine's noise do they have in common. But a
+// first pass knows nothing yet: what variants skip, they skip in the passes after it.
 Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant, Side side) {
   Workload work = builder_.build(cell.problem, cell.precision);
   const double run_ms = PairOfBuilds(options_.executables, cell.variant, variant.meta.family, work,
@@ -227,10 +228,12 @@ Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant
   if (run_ms <= options_.pair.turn_ms || options_.whole_runs) {
     return work;
   }
-  const auto iterations = static_cast<double>(cell.problem.stop.max_iterations);
+  constexpr std::size_t kLeastIterations = 4;
+  const std::size_t all = cell.problem.stop.max_iterations;
+  const auto filling =
+      static_cast<std::size_t>(static_cast<double>(all) * options_.pair.turn_ms / run_ms);
   ProblemSpec shorter = cell.problem;
-  shorter.stop.max_iterations = static_cast<std::size_t>(
-      std::max(1.0, std::floor(iterations * options_.pair.turn_ms / run_ms)));
+  shorter.stop.max_iterations = std::min(all, std::max(filling, kLeastIterations));
   return builder_.build(shorter, cell.precision);
 }
 

@@ -36,7 +36,7 @@ struct GatedCell {
   double ratio = 1.0;                 ///< new / base
   Bounds bounds;                      ///< of log(ratio), one-sided 99 %
   double base_ms = 0.0, new_ms = 0.0; ///< shortest runs
-  std::size_t iterations = 0;         ///< bound of a run, cut to the length of a turn
+  std::size_t iterations = 0; ///< bound of a run, cut to the length of a turn, but not below 4
   std::size_t disturbed_pairs = 0;
   double seconds = 0.0;
 };

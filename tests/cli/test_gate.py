@@ -75,6 +75,23 @@ class Gate(Program):
             [cell] = json.loads(done.stdout)["cells"]  # 3: the machine is too busy to tell
             self.assertEqual(cell["iterations"] == 500, whole, cell["iterations"])
 
+    def test_a_cut_leaves_the_passes_that_skip(self):
+        # One pass takes longer than a turn.
+        problem = {"data": "uniform:200000,8,1", "k": 16, "init": "first", "stop": "iterations"}
+        for table, most in (("slow", 12), ("short", 3)):
+            (self.folder / "tables" / f"{table}.json").write_text(json.dumps(
+                {"name": table, "title": table, "source": "tests",
+                 "problems": [{"id": "p", "max_iterations": most, **problem}],
+                 "rows": [{"variant": "kmeans_serial", "precisions": ["f32"], "problems": ["p"]}]}))
+            name = f"{table}/p/kmeans_serial/f32"
+            self.run_program("gate", "--base", BINARY, "--new", BINARY, name, "--min-effect", 300,
+                             "--threads", 1, "--out", table, exit_code=(0, 3))
+            [cell] = json.loads((self.folder / table / "gate.json").read_text())["cells"]
+            self.assertGreaterEqual(cell["iterations"], min(most, 4))
+            page = (self.folder / table / "gate.md").read_text()
+            self.assertRegex(page, r"\| cell +\| iterations \|")
+            self.assertRegex(page, rf"\| {name} +\| +{cell['iterations']} \|")
+
     def test_a_base_that_is_wrong_is_not_compared(self):
         cell = self.gate(self.build("base", "kmeans_serial=wrong"), self.build("new"), exit_code=5)
         self.assertEqual(cell["verdict"], "not_compared")
