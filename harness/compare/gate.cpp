@@ -115,12 +115,11 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   test.noise_floor = options_.floor.of(gated.name);
   PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                       options_.threads, options_.pair);
-  AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
+  AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_, builds);
   const auto check = [&](const PairSamples& pair) {
     std::array<std::string, 2> wrong;
     for (const Side side : kSides) {
-      wrong[index(side)] =
-          answers.complaint(side, pair.answers[index(side)], builds.result<T>(side));
+      wrong[index(side)] = answers.complaint(side, pair.answers[index(side)]);
     }
     if (!wrong[index(Side::fresh)].empty()) {
       throw CellEnd{"wrong", wrong[index(Side::fresh)]};
@@ -167,12 +166,11 @@ void Gate::run_new_alone(const CellSpec& cell, const RegisteredVariant& variant,
     gated.iterations = work.stop.max_iterations;
     PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                         options_.threads, options_.pair);
-    AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
+    AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_, builds);
     constexpr int kProcesses = 2; // a deterministic variant gives the same bits in both
     for (int i = 0; i < kProcesses; ++i) {
       const PacedAnswer answer = builds.answer(Side::fresh);
-      const std::string wrong =
-          answers.complaint(Side::fresh, answer, builds.result<T>(Side::fresh));
+      const std::string wrong = answers.complaint(Side::fresh, answer);
       if (!wrong.empty()) {
         return end("wrong", "new: " + wrong);
       }

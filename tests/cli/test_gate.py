@@ -138,6 +138,18 @@ class Gate(Program):
                          exit_code=2)
         self.assertEqual(cell["verdict"], "wrong")
 
+    def test_a_wrong_label_is_seen_on_either_side(self):
+        # Its centroids are the means of its labels, its objective is the oracle's but for rounding.
+        right, wrong = self.build("right"), self.build("wrong", "kmeans_serial=mislabels")
+        cell = self.gate(right, wrong, exit_code=2)
+        self.assertEqual(cell["verdict"], "wrong")
+        self.assertIn("labels: point 0", cell["message"])
+        cell = self.gate(wrong, right, exit_code=5)
+        self.assertEqual(cell["verdict"], "not_compared")
+        self.assertIn("labels: point 0", cell["message"])
+        crash = self.build("crash", "kmeans_serial=crash")  # the new build alone
+        self.assertEqual(self.gate(crash, wrong, exit_code=2)["verdict"], "wrong")
+
     def test_crashes(self):
         cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32", exit_code=5)
         self.assertEqual(cell["verdict"], "failed")  # whatever the base does
