@@ -76,8 +76,9 @@ std::string page(const std::vector<Cell>& cells, const std::vector<TextColumn>& 
 
 std::string rule(const GateOptions& options) {
   return fmt::format(
-      "A slowdown of {:g} % is to be found; the range holds the true one but for 1 % on "
-      "each side. Noise of one pair: {:.2f} %, {}.",
+      "A slowdown of {:g} % is to be found. The range leaves out the true one in at most 5 % of "
+      "cells "
+      "on each side, all looks at both batches counted. Noise of one pair: {:.2f} %, {}.",
       options.test.min_effect * 100.0, options.floor.pair_sd * 100.0,
       options.floor.calibrated ? "calibrated on this machine"
                                : "assumed; `gate --calibrate` measures it");
@@ -93,8 +94,8 @@ std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& 
   }
   return page(cells,
               {{"cell", false},
-               {"base ms", true},
                {"iterations", true},
+               {"base ms", true},
                {"new ms", true},
                {"change", true},
                {"range", true},

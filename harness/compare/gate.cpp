@@ -96,11 +96,11 @@ Gate::Batch Gate::run_batch(PairOfBuilds& builds, const SequentialOptions& test,
     check(pair);
     batch.pairs.push_back(std::move(pair));
     reckon(batch);
-    const bool last = batch.log_ratios.size() >= test.most_pairs ||
-                      batch.pairs.size() >= 2 * test.most_pairs ||
-                      seconds_since(start) > options_.cell_seconds;
-    if (last || is_look(batch.log_ratios.size(), test)) {
-      batch.decision = decide(batch.log_ratios, test, last);
+    batch.ended = batch.log_ratios.size() >= test.most_pairs ||
+                  batch.pairs.size() >= 2 * test.most_pairs ||
+                  seconds_since(start) > options_.cell_seconds;
+    if (batch.ended || is_look(batch.log_ratios.size(), test)) {
+      batch.decision = decide(batch.log_ratios, test, batch.ended);
     }
   }
   return batch;
@@ -131,6 +131,7 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   Batch batch = run_batch<T>(builds, test, check);
   if (batch.decision == GateDecision::slower) {
     gated.first_alarm = batch.log_ratios;
+    test = confirming(test, options_.cells);
     batch = run_batch<T>(builds, test, check);
     if (batch.decision == GateDecision::same) {
       gated.message = "a first batch said slower, a second one did not confirm it";
@@ -144,7 +145,7 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   if (batch.log_ratios.size() >= 2) {
     const PairEstimate estimate = estimate_pairs(batch.log_ratios);
     gated.ratio = std::exp(estimate.log_ratio);
-    gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test);
+    gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test, batch.ended);
   }
   gated.base_ms = gated.new_ms = std::numeric_limits<double>::infinity();
   for (const PairSamples& pair : batch.pairs) {
