@@ -23,7 +23,7 @@ std::vector<std::string> line_of(const ComparedCell& cell) {
           fmt::format("{:.4g}", change.new_ms),
           ratio_text(change.ratio, change.interval),
           fmt::format("{:.2g}", change.q),
-          cell.verdict};
+          cell.message.empty() ? cell.verdict : fmt::format("{} ({})", cell.verdict, cell.message)};
 }
 
 std::string summary(const Comparison& comparison) {

@@ -20,17 +20,20 @@ struct Change {
   Interval interval;                  ///< of the ratio, 95 %
   double p = 1.0;                     ///< of the U test on all samples
   double q = 1.0;                     ///< p adjusted for the number of cells
+  bool few_samples = false;           ///< not even sets that do not overlap have a small enough q
+  bool overlap = true;                ///< the samples of the two
 };
 
 struct ComparedCell {
   /// `slower` and `faster`: the ratio is beyond the minimum effect, its interval excludes 1, and q is
-  /// at most the level. `same`: the whole interval is within the minimum effect. `inconclusive`:
+  /// at most the level; with too few samples for that, no sample overlaps and the ratio is beyond five
+  /// minimum effects. `same`: the whole interval is within the minimum effect. `inconclusive`:
   /// neither. `missing`, `wrong`, `failed`: the new campaign lacks the cell or its answer.
   /// `different_work`: problem or threads differ. `new`: only the new campaign has it. `not_compared`:
   /// neither could be used, in the same way as before.
   std::string verdict;
   std::string name;
-  std::string message; ///< why there is no ratio
+  std::string message; ///< why there is no ratio, or no test
   std::optional<Change> change;
 };
 
