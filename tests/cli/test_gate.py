@@ -150,6 +150,17 @@ class Gate(Program):
         crash = self.build("crash", "kmeans_serial=crash")  # the new build alone
         self.assertEqual(self.gate(crash, wrong, exit_code=2)["verdict"], "wrong")
 
+    def test_a_wrong_label_of_a_variant_that_gives_other_bits_each_time(self):
+        # What its last pass began with is gone with the run: a pass from another run's is judged.
+        cell = "small/tiny/kmeans_faulty_wobbles/f32"
+        done = self.run_program("gate", "--base", FAULTY, "--new", FAULTY, cell, "--min-effect", 300,
+                                "--threads", 1, program=FAULTY, exit_code=(0, 3))
+        self.assertRegex(done.stdout, "1 (same|inconclusive) of 1 cells")
+        wrong = self.build("wrong", "kmeans_faulty_wobbles=mislabels")
+        done = self.run_program("gate", "--base", FAULTY, "--new", wrong, cell, "--threads", 1,
+                                program=FAULTY, exit_code=2)
+        self.assertIn("labels: point 0", done.stdout)
+
     def test_crashes(self):
         cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32", exit_code=5)
         self.assertEqual(cell["verdict"], "failed")  # whatever the base does
