@@ -4,6 +4,7 @@
 #include "harness/machine/environment.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,12 +12,13 @@
 namespace clusterbench {
 namespace {
 
-std::vector<double> pooled(const Rounds& rounds) {
-  std::vector<double> all;
-  for (const std::vector<double>& round : rounds) {
-    all.insert(all.end(), round.begin(), round.end());
+// What is independent of one another: the rounds' medians, because the samples of a process have in
+// common what processes differ by; single processes can only be asked about their samples.
+std::array<std::vector<double>, 2> independent(const Rounds& base, const Rounds& fresh) {
+  if (base.size() == 1 && fresh.size() == 1) {
+    return {base.front(), fresh.front()};
   }
-  return all;
+  return {medians_of_rounds(base), medians_of_rounds(fresh)};
 }
 
 bool positive(const Rounds& rounds) {
@@ -144,7 +146,7 @@ std::vector<std::string> environment_mismatch(const Timings& base, const Timings
 
 Comparison compare_timings(const Timings& base, const Timings& fresh,
                            const CompareOptions& options) {
-  Comparison comparison{base.source, fresh.source, options, {}, 0, 1.0, {1.0, 1.0}};
+  Comparison comparison{base.source, fresh.source, options, {}, 0, false, 1.0, {1.0, 1.0}};
   std::vector<double> p_values, least_p;
   std::vector<std::vector<double>> log_draws;
   for (const auto& [name, old] : base.cells) {
@@ -170,8 +172,10 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
     change.new_ms = median_of_rounds(found->second.rounds_ms);
     change.ratio = ratio.ratio;
     change.interval = ratio.interval;
-    const std::vector<double> before = pooled(old.rounds_ms);
-    const std::vector<double> after = pooled(found->second.rounds_ms);
+    change.is_range = ratio.is_range;
+    comparison.one_process =
+        comparison.one_process || old.rounds_ms.size() == 1 || found->second.rounds_ms.size() == 1;
+    const auto [before, after] = independent(old.rounds_ms, found->second.rounds_ms);
     change.p = mann_whitney_p(before, after);
     change.overlap = std::ranges::min(before) <= std::ranges::max(after) &&
                      std::ranges::min(after) <= std::ranges::max(before);

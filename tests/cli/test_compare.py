@@ -150,6 +150,36 @@ class Verdicts(Compare):
         # Samples that overlap say nothing, however far apart the medians are.
         self.assertEqual(self.verdict(slow, [6015, 12000, 12100], exit_code=3), "inconclusive")
 
+    def test_rounds_are_asked_and_not_their_samples(self):
+        # Each process has a pace of its own; samples alone would be sure of 10 % that rounds are not.
+        def rounds(paces):
+            return [row("c", [pace * x for x in self.STEADY], round_number=i + 1)
+                    for i, pace in enumerate(paces)]
+        base = rounds([1.0, 1.05, 0.98, 1.02])
+        cell, = self.compare(base, rounds([1.06, 1.07, 1.08, 1.01]), exit_code=3)["cells"]
+        self.assertEqual((cell["verdict"], cell["interval_is_range"]), ("inconclusive", False))
+        self.assertAlmostEqual(cell["p"], 8 / 70)  # three of sixteen pairs the other way
+        self.assertEqual(self.compare(base, rounds([1.16, 1.17, 1.18, 1.2]),
+                                      exit_code=1)["cells"][0]["verdict"], "slower")
+        cell, = self.compare(rounds([1.0, 1.01]), rounds([1.2, 1.22]), exit_code=1)["cells"]
+        self.assertEqual((cell["verdict"], cell["message"], cell["interval_is_range"]),
+                         ("slower", "too few samples for a test", True))
+        self.assertAlmostEqual(cell["interval"][0], 1.2 / 1.01)
+        self.assertAlmostEqual(cell["interval"][1], 1.22)
+
+    def test_what_the_figures_cannot_say(self):
+        self.verdict([6000, 6010, 6020], [6000, 6010, 6020])
+        done = self.run_program("compare", "base", "new")
+        self.assertIn("1.000 (0.997 .. 1.003)", done.stdout)
+        self.assertIn("the least and the greatest", done.stdout)
+        self.assertIn("One process cannot tell", done.stdout)
+        two = [row("c", self.STEADY, round_number=i) for i in (1, 2, 3, 4)]
+        self.compare(two, two)
+        done = self.run_program("compare", "base", "new")
+        self.assertIn("1.000 [1.000, 1.000]", done.stdout)
+        self.assertNotIn("the least", done.stdout)
+        self.assertNotIn("One process", done.stdout)
+
     def test_few_samples_among_many_cells(self):
         # Nine against three could have a p of 0.009, but not if sixty others are asked.
         others = [row(f"c{i:02}", self.STEADY) for i in range(60)]
