@@ -1,8 +1,8 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/report/text_table.hpp"
 #include "harness/explain/cell_shift.hpp"
 #include "harness/explain/variant_text.hpp"
+#include "harness/report/text_table.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -24,9 +24,7 @@ class Page {
 public:
   explicit Page(bool markdown) : markdown_(markdown) {}
 
-  void title(const std::string& text) const {
-    fmt::print("{}{}\n", markdown_ ? "## " : "", text);
-  }
+  void title(const std::string& text) const { fmt::print("{}{}\n", markdown_ ? "## " : "", text); }
   void heading(const std::string& text) const {
     fmt::print("\n{}{}\n", markdown_ ? "### " : "", text);
     fmt::print("{}", markdown_ ? "\n" : "");
@@ -43,8 +41,8 @@ public:
   }
   void table(const std::vector<TextColumn>& columns,
              const std::vector<std::vector<std::string>>& rows) const {
-    fmt::print("{}", text_table(columns, rows,
-                                markdown_ ? TextStyle::markdown : TextStyle::terminal));
+    fmt::print("{}",
+               text_table(columns, rows, markdown_ ? TextStyle::markdown : TextStyle::terminal));
   }
 
 private:
@@ -64,9 +62,12 @@ std::string change(std::optional<double> before, std::optional<double> after) {
                            : fmt::format("{:.2f} x slower", *after / *before);
 }
 
+// "10.3 [10.1, 10.6]", or of few samples or rounds "10.3 (10.1 .. 10.6)".
 std::string with_interval(const PooledRounds& time) {
-  return fmt::format("{:.4g} [{:.4g}, {:.4g}]", time.median, time.interval.low,
-                     time.interval.high);
+  const auto& [low, high] = time.interval;
+  return fmt::format("{:.4g} ", time.median) + (time.is_range
+                                                    ? fmt::format("({:.4g} .. {:.4g})", low, high)
+                                                    : fmt::format("[{:.4g}, {:.4g}]", low, high));
 }
 
 void show_text(const VariantText& text, const Page& page) {
@@ -92,8 +93,8 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
     return figures.percent_of_limit ? fmt::format("{:.1f}", *figures.percent_of_limit) : "-";
   };
   std::vector<std::vector<std::string>> rows = {
-      {"ms [95 %]", with_interval(a.run_ms), with_interval(b.run_ms),
-       change(a.run_ms.median, b.run_ms.median)},
+      {a.run_ms.is_range || b.run_ms.is_range ? "ms [95 %] or (least .. greatest)" : "ms [95 %]",
+       with_interval(a.run_ms), with_interval(b.run_ms), change(a.run_ms.median, b.run_ms.median)},
       {"iterations", std::to_string(a.iterations), std::to_string(b.iterations), ""},
       {"ms per iteration", figure(a.ms_per_iteration), figure(b.ms_per_iteration),
        change(a.ms_per_iteration, b.ms_per_iteration)},

@@ -32,7 +32,7 @@ struct GateArguments {
   std::vector<std::string> cells;
   double min_effect_percent = 2.0;
   int threads = static_cast<int>(std::thread::hardware_concurrency());
-  double cell_seconds = 20.0;
+  double cell_seconds = 40.0;
   bool full = false;
   bool calibrate = false;
   bool instructions = false;
@@ -219,6 +219,7 @@ ExitCode gate(const GateArguments& arguments) {
   options.cell_seconds = arguments.cell_seconds;
   options.whole_runs = arguments.full;
   const std::vector<CellSpec> cells = choose_cells(arguments.cells, !arguments.full);
+  options.cells = cells.size();
   if (!arguments.out.empty()) {
     require_output_folder(arguments.out);
   }

@@ -1,5 +1,6 @@
 #include "harness/cli/compare_report.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 
@@ -8,9 +9,11 @@ namespace {
 
 using nlohmann::json;
 
-// "1.034 [1.021, 1.047]"
-std::string ratio_text(double ratio, const Interval& interval) {
-  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", ratio, interval.low, interval.high);
+// "1.034 [1.021, 1.047]", or a range: "1.034 (1.021 .. 1.047)".
+std::string ratio_text(double ratio, const Interval& interval, bool is_range = false) {
+  const auto& [low, high] = interval;
+  return fmt::format("{:.3f} ", ratio) + (is_range ? fmt::format("({:.3f} .. {:.3f})", low, high)
+                                                   : fmt::format("[{:.3f}, {:.3f}]", low, high));
 }
 
 std::vector<std::string> line_of(const ComparedCell& cell) {
@@ -21,9 +24,9 @@ std::vector<std::string> line_of(const ComparedCell& cell) {
   return {cell.name,
           fmt::format("{:.4g}", change.base_ms),
           fmt::format("{:.4g}", change.new_ms),
-          ratio_text(change.ratio, change.interval),
+          ratio_text(change.ratio, change.interval, change.is_range),
           fmt::format("{:.2g}", change.q),
-          cell.verdict};
+          cell.message.empty() ? cell.verdict : fmt::format("{} ({})", cell.verdict, cell.message)};
 }
 
 std::string summary(const Comparison& comparison) {
@@ -56,10 +59,19 @@ std::string render_comparison(const Comparison& comparison, TextStyle style) {
                                         {"q", true},
                                         {"verdict", false}},
                                        lines, style);
-  const std::string rule =
+  std::string rule =
       fmt::format("Changes below {:g} % count as none; q is the U test's p-value adjusted for the "
                   "number of cells.",
                   comparison.options.min_effect * 100.0);
+  if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
+        return cell.change && cell.change->is_range;
+      })) {
+    rule += " In round brackets stands no 95 %, but the least and the greatest, of fewer than 5 "
+            "samples or 4 rounds.";
+  }
+  if (comparison.one_process) {
+    rule += " One process cannot tell what processes of one build differ by: `run --rounds 4` can.";
+  }
   if (style == TextStyle::markdown) {
     return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison), table, rule);
   }
@@ -77,6 +89,7 @@ json to_json(const Comparison& comparison) {
                     {"new_ms", change.new_ms},
                     {"ratio", change.ratio},
                     {"interval", {change.interval.low, change.interval.high}},
+                    {"interval_is_range", change.is_range},
                     {"p", change.p},
                     {"q", change.q}});
     }
@@ -89,6 +102,7 @@ json to_json(const Comparison& comparison) {
           {"level", comparison.options.level},
           {"cells", cells},
           {"ratios", comparison.ratios},
+          {"one_process", comparison.one_process},
           {"geometric_mean", comparison.geometric_mean},
           {"geometric_mean_interval",
            {comparison.geometric_mean_interval.low, comparison.geometric_mean_interval.high}},

@@ -25,10 +25,12 @@ std::string verdict_of(const Cell& cell) {
 }
 
 std::vector<std::string> line_of(const GatedCell& cell) {
+  const std::string iterations = cell.iterations > 0 ? fmt::format("{}", cell.iterations) : "";
   if (cell.log_ratios.size() < 2) {
-    return {cell.name, "", "", "", "", "", verdict_of(cell)};
+    return {cell.name, iterations, "", "", "", "", "", verdict_of(cell)};
   }
   return {cell.name,
+          iterations,
           fmt::format("{:.4g}", cell.base_ms),
           fmt::format("{:.4g}", cell.new_ms),
           fmt::format("{:+.1f} %", (cell.ratio - 1.0) * 100.0),
@@ -74,8 +76,9 @@ std::string page(const std::vector<Cell>& cells, const std::vector<TextColumn>& 
 
 std::string rule(const GateOptions& options) {
   return fmt::format(
-      "A slowdown of {:g} % is to be found; the range holds the true one but for 1 % on "
-      "each side. Noise of one pair: {:.2f} %, {}.",
+      "A slowdown of {:g} % is to be found. The range leaves out the true one in at most 5 % of "
+      "cells "
+      "on each side, all looks at both batches counted. Noise of one pair: {:.2f} %, {}.",
       options.test.min_effect * 100.0, options.floor.pair_sd * 100.0,
       options.floor.calibrated ? "calibrated on this machine"
                                : "assumed; `gate --calibrate` measures it");
@@ -91,6 +94,7 @@ std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& 
   }
   return page(cells,
               {{"cell", false},
+               {"iterations", true},
                {"base ms", true},
                {"new ms", true},
                {"change", true},

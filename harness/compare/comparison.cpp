@@ -3,6 +3,8 @@
 #include "harness/compare/rank_test.hpp"
 #include "harness/machine/environment.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,12 +12,13 @@
 namespace clusterbench {
 namespace {
 
-std::vector<double> pooled(const Rounds& rounds) {
-  std::vector<double> all;
-  for (const std::vector<double>& round : rounds) {
-    all.insert(all.end(), round.begin(), round.end());
+// What is independent of one another: the rounds' medians, because the samples of a process have in
+// common what processes differ by; single processes can only be asked about their samples.
+std::array<std::vector<double>, 2> independent(const Rounds& base, const Rounds& fresh) {
+  if (base.size() == 1 && fresh.size() == 1) {
+    return {base.front(), fresh.front()};
   }
-  return all;
+  return {medians_of_rounds(base), medians_of_rounds(fresh)};
 }
 
 bool positive(const Rounds& rounds) {
@@ -52,9 +55,15 @@ std::optional<ComparedCell> finding(const std::string& name, const CellTimings& 
   return std::nullopt;
 }
 
+// Runs of many seconds leave three samples, whose U test cannot reach the level whatever they are:
+// then it is enough that they do not overlap, by a distance that processes alone hardly make.
 std::string verdict_of(const Change& change, const CompareOptions& options) {
+  constexpr double kClear = 5.0;
   const double most = 1.0 + options.min_effect;
-  const bool significant = change.q <= options.level;
+  const double clear = 1.0 + kClear * options.min_effect;
+  const bool significant =
+      change.q <= options.level || (change.few_samples && !change.overlap &&
+                                    std::max(change.ratio, 1.0 / change.ratio) >= clear);
   if (significant && change.ratio >= most && change.interval.low > 1.0) {
     return "slower";
   }
@@ -137,8 +146,8 @@ std::vector<std::string> environment_mismatch(const Timings& base, const Timings
 
 Comparison compare_timings(const Timings& base, const Timings& fresh,
                            const CompareOptions& options) {
-  Comparison comparison{base.source, fresh.source, options, {}, 0, 1.0, {1.0, 1.0}};
-  std::vector<double> p_values;
+  Comparison comparison{base.source, fresh.source, options, {}, 0, false, 1.0, {1.0, 1.0}};
+  std::vector<double> p_values, least_p;
   std::vector<std::vector<double>> log_draws;
   for (const auto& [name, old] : base.cells) {
     const auto found = fresh.cells.find(name);
@@ -163,17 +172,30 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
     change.new_ms = median_of_rounds(found->second.rounds_ms);
     change.ratio = ratio.ratio;
     change.interval = ratio.interval;
-    change.p = mann_whitney_p(pooled(old.rounds_ms), pooled(found->second.rounds_ms));
+    change.is_range = ratio.is_range;
+    comparison.one_process =
+        comparison.one_process || old.rounds_ms.size() == 1 || found->second.rounds_ms.size() == 1;
+    const auto [before, after] = independent(old.rounds_ms, found->second.rounds_ms);
+    change.p = mann_whitney_p(before, after);
+    change.overlap = std::ranges::min(before) <= std::ranges::max(after) &&
+                     std::ranges::min(after) <= std::ranges::max(before);
+    least_p.push_back(least_mann_whitney_p(before.size(), after.size()));
     p_values.push_back(change.p);
     log_draws.push_back(ratio.log_draws);
     comparison.cells.push_back({"", name, "", change});
   }
   const std::vector<double> adjusted = benjamini_hochberg(p_values);
-  auto next = adjusted.begin();
+  std::size_t next = 0;
   for (ComparedCell& cell : comparison.cells) {
     if (cell.change) {
-      cell.change->q = *next++;
-      cell.verdict = verdict_of(*cell.change, options);
+      Change& change = *cell.change;
+      change.q = adjusted[next];
+      // Alone among so many cells.
+      change.few_samples = least_p[next++] * static_cast<double>(adjusted.size()) > options.level;
+      cell.verdict = verdict_of(change, options);
+      if (change.few_samples && change.q > options.level) {
+        cell.message = "too few samples for a test";
+      }
     }
   }
   for (const auto& [name, cell] : fresh.cells) {

@@ -17,20 +17,24 @@ struct CompareOptions {
 struct Change {
   double base_ms = 0.0, new_ms = 0.0; ///< medians
   double ratio = 1.0;                 ///< new / base
-  Interval interval;                  ///< of the ratio, 95 %
-  double p = 1.0;                     ///< of the U test on all samples
-  double q = 1.0;                     ///< p adjusted for the number of cells
+  Interval interval;                  ///< of the ratio, 95 % or the range
+  bool is_range = false;              ///< the latter, as in RatioOfMedians
+  double p = 1.0;           ///< of the U test on the rounds' medians, or one round's samples
+  double q = 1.0;           ///< p adjusted for the number of cells
+  bool few_samples = false; ///< not even sets that do not overlap have a small enough q
+  bool overlap = true;      ///< what the U test is asked about
 };
 
 struct ComparedCell {
   /// `slower` and `faster`: the ratio is beyond the minimum effect, its interval excludes 1, and q is
-  /// at most the level. `same`: the whole interval is within the minimum effect. `inconclusive`:
+  /// at most the level; with too few samples for that, no sample overlaps and the ratio is beyond five
+  /// minimum effects. `same`: the whole interval is within the minimum effect. `inconclusive`:
   /// neither. `missing`, `wrong`, `failed`: the new campaign lacks the cell or its answer.
   /// `different_work`: problem or threads differ. `new`: only the new campaign has it. `not_compared`:
   /// neither could be used, in the same way as before.
   std::string verdict;
   std::string name;
-  std::string message; ///< why there is no ratio
+  std::string message; ///< why there is no ratio, or no test
   std::optional<Change> change;
 };
 
@@ -39,6 +43,7 @@ struct Comparison {
   CompareOptions options;
   std::vector<ComparedCell> cells; ///< by name; those that only the new campaign has come last
   std::size_t ratios = 0;          ///< cells with a ratio
+  bool one_process = false;        ///< a side of one of them has a single round
   double geometric_mean = 1.0;     ///< of the ratios
   Interval geometric_mean_interval{1.0, 1.0};
 

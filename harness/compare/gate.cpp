@@ -96,11 +96,11 @@ Gate::Batch Gate::run_batch(PairOfBuilds& builds, const SequentialOptions& test,
     check(pair);
     batch.pairs.push_back(std::move(pair));
     reckon(batch);
-    const bool last = batch.log_ratios.size() >= test.most_pairs ||
-                      batch.pairs.size() >= 2 * test.most_pairs ||
-                      seconds_since(start) > options_.cell_seconds;
-    if (last || is_look(batch.log_ratios.size(), test)) {
-      batch.decision = decide(batch.log_ratios, test, last);
+    batch.ended = batch.log_ratios.size() >= test.most_pairs ||
+                  batch.pairs.size() >= 2 * test.most_pairs ||
+                  seconds_since(start) > options_.cell_seconds;
+    if (batch.ended || is_look(batch.log_ratios.size(), test)) {
+      batch.decision = decide(batch.log_ratios, test, batch.ended);
     }
   }
   return batch;
@@ -115,12 +115,11 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   test.noise_floor = options_.floor.of(gated.name);
   PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                       options_.threads, options_.pair);
-  AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
+  AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_, builds);
   const auto check = [&](const PairSamples& pair) {
     std::array<std::string, 2> wrong;
     for (const Side side : kSides) {
-      wrong[index(side)] =
-          answers.complaint(side, pair.answers[index(side)], builds.result<T>(side));
+      wrong[index(side)] = answers.complaint(side, pair.answers[index(side)]);
     }
     if (!wrong[index(Side::fresh)].empty()) {
       throw CellEnd{"wrong", wrong[index(Side::fresh)]};
@@ -132,6 +131,7 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   Batch batch = run_batch<T>(builds, test, check);
   if (batch.decision == GateDecision::slower) {
     gated.first_alarm = batch.log_ratios;
+    test = confirming(test, options_.cells);
     batch = run_batch<T>(builds, test, check);
     if (batch.decision == GateDecision::same) {
       gated.message = "a first batch said slower, a second one did not confirm it";
@@ -145,7 +145,7 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
   if (batch.log_ratios.size() >= 2) {
     const PairEstimate estimate = estimate_pairs(batch.log_ratios);
     gated.ratio = std::exp(estimate.log_ratio);
-    gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test);
+    gated.bounds = bounds_of(estimate, batch.log_ratios.size(), test, batch.ended);
   }
   gated.base_ms = gated.new_ms = std::numeric_limits<double>::infinity();
   for (const PairSamples& pair : batch.pairs) {
@@ -167,12 +167,11 @@ void Gate::run_new_alone(const CellSpec& cell, const RegisteredVariant& variant,
     gated.iterations = work.stop.max_iterations;
     PairOfBuilds builds(options_.executables, cell.variant, variant.meta.family, work,
                         options_.threads, options_.pair);
-    AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_);
+    AnswerCheck<T> answers(variant.meta, work, options_.threads, oracles_, builds);
     constexpr int kProcesses = 2; // a deterministic variant gives the same bits in both
     for (int i = 0; i < kProcesses; ++i) {
       const PacedAnswer answer = builds.answer(Side::fresh);
-      const std::string wrong =
-          answers.complaint(Side::fresh, answer, builds.result<T>(Side::fresh));
+      const std::string wrong = answers.complaint(Side::fresh, answer);
       if (!wrong.empty()) {
         return end("wrong", "new: " + wrong);
       }
@@ -218,7 +217,8 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
 }
 
 // The cell with as many iterations as fill a turn of the side. The shorter the turns, the closer
-// together are the two sides' runs, and the more of the machine's noise do they have in common.
+// together are the two sides' runs, and the more of the machine's noise do they have in common. But a
+// first pass knows nothing yet: what variants skip, they skip in the passes after it.
 Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant, Side side) {
   Workload work = builder_.build(cell.problem, cell.precision);
   const double run_ms = PairOfBuilds(options_.executables, cell.variant, variant.meta.family, work,
@@ -227,10 +227,12 @@ Workload Gate::short_work(const CellSpec& cell, const RegisteredVariant& variant
   if (run_ms <= options_.pair.turn_ms || options_.whole_runs) {
     return work;
   }
-  const auto iterations = static_cast<double>(cell.problem.stop.max_iterations);
+  constexpr std::size_t kLeastIterations = 4;
+  const std::size_t all = cell.problem.stop.max_iterations;
+  const auto filling =
+      static_cast<std::size_t>(static_cast<double>(all) * options_.pair.turn_ms / run_ms);
   ProblemSpec shorter = cell.problem;
-  shorter.stop.max_iterations = static_cast<std::size_t>(
-      std::max(1.0, std::floor(iterations * options_.pair.turn_ms / run_ms)));
+  shorter.stop.max_iterations = std::min(all, std::max(filling, kLeastIterations));
   return builder_.build(shorter, cell.precision);
 }
 

@@ -17,7 +17,8 @@ struct GateOptions {
   int threads = 1;
   SequentialOptions test; ///< its noise floor is replaced by the cell's
   NoiseFloor floor;
-  double cell_seconds = 20.0; ///< after which a cell's batch must come to an end
+  std::size_t cells = 1; ///< of the gate: the more, the surer an alarm's confirmation has to be
+  double cell_seconds = 40.0; ///< after which a cell's batch must come to an end
   bool whole_runs = false;    ///< do not cut runs short
   PairOptions pair;
 };
@@ -34,9 +35,9 @@ struct GatedCell {
   std::vector<double> log_ratios;     ///< of the batch that decided, one per pair
   std::vector<double> first_alarm;    ///< of the first batch, if it said slower
   double ratio = 1.0;                 ///< new / base
-  Bounds bounds;                      ///< of log(ratio), one-sided 99 %
+  Bounds bounds;                      ///< of log(ratio), as wide as all looks together ask for
   double base_ms = 0.0, new_ms = 0.0; ///< shortest runs
-  std::size_t iterations = 0;         ///< bound of a run, cut to the length of a turn
+  std::size_t iterations = 0; ///< bound of a run, cut to the length of a turn, but not below 4
   std::size_t disturbed_pairs = 0;
   double seconds = 0.0;
 };
@@ -66,6 +67,7 @@ private:
     std::vector<PairSamples> pairs;
     std::vector<double> log_ratios;
     std::size_t disturbed = 0;
+    bool ended = false; ///< by the number of pairs or the time: its last look was one
   };
   Workload short_work(const CellSpec& cell, const RegisteredVariant& variant, Side side);
   template <typename T>

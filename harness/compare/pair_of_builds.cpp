@@ -54,13 +54,28 @@ PaceJob PairOfBuilds::job(Side side) const {
   return job;
 }
 
-PacedAnswer PairOfBuilds::answer(Side side) const {
+PacedAnswer PairOfBuilds::run_once(Side side, const PaceJob& job) const {
   return on_side(side, [&] {
-    PacedProcess process(executables_[index(side)], {job(side)}, options_.timeout);
+    PacedProcess process(executables_[index(side)], {job}, options_.timeout);
     process.wait_until_ready();
     process.run(1, {});
     return process.fetch();
   });
+}
+
+PacedAnswer PairOfBuilds::answer(Side side) const {
+  return run_once(side, job(side));
+}
+
+PacedAnswer PairOfBuilds::passes(Side side, std::size_t passes, int initial) {
+  if (result_of_passes_.fd() < 0) {
+    result_of_passes_ = SharedMemory("passes", slots_.bytes());
+  }
+  PaceJob shorter = job_;
+  shorter.stop.max_iterations = passes;
+  shorter.initial_fd = initial >= 0 ? initial : job_.initial_fd;
+  shorter.result_fd = result_of_passes_.fd();
+  return run_once(side, shorter);
 }
 
 double PairOfBuilds::run_ms(Side side) const {

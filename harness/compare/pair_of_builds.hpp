@@ -68,6 +68,16 @@ public:
     return slots_.slot<T>(results_[index(side)].span(), ResultSlots::kFirst);
   }
 
+  /// Starts a process of one side alone and lets it run for at most `passes` passes: from the cell's
+  /// initial state, or from that in the descriptor `initial`. Throws SideFailure.
+  PacedAnswer passes(Side side, std::size_t passes, int initial = -1);
+
+  /// The answer that the last process of passes() handed over.
+  template <typename T>
+  Result<T> result_of_passes() {
+    return slots_.slot<T>(result_of_passes_.span(), ResultSlots::kFirst);
+  }
+
   /// What the side's processes are asked for.
   PaceJob job(Side side) const;
 
@@ -75,11 +85,14 @@ public:
   double run_ms(Side side) const;
 
 private:
+  PacedAnswer run_once(Side side, const PaceJob& job) const;
+
   std::array<std::filesystem::path, 2> executables_;
   PaceJob job_;
   PairOptions options_;
   ResultSlots slots_;
   std::array<SharedMemory, 2> results_;
+  SharedMemory result_of_passes_; ///< made when it is needed
 };
 
 } // namespace clusterbench

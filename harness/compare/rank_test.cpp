@@ -89,6 +89,15 @@ double mann_whitney_p(std::span<const double> a, std::span<const double> b) {
   return std::min(1.0, std::erfc(z / std::numbers::sqrt2));
 }
 
+// Of all choices of n among n + m ranks, the lowest and the highest are as far out.
+double least_mann_whitney_p(std::size_t n, std::size_t m) {
+  double choices = 1.0;
+  for (std::size_t i = 1; i <= n; ++i) {
+    choices *= static_cast<double>(m + i) / static_cast<double>(i);
+  }
+  return std::min(1.0, 2.0 / choices);
+}
+
 std::vector<double> benjamini_hochberg(std::span<const double> p_values) {
   const std::size_t count = p_values.size();
   std::vector<std::size_t> order(count);

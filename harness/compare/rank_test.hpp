@@ -1,6 +1,7 @@
 // Do two sets of samples come from one distribution? A test by ranks, and its correction for many.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace clusterbench {
 /// samples and none are tied, otherwise by the normal approximation with corrections for ties and
 /// continuity. 1 if all samples are equal. Throws std::invalid_argument for an empty set.
 double mann_whitney_p(std::span<const double> a, std::span<const double> b);
+
+/// The least p-value that so many samples without ties can have: that of sets which do not overlap.
+double least_mann_whitney_p(std::size_t n, std::size_t m);
 
 /// The p-values of a family of tests, adjusted so that rejecting those <= q keeps the expected share
 /// of false rejections at q (Benjamini and Hochberg 1995). In the order given.

@@ -19,6 +19,13 @@ RatioOfMedians ratio_of_medians(const Rounds& base, const Rounds& fresh, std::si
     const double fresh_draw = of_fresh.draw();
     result.log_draws.push_back(fresh_draw - of_base.draw());
   }
+  if (!enough_for_interval(base) || !enough_for_interval(fresh)) {
+    const Interval before = range_of_rounds(base);
+    const Interval after = range_of_rounds(fresh);
+    result.interval = {after.low / before.high, after.high / before.low};
+    result.is_range = true;
+    return result;
+  }
   result.interval = {std::exp(quantile(result.log_draws, 0.025)),
                      std::exp(quantile(result.log_draws, 0.975))};
   return result;

@@ -9,8 +9,10 @@
 namespace clusterbench {
 
 struct RatioOfMedians {
-  double ratio = 1.0;            ///< new / base
-  Interval interval;             ///< 95 % bootstrap interval
+  double ratio = 1.0; ///< new / base
+  Interval interval;  ///< 95 % bootstrap interval, or the range
+  bool is_range =
+      false; ///< one side has not enough_for_interval(): least new / greatest base, and so on
   std::vector<double> log_draws; ///< the bootstrap's logarithms of the ratio, in order of drawing
 };
 

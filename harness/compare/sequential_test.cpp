@@ -1,37 +1,32 @@
 #include "harness/compare/sequential_test.hpp"
 
 #include <algorithm>
-#include <array>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <stdexcept>
 
 namespace clusterbench {
 namespace {
 
-// Quantiles of Student's t for 1, 2, ... degrees of freedom, beyond the table the normal's with the
-// first term of its expansion.
-double student_99(std::size_t degrees) {
-  constexpr std::array kTable = {31.821, 6.965, 4.541, 3.747, 3.365, 3.143, 2.998, 2.896,
-                                 2.821,  2.764, 2.718, 2.681, 2.650, 2.624, 2.602, 2.583,
-                                 2.567,  2.552, 2.539, 2.528, 2.518, 2.508, 2.500, 2.492};
-  constexpr double kNormal = 2.3263;
-  const auto f = static_cast<double>(degrees);
-  return degrees <= kTable.size() ? kTable[degrees - 1]
-                                  : kNormal + (std::pow(kNormal, 3) + kNormal) / (4.0 * f);
-}
-
-double student_90(std::size_t degrees) {
-  constexpr double kNormal = 1.2816;
-  const auto f = static_cast<double>(degrees);
-  return kNormal + (std::pow(kNormal, 3) + kNormal) / (4.0 * f);
-}
-
-double error_of(const PairEstimate& estimate, std::size_t pairs, const SequentialOptions& options) {
-  return std::max(estimate.standard_error,
-                  options.noise_floor / std::sqrt(static_cast<double>(pairs)));
+// How far a one-sided bound is from the estimate if it may err so often in all looks together.
+double reach(const PairEstimate& estimate, std::size_t pairs, const SequentialOptions& options,
+             double error, bool last_look) {
+  constexpr double kShareOfLast = 0.5, kShareOfAnother = 0.05;
+  const boost::math::students_t student(static_cast<double>(estimate.degrees));
+  const double level = error * (last_look ? kShareOfLast : kShareOfAnother);
+  const double standard_error = std::max(
+      estimate.standard_error, options.noise_floor / std::sqrt(static_cast<double>(pairs)));
+  return boost::math::quantile(boost::math::complement(student, level)) * standard_error;
 }
 
 } // namespace
+
+SequentialOptions confirming(const SequentialOptions& first, std::size_t cells) {
+  SequentialOptions second = first;
+  second.error = 0.01;
+  second.alarm_error = 0.05 / static_cast<double>(std::max<std::size_t>(cells, 1));
+  return second;
+}
 
 PairEstimate estimate_pairs(std::span<const double> log_ratios) {
   const std::size_t count = log_ratios.size();
@@ -64,42 +59,40 @@ PairEstimate estimate_pairs(std::span<const double> log_ratios) {
   return estimate;
 }
 
-Bounds bounds_of(const PairEstimate& estimate, std::size_t pairs,
-                 const SequentialOptions& options) {
-  const double reach = student_99(estimate.degrees) * error_of(estimate, pairs, options);
-  return {estimate.log_ratio - reach, estimate.log_ratio + reach};
+Bounds bounds_of(const PairEstimate& estimate, std::size_t pairs, const SequentialOptions& options,
+                 bool last_look) {
+  const double half = reach(estimate, pairs, options, options.error, last_look);
+  return {estimate.log_ratio - half, estimate.log_ratio + half};
 }
 
 GateDecision decide(std::span<const double> log_ratios, const SequentialOptions& options,
                     bool last_look) {
-  if (log_ratios.size() < 2) {
+  const std::size_t pairs = log_ratios.size();
+  if (pairs < 2) {
     return last_look ? GateDecision::undecided : GateDecision::more;
   }
   const PairEstimate estimate = estimate_pairs(log_ratios);
-  const Bounds bounds = bounds_of(estimate, log_ratios.size(), options);
   const double effect = std::log1p(options.min_effect);
-  if (bounds.high < effect) {
+  if (bounds_of(estimate, pairs, options, last_look).high < effect) {
     return GateDecision::same;
   }
-  if (bounds.low > effect / 2.0) {
+  const double low =
+      estimate.log_ratio - reach(estimate, pairs, options, options.alarm_error, last_look);
+  if (low > effect / 2.0 || (last_look && estimate.log_ratio >= effect && low > 0.0)) {
     return GateDecision::slower;
   }
-  if (!last_look) {
-    return GateDecision::more;
-  }
-  if (estimate.log_ratio >= effect && bounds.low > 0.0) {
-    return GateDecision::slower;
-  }
-  const double reach =
-      student_90(estimate.degrees) * error_of(estimate, log_ratios.size(), options);
-  return estimate.log_ratio + reach < effect ? GateDecision::same : GateDecision::undecided;
+  return last_look ? GateDecision::undecided : GateDecision::more;
 }
 
 bool is_look(std::size_t count, const SequentialOptions& options) {
   if (count < options.least_pairs) {
     return false;
   }
-  const std::size_t step = count <= 12 ? 2 : count <= 24 ? 4 : count <= 48 ? 8 : 16;
+  const std::size_t step = count <= 12   ? 2
+                           : count <= 24 ? 4
+                           : count <= 48 ? 8
+                           : count <= 96 ? 16
+                                         : 32;
   return count % step == 0 || count >= options.most_pairs;
 }
 

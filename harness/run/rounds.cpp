@@ -19,12 +19,27 @@ double middle_of(std::vector<double>& values) {
 
 } // namespace
 
-double median_of_rounds(const Rounds& rounds) {
+std::vector<double> medians_of_rounds(const Rounds& rounds) {
   std::vector<double> medians;
   for (const std::vector<double>& round : rounds) {
     medians.push_back(median(round));
   }
-  return median(medians);
+  return medians;
+}
+
+double median_of_rounds(const Rounds& rounds) {
+  return median(medians_of_rounds(rounds));
+}
+
+bool enough_for_interval(const Rounds& rounds) {
+  return rounds.size() == 1 ? rounds.front().size() >= kLeastForInterval
+                            : rounds.size() >= kLeastRoundsForInterval;
+}
+
+Interval range_of_rounds(const Rounds& rounds) {
+  const auto [least, greatest] =
+      std::ranges::minmax(rounds.size() == 1 ? rounds.front() : medians_of_rounds(rounds));
+  return {least, greatest};
 }
 
 RoundsResampler::RoundsResampler(const Rounds& rounds, std::mt19937_64& random)
@@ -56,6 +71,11 @@ PooledRounds pool_rounds(const Rounds& rounds, std::uint64_t seed) {
     }
   }
   pooled.mad = middle_of(deviations);
+  if (!enough_for_interval(rounds)) {
+    pooled.interval = range_of_rounds(rounds);
+    pooled.is_range = true;
+    return pooled;
+  }
   if (rounds.size() == 1) {
     pooled.interval = bootstrap_median_interval(rounds.front(), 0.95, 2000, seed);
     return pooled;

@@ -14,6 +14,8 @@ using Rounds = std::vector<std::vector<double>>;
 
 // Everything here throws as median() does, for an empty round as well as for no round.
 
+std::vector<double> medians_of_rounds(const Rounds& rounds);
+
 /// The median over rounds of the rounds' medians: no round counts more because it has more samples.
 double median_of_rounds(const Rounds& rounds);
 
@@ -39,11 +41,23 @@ private:
   std::vector<double> medians_, drawn_;
 };
 
+/// Of fewer rounds, but for one, nothing is known that holds the median of processes in 95 %.
+inline constexpr std::size_t kLeastRoundsForInterval = 4;
+
+/// Whether the rounds are enough for a 95 % interval; of one round, whether its samples are.
+bool enough_for_interval(const Rounds& rounds);
+
+/// From the least to the greatest: of the rounds' medians, or of one round's samples.
+Interval range_of_rounds(const Rounds& rounds);
+
 /// The rounds of a cell as one figure.
 struct PooledRounds {
   double median = 0.0; ///< median_of_rounds()
   double mad = 0.0;    ///< median of |sample - median| over all samples of all rounds
-  Interval interval;   ///< 95 %, with what differs between rounds; of one round its own
+  /// 95 %, with what differs between rounds; of one round its own. Where there is not enough_for_interval(),
+  /// range_of_rounds().
+  Interval interval;
+  bool is_range = false; ///< the latter
 };
 PooledRounds pool_rounds(const Rounds& rounds, std::uint64_t seed = 1);
 

@@ -115,7 +115,9 @@ Summary summarize(std::span<const double> samples, std::uint64_t seed) {
   summary.median = median_of_sorted(ordered);
   summary.maximum = ordered.back();
   summary.mad = median_absolute_deviation(ordered);
-  summary.interval = bootstrap_median_interval(ordered, 0.95, 2000, seed);
+  summary.interval = ordered.size() < kLeastForInterval
+                         ? Interval{summary.minimum, summary.maximum}
+                         : bootstrap_median_interval(ordered, 0.95, 2000, seed);
   summary.outliers = tukey_outliers(ordered);
   return summary;
 }

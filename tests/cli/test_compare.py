@@ -135,6 +135,61 @@ class Statistics(Compare):
 class Verdicts(Compare):
     STEADY = [10 + 0.001 * i for i in range(20)]
 
+    def test_slow_cells_have_few_samples(self):
+        slow = [6000, 6010, 6020]  # no three against three have a p below 0.1
+        for factor, verdict, code in ((2.0, "slower", 1), (0.5, "faster", 0), (1.15, "slower", 1),
+                                      (1.05, "inconclusive", 3), (1.0, "same", 0)):
+            with self.subTest(factor):
+                result = self.compare([row("c", slow)], [row("c", [factor * x for x in slow])],
+                                      exit_code=code)
+                cell, = result["cells"]
+                self.assertEqual((cell["verdict"], cell["message"]),
+                                 (verdict, "too few samples for a test"))
+        done = self.run_program("compare", "base", "new")
+        self.assertIn("same (too few samples for a test)", done.stdout)
+        # Samples that overlap say nothing, however far apart the medians are.
+        self.assertEqual(self.verdict(slow, [6015, 12000, 12100], exit_code=3), "inconclusive")
+
+    def test_rounds_are_asked_and_not_their_samples(self):
+        # Each process has a pace of its own; samples alone would be sure of 10 % that rounds are not.
+        def rounds(paces):
+            return [row("c", [pace * x for x in self.STEADY], round_number=i + 1)
+                    for i, pace in enumerate(paces)]
+        base = rounds([1.0, 1.05, 0.98, 1.02])
+        cell, = self.compare(base, rounds([1.06, 1.07, 1.08, 1.01]), exit_code=3)["cells"]
+        self.assertEqual((cell["verdict"], cell["interval_is_range"]), ("inconclusive", False))
+        self.assertAlmostEqual(cell["p"], 8 / 70)  # three of sixteen pairs the other way
+        self.assertEqual(self.compare(base, rounds([1.16, 1.17, 1.18, 1.2]),
+                                      exit_code=1)["cells"][0]["verdict"], "slower")
+        cell, = self.compare(rounds([1.0, 1.01]), rounds([1.2, 1.22]), exit_code=1)["cells"]
+        self.assertEqual((cell["verdict"], cell["message"], cell["interval_is_range"]),
+                         ("slower", "too few samples for a test", True))
+        self.assertAlmostEqual(cell["interval"][0], 1.2 / 1.01)
+        self.assertAlmostEqual(cell["interval"][1], 1.22)
+
+    def test_what_the_figures_cannot_say(self):
+        self.verdict([6000, 6010, 6020], [6000, 6010, 6020])
+        done = self.run_program("compare", "base", "new")
+        self.assertIn("1.000 (0.997 .. 1.003)", done.stdout)
+        self.assertIn("the least and the greatest", done.stdout)
+        self.assertIn("One process cannot tell", done.stdout)
+        two = [row("c", self.STEADY, round_number=i) for i in (1, 2, 3, 4)]
+        self.compare(two, two)
+        done = self.run_program("compare", "base", "new")
+        self.assertIn("1.000 [1.000, 1.000]", done.stdout)
+        self.assertNotIn("the least", done.stdout)
+        self.assertNotIn("One process", done.stdout)
+
+    def test_few_samples_among_many_cells(self):
+        # Nine against three could have a p of 0.009, but not if sixty others are asked.
+        others = [row(f"c{i:02}", self.STEADY) for i in range(60)]
+        base = [row("slow", [4900 + i for i in range(9)]), *others]
+        new = [row("slow", [9800, 9810, 9820]), *others]
+        cells = {cell["name"]: cell for cell in self.compare(base, new, exit_code=1)["cells"]}
+        self.assertEqual(cells["slow"]["verdict"], "slower")
+        self.assertEqual(cells["slow"]["message"], "too few samples for a test")
+        self.assertEqual((cells["c00"]["verdict"], cells["c00"]["message"]), ("same", ""))
+
     def test_verdicts(self):
         times = self.STEADY
         for factor, verdict, code in ((1.0, "same", 0), (1.015, "same", 0), (1.1, "slower", 1),

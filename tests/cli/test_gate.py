@@ -75,6 +75,23 @@ class Gate(Program):
             [cell] = json.loads(done.stdout)["cells"]  # 3: the machine is too busy to tell
             self.assertEqual(cell["iterations"] == 500, whole, cell["iterations"])
 
+    def test_a_cut_leaves_the_passes_that_skip(self):
+        # One pass takes longer than a turn.
+        problem = {"data": "uniform:200000,8,1", "k": 16, "init": "first", "stop": "iterations"}
+        for table, most in (("slow", 12), ("short", 3)):
+            (self.folder / "tables" / f"{table}.json").write_text(json.dumps(
+                {"name": table, "title": table, "source": "tests",
+                 "problems": [{"id": "p", "max_iterations": most, **problem}],
+                 "rows": [{"variant": "kmeans_serial", "precisions": ["f32"], "problems": ["p"]}]}))
+            name = f"{table}/p/kmeans_serial/f32"
+            self.run_program("gate", "--base", BINARY, "--new", BINARY, name, "--min-effect", 300,
+                             "--threads", 1, "--out", table, exit_code=(0, 3))
+            [cell] = json.loads((self.folder / table / "gate.json").read_text())["cells"]
+            self.assertGreaterEqual(cell["iterations"], min(most, 4))
+            page = (self.folder / table / "gate.md").read_text()
+            self.assertRegex(page, r"\| cell +\| iterations \|")
+            self.assertRegex(page, rf"\| {name} +\| +{cell['iterations']} \|")
+
     def test_a_base_that_is_wrong_is_not_compared(self):
         cell = self.gate(self.build("base", "kmeans_serial=wrong"), self.build("new"), exit_code=5)
         self.assertEqual(cell["verdict"], "not_compared")
@@ -120,6 +137,29 @@ class Gate(Program):
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=wrong"),
                          exit_code=2)
         self.assertEqual(cell["verdict"], "wrong")
+
+    def test_a_wrong_label_is_seen_on_either_side(self):
+        # Its centroids are the means of its labels, its objective is the oracle's but for rounding.
+        right, wrong = self.build("right"), self.build("wrong", "kmeans_serial=mislabels")
+        cell = self.gate(right, wrong, exit_code=2)
+        self.assertEqual(cell["verdict"], "wrong")
+        self.assertIn("labels: point 0", cell["message"])
+        cell = self.gate(wrong, right, exit_code=5)
+        self.assertEqual(cell["verdict"], "not_compared")
+        self.assertIn("labels: point 0", cell["message"])
+        crash = self.build("crash", "kmeans_serial=crash")  # the new build alone
+        self.assertEqual(self.gate(crash, wrong, exit_code=2)["verdict"], "wrong")
+
+    def test_a_wrong_label_of_a_variant_that_gives_other_bits_each_time(self):
+        # What its last pass began with is gone with the run: a pass from another run's is judged.
+        cell = "small/tiny/kmeans_faulty_wobbles/f32"
+        done = self.run_program("gate", "--base", FAULTY, "--new", FAULTY, cell, "--min-effect", 300,
+                                "--threads", 1, program=FAULTY, exit_code=(0, 3))
+        self.assertRegex(done.stdout, "1 (same|inconclusive) of 1 cells")
+        wrong = self.build("wrong", "kmeans_faulty_wobbles=mislabels")
+        done = self.run_program("gate", "--base", FAULTY, "--new", wrong, cell, "--threads", 1,
+                                program=FAULTY, exit_code=2)
+        self.assertIn("labels: point 0", done.stdout)
 
     def test_crashes(self):
         cell = self.gate(FAULTY, FAULTY, "small/tiny/kmeans_faulty_segfaults/f32", exit_code=5)

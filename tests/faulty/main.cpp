@@ -2,6 +2,7 @@
 //
 // CLUSTERBENCH_PLANT="GLOB=SHARE" makes every run of the variants that the glob names longer by that
 // share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid;
+// GLOB=mislabels puts one point into another cluster, and the centroids where the labels want them;
 // GLOB=crash ends every run by signal 11.
 // CLUSTERBENCH_ORACLE_BUDGET=OPERATIONS: runs that take more are judged by themselves.
 #include "harness/cli/cli.hpp"
@@ -73,6 +74,39 @@ private:
   std::unique_ptr<Variant<T>> inner_;
 };
 
+/// Another variant that puts a point into a cluster that is not the nearest one: but for that, all fits
+/// together.
+template <typename T>
+class Mislabelling final : public Variant<T> {
+public:
+  explicit Mislabelling(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
+  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
+  void prepare(const Problem<T>& problem) override {
+    problem_ = problem;
+    inner_->prepare(problem);
+  }
+  void run(Observer<T>& observer) override { inner_->run(observer); }
+  void fetch(Result<T>& result) override {
+    inner_->fetch(result);
+    result.labels[0] = (result.labels[0] + 1) % static_cast<std::int32_t>(problem_.k);
+    std::vector<double> sums(problem_.k * problem_.d), counts(problem_.k);
+    for (std::size_t i = 0; i < problem_.n; ++i) {
+      const auto label = static_cast<std::size_t>(result.labels[i]);
+      counts[label] += 1.0;
+      for (std::size_t f = 0; f < problem_.d; ++f) {
+        sums[label * problem_.d + f] += static_cast<double>(problem_.points[i * problem_.d + f]);
+      }
+    }
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      result.centroids[i] = static_cast<T>(sums[i] / counts[i / problem_.d]);
+    }
+  }
+
+private:
+  std::unique_ptr<Variant<T>> inner_;
+  Problem<T> problem_;
+};
+
 template <typename T>
 void plant_into(std::function<std::unique_ptr<Variant<T>>()>& factory, const std::string& what) {
   if (!factory) {
@@ -81,6 +115,9 @@ void plant_into(std::function<std::unique_ptr<Variant<T>>()>& factory, const std
   factory = [inner = factory, what]() -> std::unique_ptr<Variant<T>> {
     if (what == "wrong") {
       return std::make_unique<Wrong<T>>(inner());
+    }
+    if (what == "mislabels") {
+      return std::make_unique<Mislabelling<T>>(inner());
     }
     if (what == "crash") {
       return std::make_unique<Crashing<T>>(inner());
@@ -111,7 +148,8 @@ bool plant(const std::string& words) {
 int main(int argc, char** argv) {
   const char* const planted = std::getenv("CLUSTERBENCH_PLANT");
   if (planted != nullptr && *planted != '\0' && !clusterbench::plant(planted)) {
-    std::fprintf(stderr, "CLUSTERBENCH_PLANT=%s: GLOB=SHARE, wrong or crash is needed\n", planted);
+    std::fprintf(stderr, "CLUSTERBENCH_PLANT=%s: GLOB=SHARE, wrong, mislabels or crash is needed\n",
+                 planted);
     return 64;
   }
   if (const char* const budget = std::getenv("CLUSTERBENCH_ORACLE_BUDGET"); budget != nullptr) {

@@ -52,25 +52,43 @@ TEST(Rounds, TheIntervalCoversTheTrueMedianAsOftenAsItSays) {
   // Processes whose medians are log-normal around 1, and samples that are log-normal around those.
   std::mt19937_64 random(5);
   std::normal_distribution<double> normal;
-  constexpr int kCampaigns = 300;
-  int covered = 0;
-  for (int campaign = 0; campaign < kCampaigns; ++campaign) {
-    Rounds rounds(8);
-    for (std::vector<double>& round : rounds) {
-      const double process = 0.03 * normal(random);
-      for (int i = 0; i < 9; ++i) {
-        round.push_back(std::exp(process + 0.01 * normal(random)));
+  constexpr int kCampaigns = 800;
+  for (const std::size_t count : {4, 5, 8}) {
+    int covered = 0;
+    for (int campaign = 0; campaign < kCampaigns; ++campaign) {
+      Rounds rounds(count);
+      for (std::vector<double>& round : rounds) {
+        const double process = 0.03 * normal(random);
+        for (int i = 0; i < 9; ++i) {
+          round.push_back(std::exp(process + 0.01 * normal(random)));
+        }
       }
+      const Interval interval = pool_rounds(rounds).interval;
+      covered += interval.low <= 1.0 && 1.0 <= interval.high ? 1 : 0;
     }
-    const Interval interval = pool_rounds(rounds).interval;
-    covered += interval.low <= 1.0 && 1.0 <= interval.high ? 1 : 0;
+    EXPECT_GE(covered, kCampaigns * 90 / 100) << count;
+    EXPECT_LE(covered, kCampaigns);
   }
-  EXPECT_GE(covered, kCampaigns * 88 / 100);
-  EXPECT_LE(covered, kCampaigns);
+}
+
+TEST(Rounds, FewOfThemHaveARangeAndNoInterval) {
+  for (const Rounds& rounds :
+       {Rounds{round_at(11), round_at(10)}, Rounds{round_at(10.5), round_at(11), round_at(10)}}) {
+    const PooledRounds few = pool_rounds(rounds);
+    EXPECT_TRUE(few.is_range);
+    EXPECT_DOUBLE_EQ(few.interval.low, 10.0);
+    EXPECT_DOUBLE_EQ(few.interval.high, 11.0);
+  }
+  const PooledRounds samples = pool_rounds({{4.0, 1.0, 3.0, 2.0}});
+  EXPECT_TRUE(samples.is_range);
+  EXPECT_EQ(samples.interval.low, 1.0);
+  EXPECT_EQ(samples.interval.high, 4.0);
+  EXPECT_FALSE(pool_rounds({round_at(10)}).is_range);
+  EXPECT_FALSE(pool_rounds(Rounds(4, round_at(10))).is_range);
 }
 
 TEST(Rounds, SeededAndRefusingWhatIsNoTime) {
-  const Rounds rounds = {round_at(9), round_at(10), round_at(11)};
+  const Rounds rounds = {round_at(9), round_at(10), round_at(11), round_at(12)};
   EXPECT_EQ(pool_rounds(rounds, 3).interval.low, pool_rounds(rounds, 3).interval.low);
   EXPECT_THROW(pool_rounds({}), std::invalid_argument);
   EXPECT_THROW(pool_rounds({{1.0}, {}}), std::invalid_argument);
