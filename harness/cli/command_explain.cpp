@@ -144,8 +144,8 @@ ExitCode explain(const ExplainArguments& arguments) {
   const auto sources = find_source_tree(arguments.source);
   const VariantText after = read_variant_text(arguments.variants.back(), sources);
   if (arguments.variants.size() == 1 && after.previous.empty()) {
-    throw datasets::InputError(
-        fmt::format("explain: {} is a first rung; name the variant to compare it with", after.name));
+    throw datasets::InputError(fmt::format(
+        "explain: {} is a first rung; name the variant to compare it with", after.name));
   }
   const VariantText before = read_variant_text(
       arguments.variants.size() == 1 ? after.previous : arguments.variants.front(), sources);

@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 // A verdict that ends a cell before its pairs do.
-struct CellEnd {
+struct EarlyVerdict {
   std::string verdict;
   std::string message;
 };
@@ -122,10 +122,10 @@ void Gate::compare(const CellSpec& cell, const RegisteredVariant& variant, Gated
       wrong[index(side)] = answers.complaint(side, pair.answers[index(side)]);
     }
     if (!wrong[index(Side::fresh)].empty()) {
-      throw CellEnd{"wrong", wrong[index(Side::fresh)]};
+      throw EarlyVerdict{"wrong", wrong[index(Side::fresh)]};
     }
     if (!wrong[index(Side::base)].empty()) {
-      throw CellEnd{"not_compared", "the base's answer is wrong: " + wrong[index(Side::base)]};
+      throw EarlyVerdict{"not_compared", "the base's answer is wrong: " + wrong[index(Side::base)]};
     }
   };
   Batch batch = run_batch<T>(builds, test, check);
@@ -202,11 +202,11 @@ GatedCell Gate::run_typed(const CellSpec& cell, const RegisteredVariant& variant
         throw;
       }
       if (failure.side() == Side::fresh) {
-        throw CellEnd{"failed", explained(failure)};
+        throw EarlyVerdict{"failed", explained(failure)};
       }
       run_new_alone<T>(cell, variant, failure, gated);
     }
-  } catch (const CellEnd& end) {
+  } catch (const EarlyVerdict& end) {
     gated.verdict = end.verdict;
     gated.message = end.message;
   } catch (const PaceFailure& interrupted) {

@@ -166,8 +166,8 @@ void CellJudge::verify_answers(const RegisteredVariant& variant, const Workload&
 }
 
 // One pass from each of several states of the oracle's run, or of the initial one and a late one of
-// the variant's own. The child is a new process: it is given
-// states to start from and never learns what the oracle makes of them.
+// the variant's own. The child is a new process: it is given states to start from and never learns
+// what the oracle makes of them.
 template <typename T>
 void CellJudge::check_single_steps(const RegisteredVariant& variant, const Workload& work,
                                    const SharedMemory& trace, json& row) {

@@ -18,76 +18,72 @@
 namespace clusterbench {
 namespace {
 
-/// Another variant, and after each of its runs idle turns for a share of what the run took.
+/// Another variant as it is; what is planted into it overrides a part.
 template <typename T>
-class Slowed final : public Variant<T> {
+class Wrapped : public Variant<T> {
 public:
-  Slowed(std::unique_ptr<Variant<T>> inner, double share)
-      : inner_(std::move(inner)), share_(share) {}
+  explicit Wrapped(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
   std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
   void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
+  void run(Observer<T>& observer) override { inner_->run(observer); }
+  void fetch(Result<T>& result) override { inner_->fetch(result); }
+  std::string chosen_path() const override { return inner_->chosen_path(); }
+
+protected:
+  std::unique_ptr<Variant<T>> inner_;
+};
+
+/// Another variant, and after each of its runs idle turns for a share of what the run took.
+template <typename T>
+class Slowed final : public Wrapped<T> {
+public:
+  Slowed(std::unique_ptr<Variant<T>> inner, double share)
+      : Wrapped<T>(std::move(inner)), share_(share) {}
   void run(Observer<T>& observer) override {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
-    inner_->run(observer);
+    this->inner_->run(observer);
     const auto end = Clock::now();
     const auto until = end + std::chrono::duration_cast<Clock::duration>(share_ * (end - start));
     while (Clock::now() < until) {
     }
   }
-  void fetch(Result<T>& result) override { inner_->fetch(result); }
-  std::string chosen_path() const override { return inner_->chosen_path(); }
 
 private:
-  std::unique_ptr<Variant<T>> inner_;
   double share_;
 };
 
 /// Another variant that crashes as it runs.
 template <typename T>
-class Crashing final : public Variant<T> {
+class Crashing final : public Wrapped<T> {
 public:
-  explicit Crashing(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
-  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
-  void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
+  using Wrapped<T>::Wrapped;
   void run(Observer<T>&) override { std::raise(SIGSEGV); }
-  void fetch(Result<T>& result) override { inner_->fetch(result); }
-
-private:
-  std::unique_ptr<Variant<T>> inner_;
 };
 
 /// Another variant whose answer is a little wrong.
 template <typename T>
-class Wrong final : public Variant<T> {
+class Wrong final : public Wrapped<T> {
 public:
-  explicit Wrong(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
-  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
-  void prepare(const Problem<T>& problem) override { inner_->prepare(problem); }
-  void run(Observer<T>& observer) override { inner_->run(observer); }
+  using Wrapped<T>::Wrapped;
   void fetch(Result<T>& result) override {
-    inner_->fetch(result);
+    this->inner_->fetch(result);
     result.centroids[0] += T{1};
   }
-
-private:
-  std::unique_ptr<Variant<T>> inner_;
 };
 
 /// Another variant that puts a point into a cluster that is not the nearest one: but for that, all fits
 /// together.
 template <typename T>
-class Mislabelling final : public Variant<T> {
+class Mislabelling final : public Wrapped<T> {
 public:
-  explicit Mislabelling(std::unique_ptr<Variant<T>> inner) : inner_(std::move(inner)) {}
-  std::string refuse(const Problem<T>& problem) const override { return inner_->refuse(problem); }
+  using Wrapped<T>::Wrapped;
   void prepare(const Problem<T>& problem) override {
     problem_ = problem;
-    inner_->prepare(problem);
+    this->inner_->prepare(problem);
   }
-  void run(Observer<T>& observer) override { inner_->run(observer); }
   void fetch(Result<T>& result) override {
-    inner_->fetch(result);
+    this->inner_->fetch(result);
     result.labels[0] = (result.labels[0] + 1) % static_cast<std::int32_t>(problem_.k);
     std::vector<double> sums(problem_.k * problem_.d), counts(problem_.k);
     for (std::size_t i = 0; i < problem_.n; ++i) {
@@ -103,7 +99,6 @@ public:
   }
 
 private:
-  std::unique_ptr<Variant<T>> inner_;
   Problem<T> problem_;
 };
 
