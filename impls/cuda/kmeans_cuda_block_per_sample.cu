@@ -13,8 +13,9 @@
 // Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/lloyd_passes.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/stream.hpp"
 
 namespace clusterbench {
 namespace {
@@ -138,7 +139,6 @@ class KmeansCudaBlockPerSample final : public Variant<T> {
 public:
   void prepare(const Problem<T>& problem) override {
     n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    rule_ = problem.stop;
     block_ = static_cast<unsigned>(std::min<std::size_t>(kMaxBlock, ceil_div(d_, 32) * 32));
     stream_ = Stream::create();
     ready_ = Event::ordering();
@@ -148,47 +148,24 @@ public:
     }
     d_points_ = DeviceBuffer<T>(n_ * d_);
     d_points_.upload(problem.points, stream_);
-    d_initial_ = DeviceBuffer<T>(k_ * d_);
-    d_initial_.upload(problem.centroids, stream_);
-    d_centroids_ = DeviceBuffer<T>(k_ * d_);
+    passes_.prepare(problem, stream_);
     d_means_ = DeviceBuffer<T>(kCopies * k_ * d_);
     pitch_ = ceil_div(n_, kLine) * kLine;
     d_squared_ = DeviceBuffer<T>(k_ * pitch_);
     d_counts_ = DeviceBuffer<unsigned>(k_);
-    d_labels_ = DeviceBuffer<std::int32_t>(n_);
-    facts_ = FactsBuffer::create();
   }
 
   void run(Observer<T>& observer) override {
-    StopTest stop(rule_);
-    d_centroids_.copy_from(d_initial_, stream_);
-    d_means_.zero(stream_);
-    if (stop.wants_labels_changed()) {
-      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    }
-    facts_.start(stop, stream_);
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
-    PassFacts found;
-    do {
-      timer.measure("distances", [&] { launch_distances(); });
-      timer.measure("minimum", [&] { launch_minimum(); });
-      timer.measure("update", [&] { launch_update(); });
-      if (observer.recording()) {
-        d_centroids_.download(recorded, stream_);
-        observer.pass(recorded);
-      }
-      found = facts_.finish_pass(stream_);
-    } while (!stop.after_pass(found));
-    stream_.synchronize();
-    iterations_ = stop.passes();
+    passes_.run(
+        observer, [&] { d_means_.zero(stream_); },
+        [&](auto& timer) {
+          timer.measure("distances", [&] { launch_distances(); });
+          timer.measure("minimum", [&] { launch_minimum(); });
+          timer.measure("update", [&] { launch_update(); });
+        });
   }
 
-  void fetch(Result<T>& result) override {
-    d_labels_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
-  }
+  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
   struct Branch { // a side stream, and the event that says that its part of a pass is done
@@ -205,7 +182,7 @@ private:
     for (std::size_t c = 0; c < k_; ++c) {
       squared_distances<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0,
                           branches_[c % branches_.size()].stream>>>(
-          d_points_.data(), n_, d_, d_centroids_.data() + c * d_, d_squared_.data() + c * pitch_);
+          d_points_.data(), n_, d_, passes_.centroids() + c * d_, d_squared_.data() + c * pitch_);
       check_launch("squared_distances");
     }
     for (const Branch& branch : branches_) {
@@ -216,37 +193,34 @@ private:
 
   void launch_minimum() {
     take_minimum<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_squared_.data(), n_, pitch_, k_, d_labels_.data(), d_counts_.data(), facts_.wanted());
+        d_squared_.data(), n_, pitch_, k_, passes_.labels(), d_counts_.data(), passes_.wanted());
     check_launch("take_minimum");
   }
 
   void launch_update() {
-    count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(d_labels_.data(), n_,
+    count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(passes_.labels(), n_,
                                                                        d_counts_.data());
     check_launch("count_clusters");
     sum_means<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_labels_.data(), d_counts_.data(), k_, d_means_.data());
+        d_points_.data(), n_, d_, passes_.labels(), d_counts_.data(), k_, d_means_.data());
     check_launch("sum_means");
     take_means<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
-        k_, d_, d_counts_.data(), d_means_.data(), d_centroids_.data(), facts_.wanted(),
-        facts_.to_clear());
+        k_, d_, d_counts_.data(), d_means_.data(), passes_.centroids(), passes_.wanted(),
+        passes_.to_clear());
     check_launch("take_means");
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
+  std::size_t n_ = 0, d_ = 0, k_ = 0;
   std::size_t pitch_ = 0; // distances from one centroid's first to the next one's
   unsigned block_ = 0;    // threads for one sample
-  StopRule rule_;
   Stream stream_;
   Event ready_;
   std::vector<Branch> branches_;
-  DeviceBuffer<T> d_points_;                // [n, d]
-  DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
-  DeviceBuffer<T> d_means_;                 // [kCopies, k, d]
-  DeviceBuffer<T> d_squared_;               // [k, pitch_]
-  DeviceBuffer<unsigned> d_counts_;         // [k]
-  DeviceBuffer<std::int32_t> d_labels_;     // [n]
-  FactsBuffer facts_;
+  LloydPasses<T> passes_;
+  DeviceBuffer<T> d_points_;        // [n, d]
+  DeviceBuffer<T> d_means_;         // [kCopies, k, d]
+  DeviceBuffer<T> d_squared_;       // [k, pitch_]
+  DeviceBuffer<unsigned> d_counts_; // [k]
 };
 
 const Registration registration({.name = "kmeans_cuda_block_per_sample",

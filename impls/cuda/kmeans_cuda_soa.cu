@@ -12,8 +12,9 @@
 //   float sum loses more where count * |mean| nears 2^24 times the spread of a cluster's points.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/lloyd_passes.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/stream.hpp"
 
 #include <cmath>
 
@@ -118,84 +119,55 @@ class KmeansCudaSoa final : public Variant<T> {
 public:
   void prepare(const Problem<T>& problem) override {
     n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    rule_ = problem.stop;
     stream_ = Stream::create();
     d_points_ = upload_columns(problem.points, n_, d_, stream_);
-    d_initial_ = DeviceBuffer<T>(k_ * d_);
-    d_initial_.upload(problem.centroids, stream_);
-    d_centroids_ = DeviceBuffer<T>(k_ * d_);
+    passes_.prepare(problem, stream_);
     d_sums_ = DeviceBuffer<T>(d_ * line_stride(k_));
     d_counts_ = DeviceBuffer<unsigned>(k_);
-    d_labels_ = DeviceBuffer<std::int32_t>(n_);
-    facts_ = FactsBuffer::create();
   }
 
   void run(Observer<T>& observer) override {
-    StopTest stop(rule_);
-    start(stop);
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
-    PassFacts found;
-    do {
-      timer.measure("assign", [&] { launch_assign_clusters(); });
-      timer.measure("sum", [&] { launch_sum_clusters(); });
-      timer.measure("means", [&] { launch_calculate_means(); });
-      if (observer.recording()) {
-        d_centroids_.download(recorded, stream_);
-        observer.pass(recorded);
-      }
-      found = facts_.finish_pass(stream_);
-    } while (!stop.after_pass(found));
-    stream_.synchronize();
-    iterations_ = stop.passes();
+    passes_.run(
+        observer,
+        [&] {
+          d_sums_.zero(stream_);
+          d_counts_.zero(stream_);
+        },
+        [&](auto& timer) {
+          timer.measure("assign", [&] { launch_assign_clusters(); });
+          timer.measure("sum", [&] { launch_sum_clusters(); });
+          timer.measure("means", [&] { launch_calculate_means(); });
+        });
   }
 
-  void fetch(Result<T>& result) override {
-    d_labels_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
-  }
+  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  /// Back to the initial state: a run may have been broken off, so nothing is taken for granted.
-  void start(const StopTest& stop) {
-    d_centroids_.copy_from(d_initial_, stream_);
-    d_sums_.zero(stream_);
-    d_counts_.zero(stream_);
-    if (stop.wants_labels_changed()) {
-      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    }
-    facts_.start(stop, stream_);
-  }
-
   void launch_assign_clusters() {
     assign_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_points_.data(), n_, d_, d_centroids_.data(), k_, d_labels_.data(), facts_.wanted());
+        d_points_.data(), n_, d_, passes_.centroids(), k_, passes_.labels(), passes_.wanted());
     check_launch("assign_clusters");
   }
 
   void launch_sum_clusters() {
     sum_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_points_.data(), n_, d_, k_, d_labels_.data(), d_sums_.data(), d_counts_.data());
+        d_points_.data(), n_, d_, k_, passes_.labels(), d_sums_.data(), d_counts_.data());
     check_launch("sum_clusters");
   }
 
   void launch_calculate_means() {
     calculate_means<<<blocks_for(k_, 1), kMeansThreads, 0, stream_>>>(
-        k_, d_, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
-        facts_.to_clear());
+        k_, d_, passes_.centroids(), d_sums_.data(), d_counts_.data(), passes_.wanted(),
+        passes_.to_clear());
     check_launch("calculate_means");
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
-  StopRule rule_;
+  std::size_t n_ = 0, d_ = 0, k_ = 0;
   Stream stream_;
-  DeviceBuffer<T> d_points_;                // [d, n]
-  DeviceBuffer<T> d_initial_, d_centroids_; // [k, d]
-  DeviceBuffer<T> d_sums_;                  // [d, line_stride(k)]
-  DeviceBuffer<unsigned> d_counts_;         // [k]
-  DeviceBuffer<std::int32_t> d_labels_;     // [n]
-  FactsBuffer facts_;
+  LloydPasses<T> passes_;
+  DeviceBuffer<T> d_points_;        // [d, n]
+  DeviceBuffer<T> d_sums_;          // [d, line_stride(k)]
+  DeviceBuffer<unsigned> d_counts_; // [k]
 };
 
 const Registration registration({.name = "kmeans_cuda_soa",

@@ -12,8 +12,9 @@
 // Limits: the partial sums take up to 1024 k (d + 1) values of device memory.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/lloyd_passes.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/stream.hpp"
 
 #include <cmath>
 
@@ -172,63 +173,40 @@ class KmeansCudaTreeReduction final : public Variant<T> {
 public:
   void prepare(const Problem<T>& problem) override {
     n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    rule_ = problem.stop;
     blocks_ = blocks_at_most(n_, kThreads, kMaxBlocks);
     stream_ = Stream::create();
     d_points_ = upload_columns(problem.points, n_, d_, stream_);
-    d_initial_ = DeviceBuffer<T>(k_ * d_);
-    d_initial_.upload(problem.centroids, stream_);
-    d_centroids_ = DeviceBuffer<T>(k_ * d_);
+    passes_.prepare(problem, stream_);
     d_partial_ = DeviceBuffer<T>(k_ * (d_ + 1) * blocks_);
     d_losses_ = DeviceBuffer<double>(blocks_);
     d_shifts_ = DeviceBuffer<double>(k_ * d_);
-    d_labels_ = DeviceBuffer<std::int32_t>(n_);
-    facts_ = FactsBuffer::create();
   }
 
   void run(Observer<T>& observer) override {
-    StopTest stop(rule_);
-    d_centroids_.copy_from(d_initial_, stream_);
-    if (stop.wants_labels_changed()) {
-      d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    }
-    facts_.start(stop, stream_);
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
-    PassFacts found;
-    do {
-      timer.measure("assign and reduce blocks", [&] { launch_fine(); });
-      timer.measure("reduce to means", [&] { launch_coarse(); });
-      if (observer.recording()) {
-        d_centroids_.download(recorded, stream_);
-        observer.pass(recorded);
-      }
-      found = facts_.finish_pass(stream_);
-    } while (!stop.after_pass(found));
-    stream_.synchronize();
-    iterations_ = stop.passes();
+    passes_.run(
+        observer, [] {}, // nothing to clear: a pass adds to nothing that another one left
+        [&](auto& timer) {
+          timer.measure("assign and reduce blocks", [&] { launch_fine(); });
+          timer.measure("reduce to means", [&] { launch_coarse(); });
+        });
   }
 
-  void fetch(Result<T>& result) override {
-    d_labels_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
-  }
+  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
   void launch_fine() {
-    fine_reduce<<<blocks_, kThreads, 0, stream_>>>(d_points_.data(), n_, d_, d_centroids_.data(),
-                                                   k_, d_labels_.data(), d_partial_.data(),
-                                                   d_losses_.data(), facts_.wanted());
+    fine_reduce<<<blocks_, kThreads, 0, stream_>>>(d_points_.data(), n_, d_, passes_.centroids(),
+                                                   k_, passes_.labels(), d_partial_.data(),
+                                                   d_losses_.data(), passes_.wanted());
     check_launch("fine_reduce");
-    launch_total(d_losses_, facts_.wanted().loss);
+    launch_total(d_losses_, passes_.wanted().loss);
   }
 
   void launch_coarse() {
     coarse_reduce<<<blocks_for(k_ * d_, 1), kThreads, 0, stream_>>>(
-        d_partial_.data(), blocks_, d_, d_centroids_.data(), d_shifts_.data(), facts_.to_clear());
+        d_partial_.data(), blocks_, d_, passes_.centroids(), d_shifts_.data(), passes_.to_clear());
     check_launch("coarse_reduce");
-    launch_total(d_shifts_, facts_.wanted().squared_shift);
+    launch_total(d_shifts_, passes_.wanted().squared_shift);
   }
 
   void launch_total(const DeviceBuffer<double>& values, double* total) {
@@ -238,16 +216,13 @@ private:
     }
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
+  std::size_t n_ = 0, d_ = 0, k_ = 0;
   unsigned blocks_ = 0; // of the first reduction
-  StopRule rule_;
   Stream stream_;
+  LloydPasses<T> passes_;
   DeviceBuffer<T> d_points_;                 // [d, n]
-  DeviceBuffer<T> d_initial_, d_centroids_;  // [k, d]
   DeviceBuffer<T> d_partial_;                // [k, d + 1, blocks]
   DeviceBuffer<double> d_losses_, d_shifts_; // [blocks], [k, d]
-  DeviceBuffer<std::int32_t> d_labels_;      // [n]
-  FactsBuffer facts_;
 };
 
 const Registration registration({.name = "kmeans_cuda_tree_reduction",
