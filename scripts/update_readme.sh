@@ -36,7 +36,7 @@ done
 for study in large_k_gpu gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
-scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters{,-half_rows}.json "$pages/docs/studies.md"
+scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 python3 - "$pages/README.md" impls/serial/kmeans_serial.cpp <<'PYTHON'
