@@ -6,6 +6,7 @@
 #include "harness/machine/build_info.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
+#include "harness/machine/usable_processors.hpp"
 #include "harness/problem/cell_choice.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
@@ -17,7 +18,6 @@
 #include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 #include <unistd.h>
 
 namespace clusterbench {
@@ -31,7 +31,7 @@ struct GateArguments {
   std::string base, fresh;
   std::vector<std::string> cells;
   double min_effect_percent = 2.0;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = default_threads();
   double cell_seconds = 40.0;
   bool full = false;
   bool calibrate = false;

@@ -3,11 +3,11 @@
 #include "harness/machine/gpu_probe.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/probe.hpp"
+#include "harness/machine/usable_processors.hpp"
 
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 namespace clusterbench {
 namespace {
@@ -17,7 +17,7 @@ using nlohmann::json;
 struct ProbeArguments {
   bool quick = false;
   bool as_json = false;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = default_threads();
 };
 
 json measure(const ProbeArguments& arguments) {

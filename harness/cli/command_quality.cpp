@@ -1,5 +1,6 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/machine/usable_processors.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/quality/plan.hpp"
 #include "harness/quality/quality_json.hpp"
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 namespace clusterbench {
 namespace {
@@ -34,7 +34,7 @@ struct QualityArguments {
   std::vector<std::string> peers;
   std::vector<std::string> best;
   std::vector<std::string> ledgers;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = default_threads();
   std::size_t samples = 3;
   double budget = 0.5;
   double timeout = 900.0;

@@ -1,6 +1,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/machine/usable_processors.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/report/table_text.hpp"
 #include "harness/run/campaign.hpp"
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <memory>
-#include <thread>
 #include <utility>
 
 namespace clusterbench {
@@ -35,7 +35,7 @@ struct RunArguments {
   std::vector<std::string> precisions;
   std::vector<std::string> variants;
   std::vector<std::string> peers;
-  int threads = static_cast<int>(std::thread::hardware_concurrency());
+  int threads = default_threads();
   int rounds = 1;
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;

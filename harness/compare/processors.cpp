@@ -1,11 +1,14 @@
 #include "harness/compare/processors.hpp"
 
+#include "harness/machine/usable_processors.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -47,22 +50,6 @@ void bind(int task, int processor) {
 }
 
 } // namespace
-
-const std::vector<int>& usable_processors() {
-  static const std::vector<int> processors = [] {
-    std::vector<int> usable;
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-      for (int i = 0; i < CPU_SETSIZE; ++i) {
-        if (CPU_ISSET(i, &set)) {
-          usable.push_back(i);
-        }
-      }
-    }
-    return usable;
-  }();
-  return processors;
-}
 
 int competitors(int threads) {
   const auto processors = static_cast<int>(usable_processors().size());

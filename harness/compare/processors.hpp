@@ -1,14 +1,9 @@
-// The processors that this process may use: which they are, who else wants them, and one for each of
-// its threads.
+// Who else wants the processors that this process may use, and one for each of its threads.
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 namespace clusterbench {
-
-/// Their numbers when this was called first.
-const std::vector<int>& usable_processors();
 
 /// How many running tasks of other processes are too many beside `threads` threads of this one:
 /// beyond what the remaining processors can take. 0 where the kernel's count (/proc/loadavg) cannot

@@ -3,8 +3,11 @@
 // partial sums are combined in the order of the chunks.
 #pragma once
 
+#include "harness/machine/usable_processors.hpp"
+
 #include <algorithm>
 #include <cstddef>
+#include <omp.h>
 #include <vector>
 
 namespace clusterbench {
@@ -31,10 +34,12 @@ inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_ch
   return chunks;
 }
 
-/// Calls body(index, chunk) for every chunk, on all threads. body must not throw.
+/// Calls body(index, chunk) for every chunk, on as many threads as OpenMP has and the container's quota allows. body
+/// must not throw.
 template <typename Body>
 void for_each_chunk(const std::vector<RowChunk>& chunks, const Body& body) {
-#pragma omp parallel for schedule(dynamic) if (chunks.size() > 1)
+  const int threads = within_quota(omp_get_max_threads());
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (chunks.size() > 1)
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     body(i, chunks[i]);
   }

@@ -1,6 +1,7 @@
 #include "harness/machine/probe.hpp"
 
 #include "harness/machine/provenance.hpp"
+#include "harness/machine/usable_processors.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -92,20 +93,6 @@ private:
 
 // ---- threads
 
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-      if (CPU_ISSET(cpu, &set)) {
-        cpus.push_back(cpu);
-      }
-    }
-  }
-  return cpus;
-}
-
 bool pin_to(const std::vector<int>& cpus, std::size_t thread) {
   if (cpus.empty()) {
     return false;
@@ -136,7 +123,7 @@ Together run_together(std::size_t threads, const std::function<void(std::size_t)
     double cpu_seconds = 0.0;
     bool pinned = false;
   };
-  const std::vector<int> cpus = allowed_cpus();
+  const std::vector<int>& cpus = usable_processors();
   std::vector<Lap> laps(threads);
   std::barrier start(static_cast<std::ptrdiff_t>(threads));
   {

@@ -3,6 +3,7 @@
 #include "harness/machine/build_info.hpp"
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
+#include "harness/machine/usable_processors.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,7 +27,6 @@
 
 #include <gnu/libc-version.h>
 #include <link.h>
-#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -167,25 +167,22 @@ json cpu_facts() {
       cores.insert(*socket + ":" + *core);
     }
   }
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  const bool affinity_known = sched_getaffinity(0, sizeof(allowed), &allowed) == 0;
-
   const auto megahertz = [](const char* file) {
     const auto kilohertz = number_in<double>(kCpus / "cpu0/cpufreq" / file);
     return kilohertz ? json(*kilohertz / 1000.0) : json(nullptr);
   };
-  return {{"model", or_null(value_of("/proc/cpuinfo", "model name", ':'))},
-          {"sockets", sockets.empty() ? json(nullptr) : json(sockets.size())},
-          {"cores", cores.empty() ? json(nullptr) : json(cores.size())},
-          {"online", sysconf(_SC_NPROCESSORS_ONLN)},
-          {"allowed", affinity_known ? json(CPU_COUNT(&allowed)) : json(nullptr)},
-          {"flags", relevant_flags()},
-          {"governor", or_null(first_line(kCpus / "cpu0/cpufreq/scaling_governor"))},
-          {"mhz", or_null(cpu_mhz(0))},
-          {"mhz_min", megahertz("cpuinfo_min_freq")},
-          {"mhz_max", megahertz("cpuinfo_max_freq")},
-          {"caches", cache_facts()}};
+  return {
+      {"model", or_null(value_of("/proc/cpuinfo", "model name", ':'))},
+      {"sockets", sockets.empty() ? json(nullptr) : json(sockets.size())},
+      {"cores", cores.empty() ? json(nullptr) : json(cores.size())},
+      {"online", sysconf(_SC_NPROCESSORS_ONLN)},
+      {"allowed", usable_processors().empty() ? json(nullptr) : json(usable_processors().size())},
+      {"flags", relevant_flags()},
+      {"governor", or_null(first_line(kCpus / "cpu0/cpufreq/scaling_governor"))},
+      {"mhz", or_null(cpu_mhz(0))},
+      {"mhz_min", megahertz("cpuinfo_min_freq")},
+      {"mhz_max", megahertz("cpuinfo_max_freq")},
+      {"caches", cache_facts()}};
 }
 
 json memory_facts() {

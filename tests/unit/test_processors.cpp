@@ -1,5 +1,6 @@
-// Who competes for the processors, and threads that get one each.
+// The processors that may be used, who competes for them, and threads that get one each.
 #include "harness/compare/processors.hpp"
+#include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -13,6 +14,22 @@
 
 namespace clusterbench {
 namespace {
+
+TEST(Processors, QuotasOfControlGroups) {
+  EXPECT_EQ(processors_of_quota("150000 100000"), 1.5);
+  EXPECT_EQ(processors_of_quota("50000 100000\n"), 0.5);
+  for (const char* none : {"max 100000", "", "100000", "-1 100000", "100000 0"}) {
+    EXPECT_EQ(processors_of_quota(none), 0.0) << none;
+  }
+}
+
+TEST(Processors, AThreadForEachWithinTheQuota) {
+  const auto all = static_cast<int>(usable_processors().size());
+  EXPECT_GE(default_threads(), 1);
+  EXPECT_LE(default_threads(), all);
+  EXPECT_EQ(within_quota(1), 1);
+  EXPECT_LE(within_quota(1000 * all), 1000 * all);
+}
 
 // A process that is busy until it is killed.
 int start_busy() {

@@ -1,0 +1,23 @@
+// The processors that this process may use, and how much of their time.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace clusterbench {
+
+/// Their numbers when this was called first.
+const std::vector<int>& usable_processors();
+
+/// How many processors' time a quota of Linux control groups allows: "150000 100000", microseconds of processor time and
+/// of the period in which they may be used, is 1.5. 0 for "max ..." and for what is no quota.
+double processors_of_quota(std::string_view cpu_max);
+
+/// So many threads, or as many as this container's quota (/sys/fs/cgroup/cpu.max when this was called first) gives a
+/// processor each, at least 1: more are all stopped for a part of every period, also those that others wait for.
+int within_quota(int threads);
+
+/// A thread for each usable processor, within the quota.
+int default_threads();
+
+} // namespace clusterbench
