@@ -120,7 +120,7 @@ public:
           d_sums_.zero(stream_);
           d_counts_.zero(stream_);
         },
-        [&](auto& timer) {
+        [&](PhaseTimer<T>& timer) { // until the stop rule is met
           timer.measure("assign and sum", [&] { launch_assign_and_sum(); });
           timer.measure("means", [&] { launch_update_means(); });
         });

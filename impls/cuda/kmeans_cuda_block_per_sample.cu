@@ -158,7 +158,7 @@ public:
   void run(Observer<T>& observer) override {
     passes_.run(
         observer, [&] { d_means_.zero(stream_); },
-        [&](auto& timer) {
+        [&](PhaseTimer<T>& timer) { // until the stop rule is met
           timer.measure("distances", [&] { launch_distances(); });
           timer.measure("minimum", [&] { launch_minimum(); });
           timer.measure("update", [&] { launch_update(); });

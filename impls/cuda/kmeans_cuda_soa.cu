@@ -133,7 +133,7 @@ public:
           d_sums_.zero(stream_);
           d_counts_.zero(stream_);
         },
-        [&](auto& timer) {
+        [&](PhaseTimer<T>& timer) { // until the stop rule is met
           timer.measure("assign", [&] { launch_assign_clusters(); });
           timer.measure("sum", [&] { launch_sum_clusters(); });
           timer.measure("means", [&] { launch_calculate_means(); });

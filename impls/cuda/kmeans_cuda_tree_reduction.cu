@@ -185,7 +185,7 @@ public:
   void run(Observer<T>& observer) override {
     passes_.run(
         observer, [] {}, // nothing to clear: a pass adds to nothing that another one left
-        [&](auto& timer) {
+        [&](PhaseTimer<T>& timer) { // until the stop rule is met
           timer.measure("assign and reduce blocks", [&] { launch_fine(); });
           timer.measure("reduce to means", [&] { launch_coarse(); });
         });

@@ -153,6 +153,7 @@ void check_steps(const RegisteredVariant& registered, const Problem<T>& problem,
     variant->prepare(one_pass);
     Observer<T> nobody;
     const auto answer = run_and_fetch(registered.meta, *variant, one_pass, nobody);
+    // Of the qualification's problems, whose data far from the origin test the program, not its precision.
     const Verdict verdict =
         verify_one_step(registered.meta, one_pass, answer.view(), {.judges_precision = false});
     EXPECT_TRUE(verdict.right()) << verdict.message();

@@ -19,8 +19,8 @@ namespace clusterbench::cuda {
 template <typename T>
 class LloydPasses {
 public:
-  /// Allocates, and uploads the initial centroids; the points and their layout are the variant's. The stream must
-  /// outlive this. Throws std::runtime_error.
+  /// Allocates, and uploads the initial centroids; the points and their layout are the variant's. The stream must stay
+  /// open until the last run() and fetch(). Throws std::runtime_error.
   void prepare(const Problem<T>& problem, cudaStream_t stream) {
     rule_ = problem.stop;
     stream_ = stream;
@@ -31,9 +31,9 @@ public:
     facts_ = FactsBuffer::create();
   }
 
-  /// start() once, which clears what the variant's passes add to; then pass(timer), which launches one pass and has
-  /// the PhaseTimer<T> measure its phases, until the stop rule is met. Both put their work into the stream, or make
-  /// it wait for what they put into others. Throws std::runtime_error.
+  /// Calls start() once: it clears what passes add to. Then pass(timer) until the stop rule is met: it launches one pass,
+  /// each phase in timer.measure(). Both put their work into the stream, or make it wait for what they put into
+  /// others. Throws std::runtime_error.
   template <typename Start, typename Pass>
   void run(Observer<T>& observer, Start start, Pass pass) {
     StopTest stop(rule_);
@@ -58,7 +58,7 @@ public:
   }
 
   /// The answer of the last run. Throws std::runtime_error.
-  void fetch(Result<T>& result) {
+  void fetch(Result<T>& result) const {
     d_labels_.download(result.labels, stream_);
     d_centroids_.download(result.centroids, stream_);
     result.iterations = iterations_;
@@ -67,7 +67,8 @@ public:
   T* centroids() { return d_centroids_.data(); } ///< [k, d]
   /// [n]; before the first pass -1 if the stop rule asks whether a label changed, else whatever was there.
   std::int32_t* labels() { return d_labels_.data(); }
-  /// Where the kernels of this pass add what the stop rule asks for, and what the last of them must clear.
+  /// Where the kernels of this pass add what the stop rule asks for, and what the last of them must clear: to be asked
+  /// anew in every pass.
   WantedFacts wanted() { return facts_.wanted(); }
   DeviceFacts* to_clear() { return facts_.to_clear(); }
 
