@@ -2,6 +2,8 @@
 // decide little. Plain C++ without CUDA.
 #pragma once
 
+#include "impls/cuda/support/magnitudes.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -13,22 +15,25 @@ namespace clusterbench::cuda {
 /// all rows are the same.
 inline double squared_length_to_spread(std::span<const float> rows, std::size_t d) {
   const std::size_t n = rows.size() / d;
-  std::vector<double> sums(d, 0.0);
-  double squares = 0.0, longest = 0.0;
+  if (n == 0) {
+    return 0.0;
+  }
+  // Of differences from the first row, so that far away the spread does not drown.
+  std::vector<double> sums(d, 0.0), squares(d, 0.0);
+  double longest = 0.0;
   for (std::size_t i = 0; i < n; ++i) {
-    double squared = 0.0;
+    const auto row = rows.subspan(i * d, d);
     for (std::size_t f = 0; f < d; ++f) {
-      const double x = rows[i * d + f], from_first = x - static_cast<double>(rows[f]);
-      squared += x * x;
-      sums[f] += from_first; // so that far away the spread does not drown
-      squares += from_first * from_first;
+      const double from_first = static_cast<double>(row[f]) - static_cast<double>(rows[f]);
+      sums[f] += from_first;
+      squares[f] += from_first * from_first;
     }
-    longest = std::max(longest, squared);
+    longest = std::max(longest, squared_length(row));
   }
   const double count = static_cast<double>(n);
-  double spread = n > 0 ? squares / count : 0.0;
-  for (const double sum : sums) {
-    spread -= n > 0 ? sum / count * (sum / count) : 0.0;
+  double spread = 0.0;
+  for (std::size_t f = 0; f < d; ++f) {
+    spread += squares[f] / count - sums[f] / count * (sums[f] / count);
   }
   return spread > 0.0 ? longest / spread : 0.0;
 }

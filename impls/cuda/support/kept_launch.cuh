@@ -48,13 +48,15 @@ class KeptLaunch {
 public:
   /// Why the problem is not taken; empty if it is.
   static std::string refuse(const Problem<float>& problem) {
-    for (const std::string& reason :
-         {SplitData::refuse(problem, kMostKept, kMostKept), refuse_rows(problem.n, kMostOfBlock)}) {
+    for (const std::string& reason : {SplitData::refuse_shape(problem, kMostKept, kMostKept),
+                                      refuse_rows(problem.n, kMostOfBlock)}) {
       if (!reason.empty()) {
         return reason;
       }
     }
-    return refuse_to_keep(problem.points, problem.d);
+    const SplitRange range = SplitData::range_of(problem);
+    const std::string reason = range.refuse();
+    return reason.empty() ? refuse_to_keep(problem.points, problem.d, range.largest()) : reason;
   }
 
   /// Uploads, and finds the kernel's grid. Throws std::runtime_error.
@@ -83,7 +85,7 @@ public:
             .split = data_.run(),
             .clusters = d_clusters_.data(),
             .words = d_words_.data(),
-            .to_word = ToWords<kMostKept>::of(problem.points, problem.d, bits, data_.run().scale),
+            .to_word = ToWords<kMostKept>::of(data_.range().largest(), bits, data_.run().scale),
             .next = std::ldexp(1.0f, bits),
             .least_rows = 4.0f / 3.0f * static_cast<float>(zeros.most)};
   }

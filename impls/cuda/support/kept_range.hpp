@@ -18,17 +18,22 @@
 
 namespace clusterbench::cuda {
 
-/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see Zeros.
-inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d) {
-  constexpr double kSmall = 0x1p-14;       // of the feature's largest value
+/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see Zeros. largest: [d] magnitudes of
+/// the features.
+inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d,
+                                  std::span<const float> largest) {
+  constexpr float kSmall = 0x1p-14f;       // of the feature's largest value
   constexpr std::size_t kRowsForOne = 256; // one such row of so many is taken
-  const Magnitudes of_rows = Magnitudes::of(rows, d);
   const std::size_t n = rows.size() / d;
-  std::vector<std::size_t> small(d, 0);
+  // Counts no wider than a float, and no branches: so compilers make vectors of it.
+  std::vector<std::uint32_t> small(d, 0);
+  std::vector<float> limits(d);
+  std::ranges::transform(largest, limits.begin(), [=](float of) { return kSmall * of; });
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t f = 0; f < d; ++f) {
-      const double size = std::abs(static_cast<double>(rows[i * d + f]));
-      small[f] += size > 0.0 && size < kSmall * of_rows.largest[f];
+      const float size = std::abs(rows[i * d + f]);
+      small[f] +=
+          static_cast<std::uint32_t>(size > 0.0f) & static_cast<std::uint32_t>(size < limits[f]);
     }
   }
   for (std::size_t f = 0; f < d; ++f) {
@@ -52,22 +57,23 @@ struct Zeros {
 
   static Zeros of(std::span<const float> rows, std::size_t d) {
     const std::size_t n = rows.size() / d;
-    std::vector<std::size_t> counts(d, 0);
+    std::vector<std::size_t> counts(d, 0), of_row(n, 0);
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t f = 0; f < d; ++f) {
-        counts[f] += rows[i * d + f] == 0.0f;
+        const bool zero = rows[i * d + f] == 0.0f;
+        counts[f] += zero;
+        of_row[i] += zero;
       }
     }
     Zeros zeros;
-    zeros.there.assign(n, 0);
     for (const std::size_t count : counts) {
       zeros.most = count < n ? std::max(zeros.most, count) : zeros.most;
     }
-    for (std::size_t i = 0; zeros.most > 0 && i < n; ++i) {
-      for (std::size_t f = 0; f < d; ++f) {
-        zeros.there[i] |= static_cast<std::uint8_t>(counts[f] < n && rows[i * d + f] == 0.0f);
-      }
-    }
+    const auto nothing = static_cast<std::size_t>(std::ranges::count(counts, n)); // features
+    zeros.there.resize(n);
+    std::ranges::transform(of_row, zeros.there.begin(), [=](std::size_t zeros_of_row) {
+      return static_cast<std::uint8_t>(zeros_of_row > nothing);
+    });
     return zeros;
   }
 };

@@ -17,24 +17,34 @@ namespace clusterbench::cuda {
 
 class SplitData {
 public:
-  /// Why the problem is not taken; empty if it is.
-  static std::string refuse(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+  /// Why no problem of this size is taken here; empty if one may be.
+  static std::string refuse_shape(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
     if (const int capability = compute_capability(); capability != 0 && capability != 90) {
       return "compute capability 9.0 is needed, and no other"; // 0: no device, which others report
     }
-    const std::string reason = refuse_size(problem, max_d, max_k);
+    return refuse_size(problem, max_d, max_k);
+  }
+  /// Why the problem is not taken; empty if it is.
+  static std::string refuse(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+    const std::string reason = refuse_shape(problem, max_d, max_k);
     return reason.empty() ? range_of(problem).refuse() : reason;
+  }
+  /// Reads all rows.
+  static SplitRange range_of(const Problem<float>& problem) {
+    SplitRange range(problem.points, problem.n, problem.d);
+    range.include(problem.centroids);
+    return range;
   }
 
   SplitData() = default;
   /// Uploads. Throws std::runtime_error.
   SplitData(const Problem<float>& problem, cudaStream_t stream) {
     const std::size_t n = problem.n, d = problem.d;
-    const SplitRange range = range_of(problem);
-    const float scale = range.scale();
+    range_ = range_of(problem);
+    const float scale = range_.scale();
     d_tiles_ = upload_split_columns(problem.points, n, d, scale, stream);
     d_rows_ = upload_padded(problem.points, n, d, n, stream);
-    const double longest = static_cast<double>(scale) * static_cast<double>(range.longest());
+    const double longest = static_cast<double>(scale) * static_cast<double>(range_.longest());
     run_ = {.exact = {.rows = d_rows_.data(),
                       .n = static_cast<unsigned>(n),
                       .width = static_cast<unsigned>(padded_width(d)),
@@ -51,14 +61,10 @@ public:
   }
   /// Valid as long as this object.
   const SplitRun& run() const { return run_; }
+  const SplitRange& range() const { return range_; }
 
 private:
-  static SplitRange range_of(const Problem<float>& problem) {
-    SplitRange range(problem.points, problem.n, problem.d);
-    range.include(problem.centroids);
-    return range;
-  }
-
+  SplitRange range_;
   DeviceBuffer<float> d_tiles_, d_rows_; // [tiles, tile], [n, width]
   SplitRun run_{};
 };

@@ -27,21 +27,21 @@ CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
 /// The sizes that decide whether one scale serves all values of [n, d] rows.
 class SplitRange {
 public:
-  SplitRange(std::span<const float> rows, std::size_t n, std::size_t d) {
-    std::vector<float> largest(d, 0.0f);
+  SplitRange() = default;
+  SplitRange(std::span<const float> rows, std::size_t n, std::size_t d) : largest_of_(d, 0.0f) {
     float shortest = INFINITY; // squared, of the rows that are not zero
     for (std::size_t i = 0; i < n; ++i) {
       float squared = 0.0f;
       for (std::size_t f = 0; f < d; ++f) {
         const float x = rows[i * d + f];
         finite_ = finite_ && std::isfinite(x);
-        largest[f] = std::max(largest[f], std::abs(x));
+        largest_of_[f] = std::max(largest_of_[f], std::abs(x));
         squared += x * x;
       }
       shortest = squared > 0.0f ? std::min(shortest, squared) : shortest;
       longest_ = std::max(longest_, squared);
     }
-    for (const float value : largest) {
+    for (const float value : largest_of_) {
       largest_ = std::max(largest_, value);
       smallest_feature_ = value > 0.0f ? std::min(smallest_feature_, value) : smallest_feature_;
     }
@@ -56,6 +56,8 @@ public:
     }
   }
   float scale() const { return split_scale(largest_); }
+  /// The largest magnitude of every feature of the rows, [d].
+  const std::vector<float>& largest() const { return largest_of_; }
   /// No less than the length of the longest row.
   float longest() const { return longest_; }
   /// Why float16 parts would lose digits of some row or feature; empty if they do not.
@@ -87,6 +89,7 @@ private:
     return text;
   }
 
+  std::vector<float> largest_of_; // of a feature of the rows
   bool finite_ = true;
   float largest_ = 0.0f, shortest_ = 0.0f, longest_ = 0.0f, smallest_feature_ = INFINITY;
 };
