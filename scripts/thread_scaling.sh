@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Strong scaling: the table `threads` with 1, 2, 4, ... threads up to all cores, verified.
+# Strong scaling: the table `threads` with 1, 2, 4, ... threads up to all cores that may be used, verified.
 #
 #   scripts/thread_scaling.sh OUT [options of `clusterbench run`, such as --quick]
 #
@@ -15,11 +15,17 @@ program=$(realpath "${CLUSTERBENCH:-$(dirname "$0")/../build/release/clusterbenc
 cd "$(dirname "$0")/.."
 . scripts/exit_codes.sh
 
+most=$(nproc)
+# Of a container, no more than its quota of processor time keeps running.
+if [[ -r /sys/fs/cgroup/cpu.max ]] && read -r quota period </sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
+  allowed=$(( quota / period ))
+  (( allowed >= most )) || most=$(( allowed > 0 ? allowed : 1 ))
+fi
 counts=()
-for (( threads = 1; threads < $(nproc); threads *= 2 )); do
+for (( threads = 1; threads < most; threads *= 2 )); do
   counts+=("$threads")
 done
-counts+=("$(nproc)")
+counts+=("$most")
 
 worst=0
 for (( round = 1; round <= ${ROUNDS:-3}; ++round )); do

@@ -6,8 +6,19 @@
 #include <sched.h>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace clusterbench {
+namespace {
+
+std::string line_of(const char* path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+} // namespace
 
 const std::vector<int>& usable_processors() {
   static const std::vector<int> processors = [] {
@@ -32,18 +43,25 @@ double processors_of_quota(std::string_view cpu_max) {
   return words && quota > 0.0 && period > 0.0 ? quota / period : 0.0;
 }
 
-int within_quota(int threads) {
-  static const double quota = [] {
-    std::ifstream file("/sys/fs/cgroup/cpu.max");
-    std::string line;
-    std::getline(file, line);
-    return processors_of_quota(line);
-  }();
+int threads_of_quota(int threads, double quota) {
   return quota > 0.0 && quota < threads ? std::max(1, static_cast<int>(quota)) : threads;
 }
 
+int within_quota(int threads) {
+  static const double quota = [] {
+    const double second = processors_of_quota(line_of("/sys/fs/cgroup/cpu.max"));
+    return second > 0.0 ? second
+                        : processors_of_quota(line_of("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") + " " +
+                                              line_of("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
+  }();
+  return threads_of_quota(threads, quota);
+}
+
 int default_threads() {
-  return within_quota(static_cast<int>(std::max<std::size_t>(usable_processors().size(), 1)));
+  // Of more than 1024 processors the kernel does not say which may be used.
+  const std::size_t usable = usable_processors().empty() ? std::thread::hardware_concurrency()
+                                                         : usable_processors().size();
+  return within_quota(static_cast<int>(std::max<std::size_t>(usable, 1)));
 }
 
 } // namespace clusterbench

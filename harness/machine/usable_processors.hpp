@@ -13,8 +13,12 @@ const std::vector<int>& usable_processors();
 /// of the period in which they may be used, is 1.5. 0 for "max ..." and for what is no quota.
 double processors_of_quota(std::string_view cpu_max);
 
-/// So many threads, or as many as this container's quota (/sys/fs/cgroup/cpu.max when this was called first) gives a
-/// processor each, at least 1: more are all stopped for a part of every period, also those that others wait for.
+/// So many threads, or as many as such a quota gives a processor each, at least 1: more are all stopped for a part of
+/// every period, also those that others wait for.
+int threads_of_quota(int threads, double quota);
+
+/// threads_of_quota() by this container's quota, as the root of /sys/fs/cgroup says (version 2, or 1) when this is called
+/// first. Quotas of groups above or below it are not seen.
 int within_quota(int threads);
 
 /// A thread for each usable processor, within the quota.

@@ -27,8 +27,12 @@ TEST(Processors, AThreadForEachWithinTheQuota) {
   const auto all = static_cast<int>(usable_processors().size());
   EXPECT_GE(default_threads(), 1);
   EXPECT_LE(default_threads(), all);
-  EXPECT_EQ(within_quota(1), 1);
-  EXPECT_LE(within_quota(1000 * all), 1000 * all);
+  EXPECT_EQ(default_threads(), within_quota(all));
+  EXPECT_EQ(threads_of_quota(8, 1.5), 1);
+  EXPECT_EQ(threads_of_quota(8, 0.5), 1);
+  EXPECT_EQ(threads_of_quota(8, 2.0), 2);
+  EXPECT_EQ(threads_of_quota(2, 8.0), 2);
+  EXPECT_EQ(threads_of_quota(8, 0.0), 8);
 }
 
 // A process that is busy until it is killed.

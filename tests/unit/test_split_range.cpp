@@ -43,6 +43,14 @@ TEST(SplitRange, CentroidsCountForTheScaleAndNotForTheLongestRow) {
   EXPECT_EQ(range.refuse(), "");
 }
 
+TEST(SplitRange, KnowsTheLargestValueOfEveryFeature) {
+  const std::vector<float> rows = {1.0f,  -0x1p-10f, 0.0f, //
+                                   -3.0f, 0x1p-12f,  -0.0f};
+  SplitRange range(rows, 2, 3);
+  range.include(std::vector<float>{9.0f, 9.0f, 9.0f}); // centroids are no rows
+  EXPECT_EQ(range.largest(), (std::vector<float>{3.0f, 0x1p-10f, 0.0f}));
+}
+
 TEST(SplitRange, RefusesWhatWouldLoseDigitsAndSaysWhy) {
   const auto reason = [](std::size_t at, float value, std::size_t step = 80) {
     auto rows = plain_rows();

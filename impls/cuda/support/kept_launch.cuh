@@ -85,7 +85,8 @@ public:
             .split = data_.run(),
             .clusters = d_clusters_.data(),
             .words = d_words_.data(),
-            .to_word = ToWords<kMostKept>::of(data_.range().largest(), bits, data_.run().scale),
+            .to_word =
+                ToWords<kMostKept>::of_largest(data_.range().largest(), bits, data_.run().scale),
             .next = std::ldexp(1.0f, bits),
             .least_rows = 4.0f / 3.0f * static_cast<float>(zeros.most)};
   }

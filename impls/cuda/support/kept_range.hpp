@@ -18,7 +18,7 @@
 
 namespace clusterbench::cuda {
 
-/// Why sums of [n, d] rows are not kept; empty if they may be. Zeros do not count: see Zeros. largest: [d] magnitudes of
+/// Why sums of [n, d] rows, less than 2^32, are not kept; empty if they may be. Zeros do not count: see Zeros. largest: [d] magnitudes of
 /// the features.
 inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d,
                                   std::span<const float> largest) {
@@ -47,7 +47,7 @@ inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d,
   return {};
 }
 
-/// The zeros of [n, d] rows, but for features that are zero in all of them: sums of nothing are not rounded.
+/// The zeros of [n, d] rows, less than 2^32, but for features that are zero in all of them: sums of nothing are not rounded.
 ///
 /// Of a cluster, less than a fourth of the rows may have anything in some feature only if the cluster has less than
 /// 4/3 of `most` rows, and if less than a fourth of its rows have no zeros at all.
@@ -57,13 +57,15 @@ struct Zeros {
 
   static Zeros of(std::span<const float> rows, std::size_t d) {
     const std::size_t n = rows.size() / d;
-    std::vector<std::size_t> counts(d, 0), of_row(n, 0);
+    std::vector<std::uint32_t> counts(d, 0), of_rows(n, 0);
     for (std::size_t i = 0; i < n; ++i) {
+      std::uint32_t of_row = 0;
       for (std::size_t f = 0; f < d; ++f) {
-        const bool zero = rows[i * d + f] == 0.0f;
+        const auto zero = static_cast<std::uint32_t>(rows[i * d + f] == 0.0f);
         counts[f] += zero;
-        of_row[i] += zero;
+        of_row += zero;
       }
+      of_rows[i] = of_row;
     }
     Zeros zeros;
     for (const std::size_t count : counts) {
@@ -71,8 +73,8 @@ struct Zeros {
     }
     const auto nothing = static_cast<std::size_t>(std::ranges::count(counts, n)); // features
     zeros.there.resize(n);
-    std::ranges::transform(of_row, zeros.there.begin(), [=](std::size_t zeros_of_row) {
-      return static_cast<std::uint8_t>(zeros_of_row > nothing);
+    std::ranges::transform(of_rows, zeros.there.begin(), [=](std::uint32_t of_row) {
+      return static_cast<std::uint8_t>(of_row > nothing);
     });
     return zeros;
   }

@@ -66,7 +66,7 @@ struct ToWords {
 
   /// largest: the magnitude of every feature, of kMost at most. scale: what the kernel's values have been multiplied by,
   /// a power of two.
-  static ToWords of(std::span<const float> largest, int bits, float scale) {
+  static ToWords of_largest(std::span<const float> largest, int bits, float scale) {
     return of(Magnitudes{0.0, {largest.begin(), largest.end()}}, bits, scale);
   }
   static ToWords of(const Magnitudes& rows, int bits, float scale = 1.0f) {
