@@ -10,8 +10,9 @@
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
 //   order may differ from run to run; up to k = 16 and 512 features, and up to 64 of both, the picks give
-//   the same bits in every run on devices of compute capability 9.0. Picked for runs of 20 iterations
-//   on mixtures; where more points change their cluster, or under the rule `loss`, others may be faster.
+//   the same bits in every run on devices of compute capability 9.0. Picked by the time of 20 iterations
+//   on mixtures, without prepare(); where more points change their cluster, or under the rule `loss`, or
+//   with prepare(), which may outweigh hundreds of iterations (any_shape.md), others may be faster.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/far_rows.hpp"
 
