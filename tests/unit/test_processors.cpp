@@ -62,6 +62,9 @@ TEST(Processors, WhoeverIsBusyCompetes) {
 
 // In a child, whose only threads are the test's.
 TEST(Processors, EveryThreadGetsOneOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
+#endif
   const std::size_t threads = std::min<std::size_t>(usable_processors().size(), 4);
   const int child = fork();
   if (child == 0) {
