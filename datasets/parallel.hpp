@@ -11,8 +11,8 @@
 
 namespace clusterbench::datasets {
 
-/// Calls work(block) once for every block in [0, blocks), on as many threads as there are cores: blocks do not wait for
-/// one another, so a container's quota, which stops some of them, costs nothing.
+/// Calls work(block) once for every block in [0, blocks), on as many threads as there are cores. A container's quota is
+/// not asked for: no block waits for one whose thread it has stopped.
 /// The result must not depend on the order. Rethrows the first exception.
 template <class Work>
 void parallel_blocks(std::size_t blocks, const Work& work) {

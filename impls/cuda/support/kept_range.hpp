@@ -6,8 +6,6 @@
 // exact, but for what lies beneath both words of a value.
 #pragma once
 
-#include "impls/cuda/support/magnitudes.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -18,8 +16,8 @@
 
 namespace clusterbench::cuda {
 
-/// Why sums of [n, d] rows, less than 2^32, are not kept; empty if they may be. Zeros do not count: see Zeros. largest: [d] magnitudes of
-/// the features.
+/// Why sums of [n, d] rows, less than 2^32, are not kept; empty if they may be. Zeros do not count: see Zeros.
+/// largest: [d] magnitudes of the features.
 inline std::string refuse_to_keep(std::span<const float> rows, std::size_t d,
                                   std::span<const float> largest) {
   constexpr float kSmall = 0x1p-14f;       // of the feature's largest value
