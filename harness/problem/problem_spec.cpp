@@ -190,10 +190,10 @@ nlohmann::json to_json(const ProblemSpec& spec) {
   return json;
 }
 
-std::string problem_hash(const ProblemSpec& spec, std::string_view data_sha256,
+std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision) {
   nlohmann::json json = to_json(spec);
-  json["data"] = data_sha256; // the content counts, not its name
+  json["data"] = data_identity; // the content counts, not its name
   if (spec.init.kind == InitSpec::Kind::file) {
     json["init"] = init_sha256;
   }

@@ -47,9 +47,9 @@ struct ProblemSpec {
 
 nlohmann::json to_json(const ProblemSpec& spec);
 
-/// Hash of the spec, the content of its data, the content of an initial-state file, and the
+/// Hash of the spec, the identity of its data (content, type and shape), the content of an initial-state file, and the
 /// precision: problems with equal hashes are the same work.
-std::string problem_hash(const ProblemSpec& spec, std::string_view data_sha256,
+std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision);
 
 } // namespace clusterbench

@@ -11,11 +11,12 @@ namespace clusterbench {
 
 /// The points of a dataset in one precision. Shared by all cells on the same data.
 struct PointSet {
-  std::string sha256;  ///< of the dataset's content, before rounding
-  std::size_t n = 0;   ///< points
-  std::size_t d = 0;   ///< features
-  double load_ms = 0;  ///< reading the file, checking and rounding; once
-  SharedMemory memory; ///< [n, d] row-major, float or double
+  std::string sha256;   ///< of the dataset's content, before rounding
+  std::string identity; ///< sha256, type and shape of the dataset: equal ones are the same points
+  std::size_t n = 0;    ///< points
+  std::size_t d = 0;    ///< features
+  double load_ms = 0;   ///< reading the file, checking and rounding; once
+  SharedMemory memory;  ///< [n, d] row-major, float or double
 };
 
 struct Workload {

@@ -4,15 +4,18 @@
 #include "datasets/random_state.hpp"
 #include "harness/problem/initial_state.hpp"
 #include "harness/problem/problem_spec.hpp"
+#include "harness/problem/workload.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <set>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -97,6 +100,31 @@ TEST(ProblemSpec, FamilyAndPrecision) {
   EXPECT_EQ(parse_precision("f64"), Precision::f64);
   expect_contains(refusal([] { parse_family("fmc"); }), "did you mean fcm?");
   expect_contains(refusal([] { parse_precision("double"); }), "--precision");
+}
+
+TEST(Workload, TheSameBytesInAnotherShapeOrTypeAreAnotherProblem) {
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("clusterbench-shapes-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+  std::vector<double> as_doubles(8);
+  std::memcpy(as_doubles.data(), values.data(), 64);
+  datasets::write_npy<float>(folder / "a.npy", values, {16, 1});
+  datasets::write_npy<float>(folder / "b.npy", values, {8, 2});
+  datasets::write_npy<double>(folder / "c.npy", as_doubles, {8, 1});
+  WorkloadBuilder builder;
+  std::set<std::string> hashes;
+  for (const auto& [file, d] : {std::pair{"a.npy", 1U}, {"b.npy", 2U}, {"c.npy", 1U}}) {
+    ProblemSpec spec;
+    spec.data = (folder / file).string();
+    spec.k = 2;
+    spec.init = parse_init("first");
+    const Workload work = builder.build(spec, Precision::f64);
+    EXPECT_EQ(work.d, d) << file;
+    hashes.insert(work.hash);
+  }
+  EXPECT_EQ(hashes.size(), 3U);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(ProblemSpec, HashIsOfTheContentAndNotOfTheName) {
