@@ -112,6 +112,7 @@ void fill_initial_state(Workload& work) {
   work.initial_rows = state.rows;
   work.initial = SharedMemory("initial state", state.values.size() * sizeof(T));
   std::ranges::copy(state.values, work.initial.as<T>().begin());
+  work.initial.seal();
   if (work.stop.kind == StopRule::Kind::shift) {
     work.stop.threshold *= mean_feature_variance(work.points->memory.as<T>(), work.n, work.d);
   }
@@ -140,7 +141,10 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
                                                         Precision precision) {
   const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
   const datasets::Resolved resolved = datasets::resolve(spec.data, options);
-  const std::string key = fmt::format("{} {} {}", resolved.sha256, spec.take, to_string(precision));
+  // The same bytes in another shape or type are other points.
+  const std::string identity = fmt::format("{} {} {}x{}", resolved.sha256, name_of(resolved.type),
+                                           resolved.rows, resolved.cols);
+  const std::string key = fmt::format("{} {} {}", identity, spec.take, to_string(precision));
   for (const Cached& cached : cache_) {
     if (cached.key == key) {
       return cached.points;
@@ -151,6 +155,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   datasets::check_points(array, spec.data);
   auto points = std::make_shared<PointSet>();
   points->sha256 = resolved.sha256;
+  points->identity = identity;
   points->n = spec.take == 0 ? array.rows() : spec.take;
   points->d = array.cols();
   if (points->n > array.rows()) {
@@ -167,6 +172,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
     check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
     check_not_tiny<double>(array, spec.data);
   }
+  points->memory.seal(); // a variant that could change them would change those of all others
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   points->load_ms = elapsed.count();
@@ -215,7 +221,7 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   }
   const std::string init_sha256 =
       spec.init.kind == InitSpec::Kind::file ? datasets::sha256_file(spec.init.file) : "";
-  work.hash = problem_hash(spec, work.points->sha256, init_sha256, precision);
+  work.hash = problem_hash(spec, work.points->identity, init_sha256, precision);
   return work;
 }
 

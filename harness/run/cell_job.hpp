@@ -38,11 +38,12 @@ Job job_for(const RegisteredVariant& variant, const Problem<T>& problem, int thr
   return job;
 }
 
-/// Throws OutOfMemory.
+/// What a child may read but not change. Throws OutOfMemory.
 template <typename T>
 SharedMemory shared_copy(const std::string& name, std::span<const T> values) {
   SharedMemory memory(name, values.size_bytes());
   std::ranges::copy(values, memory.as<T>().begin());
+  memory.seal();
   return memory;
 }
 

@@ -39,7 +39,7 @@ std::byte* map(int fd, std::size_t bytes, int protection) {
 } // namespace
 
 SharedMemory::SharedMemory(const std::string& name, std::size_t bytes, std::size_t rest)
-    : fd_(memfd_create(name.c_str(), MFD_CLOEXEC)), bytes_(bytes + rest) {
+    : fd_(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes + rest) {
   if (fd_ < 0) {
     throw std::runtime_error(
         fmt::format("cannot create shared memory {}: {}", name, std::strerror(errno)));
@@ -69,6 +69,12 @@ SharedMemory::~SharedMemory() {
   }
   if (fd_ >= 0) {
     close(fd_);
+  }
+}
+
+void SharedMemory::seal() {
+  if (fcntl(fd_, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    throw std::runtime_error(fmt::format("cannot seal shared memory: {}", std::strerror(errno)));
   }
 }
 

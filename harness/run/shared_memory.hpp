@@ -35,6 +35,10 @@ public:
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
+  /// From now on nobody can write to it but through this object's own mapping, made before: a child
+  /// reads what its parent has put there, and leaves it as it is. Throws std::runtime_error.
+  void seal();
+
   /// Maps the file anew at its present size, after somebody has appended to it.
   void remap();
 

@@ -5,7 +5,10 @@
 #include "harness/run/shared_memory.hpp"
 
 #include <gtest/gtest.h>
+
+#include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -222,6 +225,23 @@ TEST(SharedMemory, GrowsAndIsReadBack) {
   EXPECT_EQ(read_tail(memory.fd(), 100), "12345678");
   const InheritedMemory view(memory.fd(), InheritedMemory::Access::read);
   EXPECT_EQ(view.as<const char>()[7], '8');
+}
+
+TEST(SharedMemory, SealedMemoryIsReadOnlyForAllOthers) {
+  SharedMemory memory("test", 4096);
+  memory.as<int>()[0] = 7;
+  memory.seal();
+  memory.as<int>()[1] = 8; // its owner still may
+  EXPECT_THROW(InheritedMemory(memory.fd(), InheritedMemory::Access::write), std::runtime_error);
+  EXPECT_THROW(write_all(memory.fd(), "other points"), std::runtime_error);
+  EXPECT_NE(ftruncate(memory.fd(), 0), 0);
+  const std::string same_file = "/proc/self/fd/" + std::to_string(memory.fd());
+  const int opened_anew = open(same_file.c_str(), O_RDWR);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, opened_anew, 0), MAP_FAILED);
+  close(opened_anew);
+  const InheritedMemory view(memory.fd(), InheritedMemory::Access::read);
+  EXPECT_EQ(view.as<const int>()[0], 7);
+  EXPECT_EQ(view.as<const int>()[1], 8);
 }
 
 TEST(SharedMemory, TheRestTakesMemoryOnlyWhenItIsWritten) {
