@@ -87,6 +87,12 @@ ChildRun run_jobs(const std::vector<Job>& jobs, std::chrono::duration<double> ti
       run.reports.push_back(report);
     }
   }
+  if (run.reports.size() > jobs.size()) {
+    const std::string message = fmt::format(
+        "{} reports came instead of {}: the variant has written to the harness's channel",
+        run.reports.size(), jobs.size());
+    run.reports.assign(1, {{"status", "wrong"}, {"message", message}});
+  }
   run.output_tail = read_tail(output_file.fd(), 2000);
   return run;
 }

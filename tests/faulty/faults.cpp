@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,7 @@ enum class Fault {
   prints_and_crashes, ///< a last message, then a segmentation fault
   leaves_a_process,   ///< forks one that waits for ever
   leaves_a_daemon,    ///< the same in a session of its own
+  writes_a_report,    ///< one of its own, into the channel of the harness
   fills_the_disk,     ///< writes a file for ever, into the working folder
   refuses,
   slow ///< a fifth of a second each run; no fault, but time to be interrupted
@@ -63,6 +65,16 @@ void print_garbage() {
   }
   std::fwrite(bytes.data(), 1, bytes.size(), stdout);
   std::fflush(stdout);
+}
+
+// Finds the channel by its name and says that the run took no time.
+void write_report() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(entry, gone).string().starts_with("/memfd:reports")) {
+      dprintf(std::stoi(entry.path().filename()), "{\"status\": \"ok\", \"samples_ms\": [1e-6]}\n");
+    }
+  }
 }
 
 void fill_disk() {
@@ -119,6 +131,9 @@ void strike(Fault fault) {
       setsid();
       wait_for_ever();
     }
+    break;
+  case Fault::writes_a_report:
+    write_report();
     break;
   case Fault::fills_the_disk:
     fill_disk();
@@ -189,6 +204,7 @@ const Registration registrations[] = {
     faulty("prints_and_crashes", Fault::prints_and_crashes),
     faulty("leaves_a_process", Fault::leaves_a_process),
     faulty("leaves_a_daemon", Fault::leaves_a_daemon),
+    faulty("writes_a_report", Fault::writes_a_report),
     faulty("fills_the_disk", Fault::fills_the_disk),
     faulty("refuses", Fault::refuses),
     faulty("slow", Fault::slow),
