@@ -15,7 +15,8 @@ namespace clusterbench {
 
 /// Compares the clock inside a program, which is recorded, with ours around the request. What lies
 /// between them is the round trip; a program that claims less than the rest is not believed, and
-/// neither is one that claims more than there was: then our time is taken.
+/// neither is one that claims more than there was: then our time is taken, as it is for runs so short
+/// that the round trip would hide a lie.
 class ClockCheck {
 public:
   /// A round trip without work, of which the slowest counts.
@@ -23,7 +24,7 @@ public:
   /// The seconds to record of one run.
   double judge(double inside, double outside);
   /// Empty, or what is wrong with the program's clock: in more than half of at least five runs it
-  /// claimed less than half of the time that passed, or more than passed. Smaller gaps are counted
+  /// claimed less than half of the time that passed, more than passed, or none. Smaller gaps are counted
   /// and not believed, but a busy machine may interrupt a program between the two clocks.
   std::string finding() const;
   nlohmann::json report() const;

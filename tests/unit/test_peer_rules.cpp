@@ -123,10 +123,31 @@ TEST(ClockCheck, AnHonestClockIsRecorded) {
   ClockCheck clock;
   clock.round_trip(2e-4);
   EXPECT_EQ(clock.judge(0.100, 0.1005), 0.100);
-  EXPECT_EQ(clock.judge(0.001, 0.0020), 0.001); // the overhead of a request
+  EXPECT_EQ(clock.judge(0.003, 0.0040), 0.003); // the overhead of a request
   EXPECT_EQ(clock.judge(10.0, 10.4), 10.0);     // freeing memory takes its share
   EXPECT_EQ(clock.finding(), "");
   EXPECT_EQ(clock.report().at("clock_off"), 0);
+}
+
+// A round trip takes about as long: what a program claims cannot be told from a lie.
+TEST(ClockCheck, ShortRunsTakeTheOutsideTime) {
+  ClockCheck clock;
+  clock.round_trip(2e-4);
+  for (int run = 0; run < 5; ++run) {
+    EXPECT_EQ(clock.judge(1e-9, 1e-4), 1e-4);
+    EXPECT_EQ(clock.judge(0.9e-4, 1e-4), 1e-4);
+    EXPECT_EQ(clock.judge(1e-9, 1.25e-3), 1.25e-3);
+    EXPECT_EQ(clock.judge(1e-9, 2.5e-3), 2.5e-3);
+  }
+  EXPECT_EQ(clock.finding(), "");
+}
+
+TEST(ClockCheck, NoRunTakesNoTime) {
+  ClockCheck clock;
+  for (int run = 0; run < 5; ++run) {
+    EXPECT_EQ(clock.judge(0.0, 1e-4), 1e-4);
+  }
+  EXPECT_NE(clock.finding(), "");
 }
 
 TEST(ClockCheck, ALieGainsNothing) {
