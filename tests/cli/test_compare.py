@@ -212,6 +212,12 @@ class Verdicts(Compare):
                               [row("other", self.STEADY), *new], exit_code=exit_code)
         return {cell["name"]: cell["verdict"] for cell in result["cells"]}["c"]
 
+    def test_a_base_without_a_time_compares_nothing(self):  # which no CI may take for "not slower"
+        good = row("c", self.STEADY)
+        for base in ([], [row("c", [], "wrong", message="why")]):
+            with self.subTest(base=base):
+                self.compare(base, [good], exit_code=5)
+
     def test_findings(self):
         good, times = row("c", self.STEADY), self.STEADY
         bad = {status: row("c", [], status, message="why")
