@@ -102,6 +102,9 @@ void for_each_line(const std::filesystem::path& path,
   std::size_t number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
+    if (text.find_first_not_of(" \t\r") == std::string::npos) {
+      continue; // an editor's, say
+    }
     auto line = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (line.is_discarded() && stream.eof()) {
       return; // torn: its writer was killed

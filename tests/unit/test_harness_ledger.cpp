@@ -55,6 +55,16 @@ void expect_contains(const std::string& text, const std::string& piece) {
   EXPECT_NE(text.find(piece), std::string::npos) << text;
 }
 
+TEST_F(LedgerOnDisk, BlankLinesAreSkippedAndCounted) {
+  write("\n{\"type\": \"header\"}\n \t\r\n\n{\"type\": \"cell\"}\nno JSON\n\n");
+  std::size_t cells = 0;
+  const std::string message = message_of<InputError>([&] {
+    for_each_line(folder_, [&](json& line) { cells += line.at("type") == "cell" ? 1 : 0; });
+  });
+  EXPECT_EQ(cells, 1U);
+  expect_contains(message, "line 6 is not JSON");
+}
+
 TEST_F(LedgerOnDisk, LinesComeBackInOrder) {
   const fs::path deeper = folder_ / "a" / "b";
   {
