@@ -5,6 +5,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/compare/pace_child.hpp"
 #include "harness/machine/build_info.hpp"
+#include "harness/messages.hpp"
 #include "harness/run/child.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ constexpr const char* kExitCodes =
     "written; 130 interrupted.";
 
 int report(const char* message, ExitCode code) {
-  fmt::print(stderr, "clusterbench: {}\n", message);
+  say("clusterbench: {}\n", message);
   return static_cast<int>(code);
 }
 

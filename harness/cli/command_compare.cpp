@@ -1,6 +1,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/compare_report.hpp"
+#include "harness/messages.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,11 +25,11 @@ ExitCode compare(const CompareArguments& arguments) {
   const Timings base = read_timings(arguments.base);
   const Timings fresh = read_timings(arguments.fresh);
   if (const auto mismatch = environment_mismatch(base, fresh); !mismatch.empty()) {
-    fmt::print(stderr, "clusterbench: {} and {} differ in their environment:\n  {}\n", base.source,
-               fresh.source, fmt::join(mismatch, "\n  "));
+    say("clusterbench: {} and {} differ in their environment:\n  {}\n", base.source, fresh.source,
+        fmt::join(mismatch, "\n  "));
     if (!arguments.across_environments) {
-      fmt::print(stderr, "times of different environments tell nothing about a change of the "
-                         "program; --across-environments compares them all the same\n");
+      say("times of different environments tell nothing about a change of the "
+          "program; --across-environments compares them all the same\n");
       return ExitCode::environment_mismatch;
     }
   }

@@ -7,6 +7,7 @@
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/messages.hpp"
 #include "harness/problem/cell_choice.hpp"
 #include "harness/run/files.hpp"
 #include "harness/run/process.hpp"
@@ -184,10 +185,9 @@ ExitCode count(const GateArguments& arguments, const GateOptions& options,
                const std::vector<CellSpec>& cells) {
   const fs::path valgrind = find_valgrind();
   if (std::string_view(build_info::march()) != "x86-64-v3") {
-    fmt::print(stderr,
-               "clusterbench: this program was built for {}; valgrind before 3.22 does not "
-               "know AVX-512: count on builds with -DCLUSTERBENCH_MARCH=x86-64-v3\n",
-               build_info::march());
+    say("clusterbench: this program was built for {}; valgrind before 3.22 does not "
+        "know AVX-512: count on builds with -DCLUSTERBENCH_MARCH=x86-64-v3\n",
+        build_info::march());
   }
   WorkloadBuilder builder;
   const auto counted = run_all<CountedCell>(cells, [&](const CellSpec& cell) {

@@ -1,6 +1,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/messages.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/quality/plan.hpp"
 #include "harness/quality/quality_json.hpp"
@@ -153,10 +154,9 @@ ExitCode show(const QualityArguments& arguments, const Measurements& measurement
 ExitCode from_ledgers(const QualityArguments& arguments) {
   const Measurements measurements = read_all_measurements(arguments.ledgers);
   if (measurements.machines.size() > 1) {
-    fmt::print(stderr,
-               "clusterbench: quality: the ledgers are of different machines or environments, "
-               "whose times have no common scale: {} and {}\n",
-               measurements.machines[0].ledgers.front(), measurements.machines[1].ledgers.front());
+    say("clusterbench: quality: the ledgers are of different machines or environments, "
+        "whose times have no common scale: {} and {}\n",
+        measurements.machines[0].ledgers.front(), measurements.machines[1].ledgers.front());
     return ExitCode::environment_mismatch;
   }
   return show(arguments, measurements, arguments.variants);

@@ -1,5 +1,7 @@
 #include "harness/cli/progress.hpp"
 
+#include "harness/messages.hpp"
+
 #include <cstdio>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -20,14 +22,13 @@ void Progress::start(const std::string& cell) {
         std::chrono::duration_cast<std::chrono::seconds>(per_cell * (cells_ - done_));
     left = fmt::format("{:%M:%S}", seconds);
   }
-  fmt::print(stderr, "\r\033[K[{}/{}] {} ... about {} left", done_ + 1, cells_, cell, left);
+  say("\r\033[K[{}/{}] {} ... about {} left", done_ + 1, cells_, cell, left);
   std::fflush(stderr);
 }
 
 void Progress::finish(const std::string& cell, const std::string& outcome) {
   ++done_;
-  fmt::print(stderr, "{}[{}/{}] {}: {}\n", terminal_ ? "\r\033[K" : "", done_, cells_, cell,
-             outcome);
+  say("{}[{}/{}] {}: {}\n", terminal_ ? "\r\033[K" : "", done_, cells_, cell, outcome);
 }
 
 } // namespace clusterbench

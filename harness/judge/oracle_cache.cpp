@@ -1,6 +1,7 @@
 #include "harness/judge/oracle_cache.hpp"
 
 #include "datasets/catalog.hpp"
+#include "harness/messages.hpp"
 
 #include <unistd.h>
 
@@ -133,6 +134,14 @@ std::filesystem::path file_of(const std::filesystem::path& cache, const std::str
   return cache / (hash + ".oracle");
 }
 
+// Without the cache everything takes longer, and nothing else is different.
+void say_once(const char* why) {
+  static bool said = false;
+  if (!std::exchange(said, true)) {
+    say("the oracle's runs are not kept for later campaigns: {}\n", why);
+  }
+}
+
 } // namespace
 
 std::filesystem::path oracle_cache_folder() {
@@ -194,7 +203,11 @@ OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::strin
     return *std::move(stored);
   }
   OracleRun run = run_oracle(family, problem);
-  store_oracle_run(cache, hash, run);
+  try {
+    store_oracle_run(cache, hash, run);
+  } catch (const std::runtime_error& error) { // std::filesystem::filesystem_error is one
+    say_once(error.what());
+  }
   return run;
 }
 

@@ -1,5 +1,6 @@
 #include "harness/peer/connection.hpp"
 
+#include "harness/messages.hpp"
 #include "harness/run/process.hpp"
 
 #include <algorithm>
@@ -112,7 +113,7 @@ json PeerConnection::ask(const json& request,
     const std::string line = read_line(deadline);
     json reply = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!reply.is_object() || !reply.contains("reply") || !reply.at("reply").is_string()) {
-      fmt::print(stderr, "{}\n", line);
+      say("{}\n", line);
       continue;
     }
     look_at_memory();

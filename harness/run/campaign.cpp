@@ -8,6 +8,7 @@
 #include "harness/machine/backends.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
+#include "harness/messages.hpp"
 #include "harness/peer/peers.hpp"
 #include "harness/run/answer_files.hpp"
 #include "harness/run/files.hpp"
@@ -240,17 +241,17 @@ public:
       }
     }
     if (options_.resume) {
-      fmt::print(stderr, "re-used {} rows of {}\n", reused_, ledger_.path().string());
+      say("re-used {} rows of {}\n", reused_, ledger_.path().string());
     }
     if (unsaved_ > 0) {
-      fmt::print(stderr, "ran {} cells again whose answers were not in {}\n", unsaved_,
-                 answers_.folder().string());
+      say("ran {} cells again whose answers were not in {}\n", unsaved_,
+          answers_.folder().string());
     }
     write_gbench(options_.out / "gbench.json", newest_rows(ledger_.path()));
     if (interrupt_signal() != 0) {
       result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
-      fmt::print(stderr, "interrupted; {} rows are in {}; the same command with --resume goes on\n",
-                 result_.rows.size(), ledger_.path().string());
+      say("interrupted; {} rows are in {}; the same command with --resume goes on\n",
+          result_.rows.size(), ledger_.path().string());
     }
     return std::move(result_);
   }

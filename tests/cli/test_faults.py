@@ -2,10 +2,12 @@
 row and nothing else."""
 
 import json
+import shutil
+import subprocess
 import time
 import unittest
 
-from program import FAULTY, Program, ledger
+from program import BINARY, FAULTY, QUICK, Program, ledger
 
 # Beyond the qualification's sizes: here the planted faults strike, unless they are early.
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
@@ -31,6 +33,7 @@ FAULTS = {
     "prints_and_crashes": ("crashed", r"^signal 11"),
     "leaves_a_process": ("ok", r"^$"),
     "leaves_a_daemon": ("ok", r"^$"),
+    "writes_a_report": ("wrong", r"^\d reports came instead of 1: "),
     "fills_the_disk": ("crashed", r"signal 25 \(File size limit exceeded\)"),
     "refuses": ("refused", r"^planted: not today$"),
     "slow": ("ok", r"^$"),
@@ -307,6 +310,42 @@ class Oracle(Program):
         after = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="after")
         self.assertEqual(after[0]["status"], "ok")
         self.assertEqual(after[0]["verification"], before[0]["verification"])
+
+    def test_without_a_cache_nothing_else_is_lost(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")  # makes the points
+        shutil.rmtree(self.cache / "oracle")
+        (self.cache / "oracle").write_text("in the way")
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
+                                "kmeans_openmp", "--precision", "f64", *QUICK, "--out", "after")
+        self.assertEqual([row["status"] for row in ledger(self.folder / "after")[1]], ["ok", "ok"])
+        self.assertEqual(done.stderr.count("are not kept for later campaigns"), 1, done.stderr)
+
+
+class Streams(Program):
+    """What cannot be said costs no row; what was asked for on stdout and cannot be printed is 74."""
+
+    def end_of(self, redirections):
+        arguments = " ".join(map(str, ["run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
+                                       "kmeans_simd", *QUICK, "--out", "out"]))
+        done = subprocess.run(["bash", "-c", f"exec '{BINARY}' {arguments} {redirections}"],
+                              cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        rows = ledger(self.folder / "out")[1]
+        self.assertEqual([row["status"] for row in rows], ["ok", "ok"])
+        shutil.rmtree(self.folder / "out")
+        return done.returncode
+
+    def test_messages_that_cannot_be_written_are_ignored(self):
+        self.assertEqual(self.end_of("2>/dev/full"), 0)
+
+    def test_closed_streams(self):
+        for redirections in ("2>&-", "<&-", "<&- 2>&-"):
+            with self.subTest(redirections):
+                self.assertEqual(self.end_of(redirections), 0)
+        self.assertEqual(self.end_of(">&-"), 0)  # as with >/dev/null
+
+    def test_tables_that_cannot_be_printed(self):
+        self.assertEqual(self.end_of(">/dev/full"), 74)
 
 
 if __name__ == "__main__":
