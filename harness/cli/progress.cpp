@@ -3,13 +3,25 @@
 #include "harness/messages.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <string_view>
 #include <unistd.h>
 
 namespace clusterbench {
 
-Progress::Progress(std::size_t cells) : cells_(cells), terminal_(isatty(STDERR_FILENO) != 0) {}
+namespace {
+
+// A line that is written again and again needs a terminal that can erase it.
+bool can_erase_lines() {
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+} // namespace
+
+Progress::Progress(std::size_t cells) : cells_(cells), terminal_(can_erase_lines()) {}
 
 void Progress::start(const std::string& cell) {
   if (!terminal_) {

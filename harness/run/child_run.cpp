@@ -105,7 +105,9 @@ Ending describe_ending(const ChildRun& run) {
   case ProcessOutcome::Kind::interrupted:
     return {"interrupted", "the campaign was interrupted"};
   case ProcessOutcome::Kind::signalled:
-    if (outcome.signal == SIGKILL) {
+    // The kernel ends the largest process when memory runs out. One that had less than half of what
+    // there was to have was ended by somebody else.
+    if (outcome.signal == SIGKILL && outcome.peak_rss_bytes >= available_memory_bytes() / 2) {
       return {"out_of_memory",
               fmt::format("killed by the kernel (signal 9) with {} MiB resident: most likely out "
                           "of memory",

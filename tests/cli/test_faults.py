@@ -17,7 +17,7 @@ FAULTS = {
     "segfaults": ("crashed", r"^signal 11"),
     "segfaults_early": ("crashed", r"^qualification: .*signal 11"),
     "aborts": ("crashed", r"^signal 6"),
-    "killed": ("out_of_memory", r"signal 9"),
+    "killed": ("crashed", r"^signal 9 "),  # with memory to spare
     "hangs": ("timed_out", r"^killed after \d+ s"),
     "hangs_early": ("timed_out", r"^qualification: .*killed after \d+ s"),
     "fills_memory": ("out_of_memory", r"allocation failed"),

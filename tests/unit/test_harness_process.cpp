@@ -131,8 +131,11 @@ TEST(Process, EndingsInWords) {
   run.outcome.kind = Kind::signalled;
   run.outcome.signal = SIGABRT;
   EXPECT_EQ(describe_ending(run).status, "crashed");
-  run.outcome.signal = SIGKILL; // nobody else sends it
+  run.outcome.signal = SIGKILL;
+  run.outcome.peak_rss_bytes = std::size_t{1} << 50;
   EXPECT_EQ(describe_ending(run).status, "out_of_memory");
+  run.outcome.peak_rss_bytes = std::size_t{1} << 20; // a small process is not what the kernel ends
+  EXPECT_EQ(describe_ending(run).status, "crashed");
   run.outcome.kind = Kind::timed_out;
   EXPECT_EQ(describe_ending(run).status, "timed_out");
   run.outcome.kind = Kind::interrupted;
