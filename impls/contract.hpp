@@ -3,9 +3,10 @@
 // A variant is one file. It derives a class from Variant<T>, and one Registration object at the end
 // of the file makes it known. The harness then calls, once per cell,
 //
-//   refuse(problem) -> prepare(problem) -> run(observer) ... run(observer) -> fetch(result)
+//   refuse(shape) -> prepare(shape, points) -> run(start, answer, observer) ... run(...)
 //
-// and judges the fetched result against its own float64 oracle.
+// It owns the memory and the clock around each call, and judges every answer against its own float64
+// oracle. A variant neither uploads nor downloads, and sees a start only when its run begins.
 #pragma once
 
 #include <chrono>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <source_location>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -110,23 +112,28 @@ private:
   double previous_loss_ = std::numeric_limits<double>::infinity();
 };
 
-/// One clustering task, in the precision of its cell. The spans outlive the variant.
-template <typename T>
-struct Problem {
-  std::size_t n = 0;              ///< points
-  std::size_t d = 0;              ///< features
-  std::size_t k = 0;              ///< clusters
-  std::span<const T> points;      ///< [n, d] row-major
-  std::span<const T> centroids;   ///< [k, d] initial state; empty if FCM starts from memberships
-  std::span<const T> memberships; ///< [n, k] initial state of FCM; empty if it starts from centres
+/// What is known before the points are: sizes, the stop rule, and what the process may use.
+struct Shape {
+  std::size_t n = 0; ///< points
+  std::size_t d = 0; ///< features
+  std::size_t k = 0; ///< clusters
   StopRule stop;
-  double fuzzifier = 2.0; ///< m of FCM, > 1
-  int threads = 1;        ///< CPU threads that a variant may use
-  int rank = 0;           ///< this process among `world` processes (MPI, NCCL)
+  double fuzzifier = 2.0;               ///< m of FCM, > 1
+  bool starts_from_memberships = false; ///< FCM: the start is memberships and not centres
+  int threads = 1;                      ///< CPU threads that a variant may use
+  int rank = 0;                         ///< this process among `world` processes (MPI, NCCL)
   int world = 1;
 };
 
-/// Where a variant puts its answer. The harness owns the memory.
+/// The state that a run starts from. It lies where the variant computes, during run() only.
+template <typename T>
+struct Start {
+  std::span<const T> centroids;   ///< [k, d]; empty if FCM starts from memberships
+  std::span<const T> memberships; ///< [n, k]; empty if FCM starts from centres
+};
+
+/// Where run() puts its answer. The harness owns the memory, which lies where the variant computes,
+/// and fills it with a poison before every run.
 ///
 /// One pass of k-means: labels from the centroids, then centroids as the means of the labels. Ties
 /// go to the lowest index; an empty cluster keeps its centroid. One pass of FCM: started from
@@ -137,7 +144,7 @@ struct Result {
   std::span<std::int32_t> labels; ///< [n]
   std::span<T> centroids;         ///< [k, d]
   std::span<T> memberships;       ///< [n, k] row-major; empty for k-means
-  std::size_t iterations = 0;     ///< passes executed by the last run
+  std::size_t iterations = 0;     ///< passes executed
 };
 
 /// Watches a run. This base class is the null object of timed runs; one separate recording run
@@ -148,7 +155,7 @@ public:
   virtual ~Observer() = default;
   /// False in timed runs: nothing needs to be collected or copied for the observer.
   virtual bool recording() const { return false; }
-  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order.
+  /// The centroids that a pass has produced, [k, d] in host memory; once per executed pass, in order.
   virtual void pass(std::span<const T> /*centroids*/) {}
   /// Seconds spent in one phase ("assign", "update", "check", ...) of the current pass.
   virtual void phase(std::string_view /*name*/, double /*seconds*/) {}
@@ -182,20 +189,29 @@ private:
   std::chrono::steady_clock::time_point start_{};
 };
 
-/// One implementation in one precision.
+/// Thrown by prepare() or run() where a variant cannot take these points or this start; the message
+/// says why. What the shape alone tells belongs in refuse().
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One implementation in one precision. Where Meta says `Device::gpu`, the points, the start and the
+/// answer are device memory; otherwise host memory.
 template <typename T>
 class Variant {
 public:
   virtual ~Variant() = default;
-  /// Empty, or the reason why this variant cannot take the problem. Never another path in silence.
-  virtual std::string refuse(const Problem<T>& /*problem*/) const { return {}; }
-  /// Allocate, change layout, upload. Timed apart from run(). Throws std::runtime_error.
-  virtual void prepare(const Problem<T>& problem) = 0;
-  /// From the initial state to the stop rule, blocking; every call starts afresh. The timed part.
-  virtual void run(Observer<T>& observer) = 0;
-  /// Download the answer of the last run. Timed apart from run().
-  virtual void fetch(Result<T>& result) = 0;
-  /// Which of several code paths prepare() chose, if there are several.
+  /// Empty, or the reason why this variant cannot take the shape. Never another path in silence.
+  virtual std::string refuse(const Shape& /*shape*/) const { return {}; }
+  /// Allocate, and make what depends on the shape and the points alone: layouts, norms. The points,
+  /// [n, d] row-major, outlive the variant; they must not be written to. Timed apart from run().
+  /// Throws Refusal or std::runtime_error.
+  virtual void prepare(const Shape& shape, std::span<const T> points) = 0;
+  /// From the start to the stop rule; writes all of `answer`. Called any number of times, each with
+  /// another start. The timed part: the clock stops when the whole device has finished. Throws
+  /// Refusal or std::runtime_error.
+  virtual void run(const Start<T>& start, Result<T>& answer, Observer<T>& observer) = 0;
+  /// Which of several code paths was chosen, if there are several; asked after a run.
   virtual std::string chosen_path() const { return {}; }
 };
 
