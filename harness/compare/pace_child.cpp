@@ -7,6 +7,7 @@
 #include "harness/run/hidden_folder.hpp"
 #include "harness/run/job.hpp"
 #include "harness/run/shared_memory.hpp"
+#include "harness/run/variant_session.hpp"
 
 #include <csignal>
 #include <ctime>
@@ -81,8 +82,16 @@ int await_quiet(int threads, std::int64_t patience) {
   return left;
 }
 
+/// A prepared variant, the start of its runs, and where their answers go.
 template <typename T>
-json take_turn(Variant<T>& variant, const RunOrder& order) {
+struct Prepared {
+  VariantSession<T> session;
+  Start<T> start;
+  Result<T> answer;
+};
+
+template <typename T>
+json take_turn(Prepared<T>& prepared, const RunOrder& order) {
   Observer<T> nobody;
   // A variant that has started threads in its first run wants all their processors to be free.
   const auto threads = static_cast<int>(run_queue().threads);
@@ -91,9 +100,9 @@ json take_turn(Variant<T>& variant, const RunOrder& order) {
   const std::int64_t begin = nanoseconds(CLOCK_MONOTONIC);
   std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
   for (std::size_t i = 0; i < order.count; ++i) {
-    const std::int64_t start = nanoseconds(CLOCK_MONOTONIC);
-    variant.run(nobody);
-    shortest = std::min(shortest, nanoseconds(CLOCK_MONOTONIC) - start);
+    prepared.session.run(prepared.start, prepared.answer, nobody);
+    shortest =
+        std::min(shortest, static_cast<std::int64_t>(prepared.session.run_seconds() * 1e9));
   }
   const std::int64_t elapsed = nanoseconds(CLOCK_MONOTONIC) - begin;
   const std::int64_t waited = run_queue().waited - before.waited;
@@ -106,9 +115,9 @@ json take_turn(Variant<T>& variant, const RunOrder& order) {
 // The first turn, after which the variant's threads get processors of their own. One whose threads
 // have come and gone is left alone: those of its next run would inherit the processor of the first.
 template <typename T>
-json take_first_turn(Variant<T>& variant, const RunOrder& order, std::size_t processor) {
+json take_first_turn(Prepared<T>& prepared, const RunOrder& order, std::size_t processor) {
   const std::int64_t cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID); // of all threads
-  json turn = take_turn(variant, order);
+  json turn = take_turn(prepared, order);
   const auto cpu_spent = static_cast<double>(nanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu);
   constexpr double kMoreThanOneThread = 1.1;
   if (run_queue().threads > 1 || cpu_spent < kMoreThanOneThread * turn.at("elapsed").get<double>()) {
@@ -119,18 +128,18 @@ json take_first_turn(Variant<T>& variant, const RunOrder& order, std::size_t pro
 
 // Obeys until the job is over; false if the parent has hung up.
 template <typename T>
-bool serve(Variant<T>& variant, Result<T> result, std::size_t processor, LineChannel& channel) {
+bool serve(Prepared<T>& prepared, std::size_t processor, LineChannel& channel) {
   constexpr std::string_view kRun = "run ";
   bool has_run = false;
   for (std::string line; channel.read_line(line);) {
     if (line.starts_with(kRun)) {
       const RunOrder order = parse_run(line.substr(kRun.size()));
       say(channel, std::exchange(has_run, true)
-                       ? take_turn(variant, order)
-                       : take_first_turn(variant, order, processor));
+                       ? take_turn(prepared, order)
+                       : take_first_turn(prepared, order, processor));
     } else if (line == "fetch") {
-      variant.fetch(result);
-      say(channel, {{"digest", digest(result)}, {"iterations", result.iterations}});
+      say(channel, {{"digest", digest(prepared.answer)},
+                    {"iterations", prepared.answer.iterations}});
     } else if (line == "next") {
       return true;
     } else {
@@ -146,26 +155,27 @@ bool serve_job(const RegisteredVariant& registered, const PaceJob& job, std::siz
   const InheritedMemory points(job.points_fd, InheritedMemory::Access::read);
   const InheritedMemory initial(job.initial_fd, InheritedMemory::Access::read);
   const InheritedMemory memory(job.result_fd, InheritedMemory::Access::write);
-  Problem<T> problem;
-  problem.n = job.n;
-  problem.d = job.d;
-  problem.k = job.k;
-  problem.points = points.as<const T>();
-  (job.starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<const T>();
-  problem.stop = job.stop;
-  problem.fuzzifier = job.fuzzifier;
-  problem.threads = job.threads;
-  const std::unique_ptr<Variant<T>> variant = make_variant<T>(registered);
-  if (const std::string reason = variant->refuse(problem); !reason.empty()) {
+  const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
+  Prepared<T> prepared{VariantSession<T>(registered.meta, make_variant<T>(registered), job.shape()),
+                       {},
+                       slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst)};
+  (job.starts_from_memberships ? prepared.start.memberships : prepared.start.centroids) =
+      initial.as<const T>();
+  const auto refused = [&](const std::string& reason) {
     say(channel, {{"status", "refused"}, {"message", reason}});
     std::string line;
     return channel.read_line(line); // "next"
+  };
+  if (const std::string reason = prepared.session.refuse(); !reason.empty()) {
+    return refused(reason);
   }
-  variant->prepare(problem);
+  try {
+    prepared.session.prepare(points.as<const T>());
+  } catch (const Refusal& refusal) {
+    return refused(refusal.what());
+  }
   say(channel, {{"status", "ready"}});
-  const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
-  return serve(*variant, slots.slot<T>(memory.as<std::byte>(), ResultSlots::kFirst),
-               processor, channel);
+  return serve(prepared, processor, channel);
 }
 
 bool serve_any(const PaceJob& job, std::size_t processor, LineChannel& channel) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/judge/report.hpp"
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 namespace clusterbench {
 

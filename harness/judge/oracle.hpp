@@ -4,7 +4,7 @@
 // order, so that the answer does not depend on the number of threads.
 #pragma once
 
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
 #include <span>

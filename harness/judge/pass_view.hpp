@@ -3,7 +3,7 @@
 #pragma once
 
 #include "harness/judge/declaration.hpp"
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

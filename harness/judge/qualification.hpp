@@ -2,7 +2,7 @@
 // timed cell, and they are always verified exhaustively.
 #pragma once
 
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 
 #include "harness/judge/declaration.hpp"
 #include "harness/judge/oracle.hpp"
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,7 @@
 // A problem made concrete: its points and initial state in shared memory, ready for children.
 #pragma once
 
+#include "harness/problem/problem.hpp"
 #include "harness/problem/problem_spec.hpp"
 #include "harness/run/shared_memory.hpp"
 

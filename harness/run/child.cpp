@@ -12,9 +12,10 @@
 #include "harness/run/process.hpp"
 #include "harness/run/recorder.hpp"
 #include "harness/run/shared_memory.hpp"
+#include "harness/run/statistics.hpp"
+#include "harness/run/variant_session.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fmt/format.h>
 #include <fstream>
@@ -32,35 +33,12 @@ namespace {
 
 using nlohmann::json;
 
-template <typename Function>
-double seconds_of(Function&& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 json milliseconds(const std::vector<double>& seconds) {
   json values = json::array();
   for (const double value : seconds) {
     values.push_back(value * 1e3);
   }
   return values;
-}
-
-// Seconds of a call into a variant. Those of a run in another program are its own clock's, checked
-// against ours.
-template <typename T, typename Function>
-double seconds_of(const Variant<T>& variant, Function&& function) {
-  const double seconds = seconds_of(std::forward<Function>(function));
-  const PeerRun* const peer = as_peer(variant);
-  return peer != nullptr ? peer->last_seconds() : seconds;
-}
-
-// Fetches into a slot and returns the answer's digest.
-template <typename T>
-std::string fetch_and_digest(Variant<T>& variant, Result<T>& result) {
-  variant.fetch(result);
-  return digest(result);
 }
 
 template <typename T>
@@ -97,14 +75,14 @@ private:
 
 // Takes the samples; keeps every answer that differs from those before it.
 template <typename T>
-void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots& slots,
-             std::span<std::byte> memory, json& report) {
+void measure(VariantSession<T>& session, const Start<T>& start, const Job& job, bool on_gpu,
+             const ResultSlots& slots, std::span<std::byte> memory, json& report) {
   Observer<T> nobody;
   Result<T> first = slots.slot<T>(memory, ResultSlots::kFirst);
   Result<T> newest = slots.slot<T>(memory, ResultSlots::kNewest);
   std::string first_digest;
   std::set<std::string> distinct;
-  double fetch_seconds = 0.0;
+  std::vector<double> download_seconds;
   OtherAnswers others(memory.size() / slots.bytes_each());
   std::size_t runs = 0;
   json disturbances = json::array();
@@ -112,22 +90,22 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
   const std::unique_ptr<GpuPaceReader> gpu = on_gpu ? std::make_unique<GpuPaceReader>(0) : nullptr;
   const auto timed_run = [&] {
     const DisturbanceWatch watch(gpu.get());
-    const double seconds = seconds_of(variant, [&] { variant.run(nobody); });
+    Result<T>& result = distinct.empty() ? first : newest;
+    session.run(start, result, nobody);
+    download_seconds.push_back(session.download_seconds());
     if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
       json entry = disturbance;
       entry["run"] = runs;
       disturbances.push_back(entry);
     }
     ++runs;
-    if (distinct.empty()) {
-      fetch_seconds = seconds_of(variant, [&] { variant.fetch(first); });
-      first_digest = digest(first);
-      distinct.insert(first_digest);
-    } else if (const std::string bits = fetch_and_digest(variant, newest);
-               distinct.insert(bits).second) {
+    if (const std::string bits = digest(result); distinct.empty()) {
+      first_digest = bits;
+      distinct.insert(bits);
+    } else if (distinct.insert(bits).second) {
       copy(newest, slots.slot<T>(memory, others.slot_for(bits, newest.iterations)));
     }
-    return seconds;
+    return session.run_seconds();
   };
   const Samples samples = take_samples(job.name, job.sampling, timed_run);
 
@@ -140,7 +118,7 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
   report["cpu_ms"] = samples.cpu_ms;
   report["disturbed_runs"] = disturbances.size();
   report["disturbances"] = disturbances;
-  report["fetch_ms"] = fetch_seconds * 1e3;
+  report["download_ms"] = median(download_seconds) * 1e3;
   report["digest"] = first_digest;
   report["distinct_results"] = distinct.size();
   report["iterations"] = first.iterations;
@@ -154,12 +132,12 @@ void measure(Variant<T>& variant, const Job& job, bool on_gpu, const ResultSlots
 
 // One more run, unmeasured, that tells the recorder what happens inside.
 template <typename T>
-void record(Variant<T>& variant, const Job& job, const ResultSlots& slots,
-            std::span<std::byte> memory, json& report) {
+void record(VariantSession<T>& session, const Start<T>& start, const Job& job,
+            const ResultSlots& slots, std::span<std::byte> memory, json& report) {
   Recorder<T> recorder(job.trace_fd);
-  variant.run(recorder);
   Result<T> result = slots.slot<T>(memory, ResultSlots::kRecorded);
-  const std::string recorded_digest = fetch_and_digest(variant, result);
+  session.run(start, result, recorder);
+  const std::string recorded_digest = digest(result);
   json& phases = report["phases_ms"];
   phases = json::object();
   for (const auto& [name, seconds] : recorder.phases()) {
@@ -186,42 +164,38 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
   const bool elsewhere = registered.meta.launch == Launch::program;
   const auto shared_points = points.as<const T>();
   const HugePageArray<T> own_points(elsewhere ? std::span<const T>{} : shared_points);
-  Problem<T> problem;
-  problem.n = job.n;
-  problem.d = job.d;
-  problem.k = job.k;
-  problem.points = elsewhere ? shared_points : own_points.span();
-  (job.starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<const T>();
-  problem.stop = job.stop;
-  problem.fuzzifier = job.fuzzifier;
-  problem.threads = job.threads;
+  const Shape shape = job.shape();
+  Start<T> start;
+  (job.starts_from_memberships ? start.memberships : start.centroids) = initial.as<const T>();
 
   const bool on_gpu = registered.meta.device == Device::gpu;
   const std::size_t device_memory_before = on_gpu ? gpu_state(0).memory_used_bytes : 0;
-  const std::unique_ptr<Variant<T>> variant = make_variant<T>(registered);
+  VariantSession<T> session(registered.meta, make_variant<T>(registered), shape);
   json report;
-  if (const std::string reason = variant->refuse(problem); !reason.empty()) {
+  if (const std::string reason = session.refuse(); !reason.empty()) {
     return {{"status", "refused"}, {"message", reason}};
   }
-  report["prepare_ms"] = seconds_of(*variant, [&] { variant->prepare(problem); }) * 1e3;
-  report["chosen_path"] = variant->chosen_path();
+  session.prepare(elsewhere ? shared_points : own_points.span());
+  report["upload_ms"] = session.upload_seconds() * 1e3;
+  report["prepare_ms"] = session.prepare_seconds() * 1e3;
 
   const ResultSlots slots(job.n, job.d, job.k, registered.meta.family, sizeof(T));
   const auto bytes = memory.as<std::byte>();
   if (job.timed) {
-    measure(*variant, job, on_gpu, slots, bytes, report);
+    measure(session, start, job, on_gpu, slots, bytes, report);
   }
   if (job.record) {
-    record(*variant, job, slots, bytes, report);
+    record(session, start, job, slots, bytes, report);
   }
   if (!job.timed && !job.record) {
     Observer<T> nobody;
-    variant->run(nobody);
     Result<T> result = slots.slot<T>(bytes, ResultSlots::kFirst);
-    report["digest"] = fetch_and_digest(*variant, result);
+    session.run(start, result, nobody);
+    report["digest"] = digest(result);
     report["iterations"] = result.iterations;
     report["answers"].push_back({{"slot", ResultSlots::kFirst}, {"iterations", result.iterations}});
   }
+  report["chosen_path"] = session.variant().chosen_path();
   if (on_gpu) {
     const GpuState gpu = gpu_state(0);
     // What the whole device gained, the driver's own context included.
@@ -229,7 +203,7 @@ json run_job(const RegisteredVariant& registered, const Job& job) {
         gpu.memory_used_bytes - std::min(gpu.memory_used_bytes, device_memory_before);
     report["gpu_after"] = gpu;
   }
-  const PeerRun* const peer = as_peer(*variant);
+  const PeerRun* const peer = as_peer(session.variant());
   report["peak_rss_bytes"] = peer != nullptr ? peer->peak_rss_bytes() : peak_rss_bytes(getpid());
   if (peer != nullptr) {
     report["peer"] = peer->report();
@@ -246,6 +220,8 @@ json run_guarded(const Job& job) {
     }
     return job.precision == Precision::f32 ? run_job<float>(*registered, job)
                                            : run_job<double>(*registered, job);
+  } catch (const Refusal& refusal) {
+    return {{"status", "refused"}, {"message", refusal.what()}};
   } catch (const PeerFailure& failure) {
     return {{"status", failure.status()}, {"message", failure.what()}};
   } catch (const OutOfMemory& error) {

@@ -23,6 +23,16 @@ struct Task {
   int points_fd = -1;  ///< [n, d]
   int initial_fd = -1; ///< [k, d] or [n, k]
   int result_fd = -1;  ///< ResultSlots::bytes(), or more, for more answers
+
+  Shape shape() const {
+    return {.n = n,
+            .d = d,
+            .k = k,
+            .stop = stop,
+            .fuzzifier = fuzzifier,
+            .starts_from_memberships = starts_from_memberships,
+            .threads = threads};
+  }
 };
 
 nlohmann::json to_json(const Task& task);

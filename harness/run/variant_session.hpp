@@ -38,6 +38,7 @@ public:
 private:
   Shape shape_;
   MemoryPlace place_;
+  bool has_memberships_;
   // The variant goes first: it may still refer to the memory.
   PlacedArray<T> points_, start_, centroids_, memberships_;
   PlacedArray<std::int32_t> labels_;

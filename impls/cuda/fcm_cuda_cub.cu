@@ -21,6 +21,7 @@
 #include <cub/block/block_reduce.cuh>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace clusterbench {
@@ -150,49 +151,47 @@ __global__ void update_memberships(const T* __restrict__ points, const T* __rest
 template <typename T>
 class FcmCudaCub final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override { return refuse_fcm(problem, 1); }
+  std::string refuse(const Shape& shape) const override { return refuse_fcm<T>(shape, 1); }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
+  void prepare(const Shape& shape, std::span<const T> points) override {
+    shape_ = shape;
     stream_ = Stream::create();
-    passes_.prepare(problem, stream_);
-    const bool two = problem.fuzzifier == 2.0;
+    passes_.prepare(shape, points, stream_);
+    const bool two = shape.fuzzifier == 2.0;
     update_centres_ = two ? update_centres<true, T> : update_centres<false, T>;
     update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
-    allow_shared_memory(update_memberships_, problem.k * sizeof(T));
+    allow_shared_memory(update_memberships_, shape.k * sizeof(T));
   }
 
-  void run(Observer<T>& observer) override {
+  void run(const Start<T>& start, Result<T>& answer, Observer<T>& observer) override {
     passes_.run(
-        observer, [&](const T* memberships) { launch_update_centres(memberships); },
+        start, answer, observer, [&] { launch_update_centres(); },
         [&] { launch_update_memberships(); });
   }
 
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
-
 private:
-  T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
+  T fuzzifier() const { return static_cast<T>(shape_.fuzzifier); }
 
-  void launch_update_centres(const T* memberships) {
-    const unsigned blocks = blocks_at_most(problem_.k * problem_.d, 1, kMaxGridX);
+  void launch_update_centres() {
+    const unsigned blocks = blocks_at_most(shape_.k * shape_.d, 1, kMaxGridX);
     update_centres_<<<blocks, kThreads, 0, stream_>>>(
-        passes_.features(), memberships, problem_.n, problem_.d, problem_.k, fuzzifier(),
+        passes_.features(), passes_.memberships(), shape_.n, shape_.d, shape_.k, fuzzifier(),
         passes_.centres(), passes_.wanted(), passes_.to_clear());
     check_launch("update_centres");
   }
 
   void launch_update_memberships() {
     // As many warps as there are clusters, up to a full block: others would find nothing to do.
-    const auto k = static_cast<unsigned>(problem_.k);
+    const auto k = static_cast<unsigned>(shape_.k);
     const unsigned threads = 32 * std::min(k, kThreads / 32);
-    const unsigned blocks = blocks_at_most(problem_.n, 1, kMaxGridX);
+    const unsigned blocks = blocks_at_most(shape_.n, 1, kMaxGridX);
     update_memberships_<<<blocks, threads, k * sizeof(T), stream_>>>(
-        passes_.points(), passes_.centres(), problem_.n, static_cast<unsigned>(problem_.d), k,
+        passes_.points(), passes_.centres(), shape_.n, static_cast<unsigned>(shape_.d), k,
         fuzzifier(), passes_.memberships(), passes_.contributions());
     check_launch("update_memberships");
   }
 
-  Problem<T> problem_;
+  Shape shape_;
   decltype(&update_centres<true, T>) update_centres_ = nullptr;
   decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
   Stream stream_;

@@ -21,6 +21,8 @@
 
 #include <array>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -74,7 +76,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     // Features behind d are zero everywhere; so are, without initial centres, those of clusters
     // that never get any weight.
     const unsigned j = e / width, f = e % width;
-    const bool known = f < task.d && task.run.initial != nullptr;
+    const bool known = f < task.d && task.given == nullptr;
     s_centres[e] = known ? task.run.initial[j * task.d + f] : 0.0f;
   }
   // Started from memberships, sweep 0 only finds the first centres, and sweep s is pass s: its
@@ -228,36 +230,26 @@ constexpr std::array kKernels{// the first that is large enough is taken
 
 class FcmCudaFused final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (!(problem.fuzzifier > 1.0)) {
+  std::string refuse(const Shape& shape) const override {
+    if (!(shape.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
+    return refuse_tiles<TileKernel<Task>>(kKernels, shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    run_.prepare(kKernels, problem, task_);
-    d_given_ = DeviceBuffer<float>(problem.memberships.size());
-    if (d_given_.size() > 0) {
-      d_given_.upload(problem.memberships, run_.stream());
-    }
-    d_memberships_ = DeviceBuffer<float>(problem.n * problem.k);
-    task_.given = d_given_.data();
-    task_.memberships = d_memberships_.data();
-    task_.fuzzifier = static_cast<float>(problem.fuzzifier);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    run_.prepare(kKernels, shape, points, task_);
+    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
   }
 
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-
-  void fetch(Result<float>& result) override {
-    run_.fetch(result);
-    d_memberships_.download(result.memberships, run_.stream());
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    task_.exchange(start, answer);
+    run_.run(start, answer, observer, task_);
   }
 
 private:
   Task task_{};
   TileRun<Task> run_;
-  DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
 };
 
 const Registration registration({.name = "fcm_cuda_fused",

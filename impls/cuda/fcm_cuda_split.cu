@@ -17,12 +17,16 @@
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
 #include "impls/cuda/support/fcm_weights.cuh"
+#include "impls/cuda/support/host_points.hpp"
 #include "impls/cuda/support/pack_split_rows.cuh"
+#include "impls/cuda/support/split_range.hpp"
 #include "impls/cuda/support/split_rows.cuh"
 #include "impls/cuda/support/tile_run.cuh"
 
 #include <array>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -90,7 +94,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
     // Features behind d are zero everywhere; so are, without initial centres, those of clusters
     // that never get any weight.
     const unsigned j = e / width, f = e % width;
-    const bool known = f < task.d && task.run.initial != nullptr;
+    const bool known = f < task.d && task.given == nullptr;
     s_centres[e] = known ? task.run.initial[j * task.d + f] : 0.0f;
   }
   // Started from memberships, sweep 0 only finds the first centres, and sweep s is pass s: its
@@ -267,42 +271,35 @@ constexpr std::size_t kFeatures = 129; // fewer are left to fcm_cuda_fused
 
 class FcmCudaSplit final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (!(problem.fuzzifier > 1.0)) {
+  std::string refuse(const Shape& shape) const override {
+    if (!(shape.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    if (problem.d < kFeatures) {
-      return "d = " + std::to_string(problem.d) + ": below " + std::to_string(kFeatures) +
+    if (shape.d < kFeatures) {
+      return "d = " + std::to_string(shape.d) + ": below " + std::to_string(kFeatures) +
              " features splitting is not what a pass waits for, and fcm_cuda_fused is faster";
     }
-    const std::string reason = refuse_tiles<Kernel>(kKernels, problem);
-    return reason.empty() ? SplitRange(problem.points, problem.n, problem.d).refuse() : reason;
+    return refuse_tiles<Kernel>(kKernels, shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    task_.scale = SplitRange(problem.points, problem.n, problem.d).scale();
-    run_.prepare(kKernels, problem, task_, PackedSplitRows{task_.scale});
-    d_given_ = DeviceBuffer<float>(problem.memberships.size());
-    if (d_given_.size() > 0) {
-      d_given_.upload(problem.memberships, run_.stream());
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    const SplitRange range(points_on_host(points), shape.n, shape.d);
+    if (const std::string reason = range.refuse(); !reason.empty()) {
+      throw Refusal(reason);
     }
-    d_memberships_ = DeviceBuffer<float>(problem.n * problem.k);
-    task_.given = d_given_.data();
-    task_.memberships = d_memberships_.data();
-    task_.fuzzifier = static_cast<float>(problem.fuzzifier);
+    task_.scale = range.scale();
+    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
+    run_.prepare(kKernels, shape, points, task_, PackedSplitRows{task_.scale});
   }
 
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-
-  void fetch(Result<float>& result) override {
-    run_.fetch(result);
-    d_memberships_.download(result.memberships, run_.stream());
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    task_.exchange(start, answer);
+    run_.run(start, answer, observer, task_);
   }
 
 private:
   Task task_{};
   TileRun<Task, PackedSplitRows> run_;
-  DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
 };
 
 const Registration registration({.name = "fcm_cuda_split",

@@ -18,6 +18,7 @@
 #include <cub/block/block_reduce.cuh>
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 namespace clusterbench {
@@ -161,19 +162,19 @@ __global__ void update_memberships(const T* __restrict__ points, const T* __rest
 template <typename T>
 class FcmCudaWarp final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return refuse_fcm(problem, kSamplesPerBlock);
+  std::string refuse(const Shape& shape) const override {
+    return refuse_fcm<T>(shape, kSamplesPerBlock);
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    const std::size_t n = problem.n, values = problem.k * problem.d;
+  void prepare(const Shape& shape, std::span<const T> points) override {
+    shape_ = shape;
+    const std::size_t n = shape.n, values = shape.k * shape.d;
     stream_ = Stream::create();
-    passes_.prepare(problem, stream_);
-    const bool two = problem.fuzzifier == 2.0;
+    passes_.prepare(shape, points, stream_);
+    const bool two = shape.fuzzifier == 2.0;
     sum_slices_ = two ? sum_slices<true, T> : sum_slices<false, T>;
     update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
-    allow_shared_memory(update_memberships_, kSamplesPerBlock * problem.k * sizeof(T));
+    allow_shared_memory(update_memberships_, kSamplesPerBlock * shape.k * sizeof(T));
     // Enough blocks to fill the device, and slices short enough that a float keeps its digits.
     const std::size_t longest = kThreads * kLongestRun;
     slices_ =
@@ -183,38 +184,36 @@ public:
     d_weights_ = DeviceBuffer<T>(slices_ * values);
   }
 
-  void run(Observer<T>& observer) override {
+  void run(const Start<T>& start, Result<T>& answer, Observer<T>& observer) override {
     passes_.run(
-        observer, [&](const T* memberships) { launch_update_centres(memberships); },
+        start, answer, observer, [&] { launch_update_centres(); },
         [&] { launch_update_memberships(); });
   }
 
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
-
 private:
-  T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
+  T fuzzifier() const { return static_cast<T>(shape_.fuzzifier); }
 
-  void launch_update_centres(const T* memberships) {
+  void launch_update_centres() {
     sum_slices_<<<blocks_at_most(d_sums_.size(), 1, kMaxGridX), kThreads, 0, stream_>>>(
-        passes_.features(), memberships, problem_.n, problem_.d, problem_.k, slices_, fuzzifier(),
-        d_sums_.data(), d_weights_.data());
+        passes_.features(), passes_.memberships(), shape_.n, shape_.d, shape_.k, slices_,
+        fuzzifier(), d_sums_.data(), d_weights_.data());
     check_launch("sum_slices");
-    update_centres<<<blocks_for(problem_.k * problem_.d, 1), 32, 0, stream_>>>(
-        d_sums_.data(), d_weights_.data(), problem_.d, problem_.k, slices_, passes_.centres(),
+    update_centres<<<blocks_for(shape_.k * shape_.d, 1), 32, 0, stream_>>>(
+        d_sums_.data(), d_weights_.data(), shape_.d, shape_.k, slices_, passes_.centres(),
         passes_.wanted(), passes_.to_clear());
     check_launch("update_centres");
   }
 
   void launch_update_memberships() {
-    const auto d = static_cast<unsigned>(problem_.d), k = static_cast<unsigned>(problem_.k);
-    update_memberships_<<<blocks_for(problem_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
+    const auto d = static_cast<unsigned>(shape_.d), k = static_cast<unsigned>(shape_.k);
+    update_memberships_<<<blocks_for(shape_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
                           kSamplesPerBlock * k * sizeof(T), stream_>>>(
-        passes_.points(), passes_.centres(), problem_.n, d, k, fuzzifier(), passes_.memberships(),
+        passes_.points(), passes_.centres(), shape_.n, d, k, fuzzifier(), passes_.memberships(),
         passes_.contributions());
     check_launch("update_memberships");
   }
 
-  Problem<T> problem_;
+  Shape shape_;
   decltype(&sum_slices<true, T>) sum_slices_ = nullptr;
   decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
   std::size_t slices_ = 0;

@@ -2,10 +2,11 @@
 //
 // Changed since kmeans_cuda_fused: nothing is computed here. The table says which variant was
 //   fastest on a measured grid of shapes (results/tables/gpu_shapes.json) and at its own borders
-//   (gpu_borders.json); the first line whose bounds hold and whose variant does not refuse is taken,
-//   found by name among the registered ones, and does all the work. chosen_path() says which. Some lines
-//   hold only near the origin, or only far from it (far_rows.hpp). A test compares the table with both
-//   measurements: never more than 10 % behind the best.
+//   (gpu_borders.json); the first line whose bounds hold and whose variant refuses neither the shape nor
+//   the points is taken, found by name among the registered ones, and does all the work, unless it refuses
+//   a start: then the next one is. chosen_path() says which. Some lines hold only near the origin, or
+//   only far from it (far_rows.hpp). A test compares the table with both measurements: never more than
+//   10 % behind the best.
 // Source: measured on one NVIDIA H200: up to k = 256, beyond it single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names: expanded distances, and sums whose
@@ -15,15 +16,17 @@
 //   with prepare(), which may outweigh hundreds of iterations (any_shape.md), others may be faster.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/far_rows.hpp"
+#include "impls/cuda/support/host_points.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <stdexcept>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -84,74 +87,126 @@ constexpr std::array kTable{
 
 using Made = std::unique_ptr<Variant<float>>;
 
-struct Pick {
-  std::string name;
-  Made variant; ///< null if every line refuses
-  std::string refusals;
-};
+/// Goes down the table: the variants that do not refuse a shape, each once.
+class TableSearch {
+public:
+  TableSearch() = default;
+  /// Without points, lines of both sides of the border hold. The points must outlive this.
+  explicit TableSearch(const Shape& shape, std::span<const float> d_points = {})
+      : shape_(shape), d_points_(d_points) {}
 
-/// The first variant of the table that takes the problem.
-Pick pick_for(const Problem<float>& problem) {
-  Pick pick;
-  std::vector<std::string_view> asked; // a variant may be in several lines
-  std::optional<bool> far;             // found when a line asks
-  for (const Line& line : kTable) {
-    if (problem.n > line.n || problem.d > line.d || problem.k > line.k ||
-        std::ranges::find(asked, line.variant) != asked.end()) {
-      continue;
+  /// Null behind the last line.
+  Made next() {
+    while (line_ < kTable.size()) {
+      const Line& line = kTable[line_++];
+      if (shape_.n > line.n || shape_.d > line.d || shape_.k > line.k ||
+          std::ranges::find(asked_, line.variant) != asked_.end() || !holds(line.rows)) {
+        continue;
+      }
+      asked_.push_back(line.variant);
+      const auto& all = registered_variants();
+      const auto found = std::ranges::find_if(
+          all, [&](const RegisteredVariant& one) { return one.meta.name == line.variant; });
+      if (found == all.end() || shape_.d < found->meta.min_d || shape_.d > found->meta.max_d ||
+          shape_.k > found->meta.max_k) {
+        continue;
+      }
+      Made variant = found->factories.f32();
+      const std::string refusal = variant->refuse(shape_);
+      if (refusal.empty()) {
+        return variant;
+      }
+      note_refusal(refusal);
     }
-    if (line.rows != kAnywhere && !far) {
-      far = cuda::are_far_from_origin(problem.points, problem.d, problem.k);
-    }
-    if (line.rows != kAnywhere && *far != (line.rows == kFar)) {
-      continue;
-    }
-    asked.push_back(line.variant);
-    const auto& all = registered_variants();
-    const auto found = std::ranges::find_if(
-        all, [&](const RegisteredVariant& one) { return one.meta.name == line.variant; });
-    if (found == all.end() || problem.d < found->meta.min_d || problem.d > found->meta.max_d ||
-        problem.k > found->meta.max_k) {
-      continue;
-    }
-    Made variant = found->factories.f32();
-    const std::string refusal = variant->refuse(problem);
-    if (refusal.empty()) {
-      pick.name = line.variant;
-      pick.variant = std::move(variant);
-      return pick;
-    }
-    pick.refusals += (pick.refusals.empty() ? "" : "; ") + found->meta.name + ": " + refusal;
+    return nullptr;
   }
-  return pick;
-}
+
+  /// Of the last variant asked: why it does not take the points or a start.
+  void note_refusal(std::string_view reason) {
+    refusals_ += (refusals_.empty() ? "" : "; ") + name() + ": " + std::string(reason);
+  }
+
+  std::string name() const { return asked_.empty() ? "" : std::string(asked_.back()); }
+  std::string refusals() const { return "no variant of the table takes it: " + refusals_; }
+
+private:
+  bool holds(Rows rows) {
+    if (rows == kAnywhere || d_points_.empty()) {
+      return true;
+    }
+    if (!far_) { // of lines that ask, d is small
+      far_ = cuda::are_far_from_origin(cuda::points_on_host(d_points_), shape_.d, shape_.k);
+    }
+    return *far_ == (rows == kFar);
+  }
+
+  Shape shape_;
+  std::span<const float> d_points_;
+  std::size_t line_ = 0;
+  std::vector<std::string_view> asked_; ///< a variant may be in several lines
+  std::optional<bool> far_;             ///< found when a line asks
+  std::string refusals_;
+};
 
 class KmeansCudaAuto final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const Pick pick = pick_for(problem);
-    return pick.variant != nullptr ? "" : "no variant of the table takes it: " + pick.refusals;
+  std::string refuse(const Shape& shape) const override {
+    TableSearch search(shape);
+    return search.next() != nullptr ? "" : search.refusals();
   }
 
-  void prepare(const Problem<float>& problem) override {
-    pick_ = pick_for(problem);
-    if (pick_.variant == nullptr) {
-      throw std::runtime_error("no variant of the table takes the problem: " + pick_.refusals);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    shape_ = shape;
+    points_ = points;
+    search_ = TableSearch(shape, points);
+    pick_.reset();
+    prepare_next();
+  }
+
+  /// Where the pick refuses the start, the next one of the table is prepared here, on the clock, and
+  /// stays the pick of the runs that follow.
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    while (true) {
+      if (pick_ == nullptr) {
+        prepare_next();
+      }
+      try {
+        pick_->run(start, answer, observer);
+        return;
+      } catch (const Refusal& refusal) {
+        search_.note_refusal(refusal.what());
+      }
+      pick_.reset(); // its memory is free before the next asks for some
     }
-    pick_.variant->prepare(problem);
   }
-
-  void run(Observer<float>& observer) override { pick_.variant->run(observer); }
-
-  void fetch(Result<float>& result) override { pick_.variant->fetch(result); }
 
   std::string chosen_path() const override {
-    const std::string path = pick_.variant != nullptr ? pick_.variant->chosen_path() : "";
-    return path.empty() ? pick_.name : pick_.name + ": " + path;
+    const std::string path = pick_ != nullptr ? pick_->chosen_path() : "";
+    return path.empty() ? search_.name() : search_.name() + ": " + path;
   }
 
 private:
-  Pick pick_;
+  /// Prepares the next variant that takes the points. Throws Refusal if there is none.
+  void prepare_next() {
+    while (true) {
+      Made next = search_.next();
+      if (next == nullptr) {
+        throw Refusal(search_.refusals());
+      }
+      try {
+        next->prepare(shape_, points_);
+        pick_ = std::move(next);
+        return;
+      } catch (const Refusal& refusal) {
+        search_.note_refusal(refusal.what());
+      }
+    }
+  }
+
+  Shape shape_;
+  std::span<const float> points_;
+  TableSearch search_;
+  Made pick_; ///< null before prepare(), and where all refuse
 };
 
 const Registration registration({.name = "kmeans_cuda_auto",

@@ -6,8 +6,8 @@
 // Source: kmeans_cuda_moves; Kanungo et al., 2002, "An efficient k-means clustering algorithm: analysis and
 //   implementation", with the leaves of the tree alone, so that all of them are compared side by side.
 // Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a point and each
-//   candidate; 30 a coordinate that moves; about 2 us of latency. The order is made in prepare(), and labels
-//   go back to the order of the data in fetch(): end_to_end_ms has both. The rule `loss` looks at all points.
+//   candidate; 30 a coordinate that moves; about 2 us of latency. The order is made in prepare(); the
+//   last pass is followed by n labels that go back to the order of the data. The rule `loss` looks at all points.
 // Limits: float; d <= 8, where most boxes have several candidates already; k <= 64; boxes and labels in shared
 //   memory, 53,000 (d = 1) to 26,000 (d = 8) points a multiprocessor of an H200, else refused. d is padded
 //   to the next size that was compiled. Same bits in every run.
@@ -19,6 +19,7 @@
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/kd_boxes.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
@@ -30,6 +31,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -44,9 +46,9 @@ constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes be
 
 struct Task {
   RunTask run;
-  const float* points;  // [boxes, D, 32]
-  const float* extents; // [boxes, 2, D]
-  std::uint8_t* labels; // [boxes, 32], in the order of the boxes
+  const float* points;   // [boxes, D, 32]
+  const float* extents;  // [boxes, 2, D]
+  const unsigned* order; // [n]: the row at a place
   unsigned n, d, k;
   unsigned boxes, most;          // of all blocks; of a block, at most
   unsigned resident;             // boxes of a block whose points are in shared memory
@@ -187,8 +189,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   }
   sums.leave();
   for (unsigned box = warp; box < count; box += kThreads / 32) {
-    task.labels[std::size_t{place_of(box)} * kBoxPoints + lane] =
-        boxes.s_labels[box * kBoxPoints + lane];
+    const unsigned place = place_of(box) * kBoxPoints + lane;
+    if (place < task.n) { // labels go back to the order of the data
+      task.run.labels[task.order[place]] = boxes.s_labels[box * kBoxPoints + lane];
+    }
   }
 }
 
@@ -210,76 +214,71 @@ const Size& size_for(std::size_t d) {
 
 class KmeansCudaBoxes final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
     // Half of what a block has room for, so that there is room for points as well.
     const std::size_t limit = shared_memory_limit();
     const std::size_t bytes = limit > kOtherShared ? (limit - kOtherShared) / 2 : 0;
-    return refuse_rows(problem.n, bytes / size_for(problem.d).bytes_of_box * kBoxPoints);
+    return refuse_rows(shape.n, bytes / size_for(shape.d).bytes_of_box * kBoxPoints);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.d);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    size_ = &size_for(shape.d);
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    boxes_ = KdBoxes::of(upload_columns(problem.points, problem.n, problem.d, stream_, size_->d),
-                         problem.n, size_->d, stream_);
-    d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t most = ceil_div(boxes_.boxes, shape_.blocks);
+    launch_.prepare(shape);
+    boxes_ = KdBoxes::of(make_columns(points, shape.n, shape.d, stream_, size_->d), shape.n,
+                         size_->d, stream_);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads, size_->threads,
+                          CountedWord::kMostParts);
+    const std::size_t most = ceil_div(boxes_.boxes, grid_.blocks);
     const std::size_t taken = most * size_->bytes_of_box;
-    if (taken > shape_.shared_bytes) {
-      throw std::runtime_error("the boxes of " + std::to_string(problem.n) + " points need " +
+    if (taken > grid_.shared_bytes) {
+      throw std::runtime_error("the boxes of " + std::to_string(shape.n) + " points need " +
                                std::to_string(taken) + " bytes of shared memory, there are " +
-                               std::to_string(shape_.shared_bytes));
+                               std::to_string(grid_.shared_bytes));
     }
-    const std::size_t values = problem.k * (size_->d + 1);
+    const std::size_t values = shape.k * (size_->d + 1);
     d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
     const int bits = moved_bits(most * kBoxPoints);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+    const Magnitudes of_rows = device_magnitudes(points, shape.d, stream_);
+    units_ = {of_rows, most * kBoxPoints, shape.k, shape.d,
+              shape.stop.kind == StopRule::Kind::loss};
     task_ = {.run = {},
              .points = boxes_.points.data(),
              .extents = boxes_.extents.data(),
-             .labels = d_labels_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .order = boxes_.order.data(),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .boxes = boxes_.boxes,
              .most = static_cast<unsigned>(most),
              .resident = static_cast<unsigned>(
-                 std::min(most, (shape_.shared_bytes - taken) / size_->bytes_of_points)),
+                 std::min(most, (grid_.shared_bytes - taken) / size_->bytes_of_points)),
              .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
-             .units = SumUnits<kMaxFeatures>::of(
-                 of_rows, Magnitudes::of(problem.centroids, problem.d), most * kBoxPoints,
-                 problem.stop.kind == StopRule::Kind::loss),
+             .units = {},
              .words = d_words_.data()};
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_, LabelsBefore::kept);
-  }
-
-  void fetch(Result<float>& result) override {
-    boxes_.restore_order(d_labels_, launch_.labels(), stream_);
-    launch_.fetch(result, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    task_.units = units_.of(start.centroids, stream_);
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_, stream_, LabelsBefore::kept);
   }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
+  ClusterLaunch grid_{};
   Stream stream_;
   OneLaunch launch_;
   KdBoxes boxes_;
-  DeviceBuffer<std::uint8_t> d_labels_; // [boxes, 32]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
+  RunUnits<kMaxFeatures> units_;
 };
 
 const Registration

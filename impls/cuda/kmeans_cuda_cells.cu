@@ -14,6 +14,7 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/group_search.cuh"
 #include "impls/cuda/support/integer_sums.cuh"
@@ -24,6 +25,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <type_traits>
 
 namespace clusterbench {
@@ -194,70 +199,68 @@ std::size_t bytes_of_copy(const Size& size, std::size_t k) {
 
 class KmeansCudaCells final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Size& size = size_for(problem.d);
-    return refuse_shared(bytes_beside(size, problem.k) + kCopies * bytes_of_copy(size, problem.k) +
+    const Size& size = size_for(shape.d);
+    return refuse_shared(bytes_beside(size, shape.k) + kCopies * bytes_of_copy(size, shape.k) +
                          kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Size& size = size_for(problem.d);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    const Size& size = size_for(shape.d);
     kernel_ = size.kernel;
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size.d);
+    launch_.prepare(shape);
+    d_points_ = make_columns(points, shape.n, shape.d, stream_, size.d);
     const std::size_t room = shared_memory_limit() - kStatic;
     const std::size_t copies = std::bit_floor(std::min<std::size_t>(
-        32, (room - bytes_beside(size, problem.k)) / bytes_of_copy(size, problem.k)));
+        32, (room - bytes_beside(size, shape.k)) / bytes_of_copy(size, shape.k)));
     // A block that takes all shared memory is alone on its multiprocessor.
-    shape_ = {.blocks = 0, .threads = size.threads, .cluster = 1, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
-        resident_in_clusters(kernel_, shape_), ceil_div(problem.n, size.threads)));
-    d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (size.d + 1), shape_.blocks));
+    grid_ = {.blocks = 0, .threads = size.threads, .cluster = 1, .shared_bytes = room};
+    grid_.blocks = static_cast<unsigned>(std::min<std::size_t>(resident_in_clusters(kernel_, grid_),
+                                                               ceil_div(shape.n, size.threads)));
+    d_words_ = DeviceBuffer<long long>(GridSums::words(shape.k * (size.d + 1), grid_.blocks));
     d_words_.zero(stream_);
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .copies = static_cast<unsigned>(copies),
              .search = {},
              .to_word = {},
              .words = d_words_.data()};
-    set_scales(problem, size.d);
-    stream_.synchronize();
-  }
-
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
-  }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
-
-private:
-  /// What follows from the magnitudes of the data.
-  void set_scales(const Problem<float>& problem, std::size_t padded_d) {
-    const Magnitudes of_points = Magnitudes::of(problem.points, problem.d);
-    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
+    padded_d_ = size.d;
+    const Magnitudes of_points = device_magnitudes(points, shape.d, stream_);
+    longest_ = of_points.longest;
     for (std::size_t f = 0; f < kMaxFeatures; ++f) {
       task_.to_word[f] = of_points.to_word(f, IntegerCells<1>::kBits);
     }
-    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
-    task_.search = GroupSearch::of(problem.k, padded_d, of_points.longest,
-                                   std::max(initial, of_points.longest));
+    start_ = StartMagnitudes(shape.k, shape.d);
+    stream_.synchronize();
   }
 
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    // Means are no longer than the longest point, nor are empty clusters than the start.
+    const double longest = std::max(start_.of(start.centroids, stream_).longest, longest_);
+    task_.search = GroupSearch::of(task_.k, padded_d_, longest_, longest);
+    launch_.run(start, answer, observer, kernel_, task_, grid_, stream_);
+  }
+
+private:
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
+  ClusterLaunch grid_{};
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_; // [D, n]
   DeviceBuffer<long long> d_words_;
+  std::size_t padded_d_ = 0;
+  double longest_ = 0.0; // point
+  StartMagnitudes start_;
 };
 
 const Registration registration({.name = "kmeans_cuda_cells",

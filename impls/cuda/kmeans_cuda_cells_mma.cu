@@ -14,10 +14,10 @@
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/certified_bound.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
-#include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/padded_rows.hpp"
 #include "impls/cuda/support/split_products.cuh"
 #include "impls/cuda/support/stream.hpp"
@@ -26,6 +26,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -179,74 +181,78 @@ struct Plan {
 
 class KmeansCudaCellsMma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Plan plan = Plan::of(problem.d, problem.k);
+    const Plan plan = Plan::of(shape.d, shape.k);
     return refuse_shared(plan.beside + plan.copy + kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Plan plan = Plan::of(problem.d, problem.k);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    const Plan plan = Plan::of(shape.d, shape.k);
     kernel_ = plan.size->kernel;
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_rows_ = upload_padded(problem.points, problem.n, problem.d,
-                            ceil_div(problem.n, kRows) * kRows, stream_);
+    launch_.prepare(shape);
+    d_rows_ = upload_padded(points, shape.n, shape.d, ceil_div(shape.n, kRows) * kRows, stream_);
     const std::size_t room = shared_memory_limit() - kStatic;
     const std::size_t copies =
         std::bit_floor(std::min<std::size_t>(8, (room - plan.beside) / plan.copy));
     // A block that takes all shared memory is alone on its multiprocessor.
     shape_ = {.blocks = 0, .threads = plan.size->threads, .cluster = 1, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(
-        std::min<std::size_t>(resident_in_clusters(kernel_, shape_),
-                              ceil_div(problem.n, kRows * plan.size->threads / 32)));
-    d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (problem.d + 1), shape_.blocks));
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(kernel_, shape_), ceil_div(shape.n, kRows * plan.size->threads / 32)));
+    d_words_ = DeviceBuffer<long long>(GridSums::words(shape.k * (shape.d + 1), shape_.blocks));
     d_words_.zero(stream_);
     d_to_word_ = DeviceBuffer<float>(kMaxFeatures);
+    start_ = StartMagnitudes(shape.k, shape.d);
     task_.rows.rows = d_rows_.data();
-    task_.rows.n = static_cast<unsigned>(problem.n);
+    task_.rows.n = static_cast<unsigned>(shape.n);
     task_.rows.width = static_cast<unsigned>(plan.width);
-    task_.rows.k = static_cast<unsigned>(problem.k);
-    task_.d = static_cast<unsigned>(problem.d);
+    task_.rows.k = static_cast<unsigned>(shape.k);
+    task_.d = static_cast<unsigned>(shape.d);
     task_.copies = static_cast<unsigned>(copies);
     task_.to_word = d_to_word_.data();
     task_.words = d_words_.data();
-    set_scales(problem);
+    measure(points);
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    fit_scale(start.centroids);
+    launch_.run(start, answer, observer, kernel_, task_, shape_, stream_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   /// What follows from the magnitudes of the data.
-  void set_scales(const Problem<float>& problem) {
-    const Magnitudes of_points = Magnitudes::of(problem.points, problem.d);
+  void measure(std::span<const float> d_points) {
+    const Magnitudes of_points = device_magnitudes(d_points, task_.d, stream_);
+    longest_ = of_points.longest;
     std::array<float, kMaxFeatures> to_word{};
     for (std::size_t f = 0; f < kMaxFeatures; ++f) {
       to_word[f] = of_points.to_word(f, QuadCells<1>::kBits);
     }
     d_to_word_.upload(to_word, stream_);
-    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
-    const double x = of_points.longest;
-    const double c = std::max(x, Magnitudes::of(problem.centroids, problem.d).longest);
+  }
+
+  /// The parts' scale and the scores' error, of points and a start: means are no longer than the longest
+  /// point, nor are empty clusters than the centroids of the start.
+  void fit_scale(std::span<const float> d_start) {
+    const double x = longest_, c = std::max(x, start_.of(d_start, stream_).longest);
     // Vectors no longer than 64: no part or score overflows, and parts reach far down.
     const int exponent = c > 0.0 ? std::clamp(std::ilogb(c), -110, 127) : 5;
     const double power = std::ldexp(1.001, 5 - exponent); // norms are rounded
     task_.rows.scale = std::ldexp(1.0f, 5 - exponent);
-    task_.rows.certain = 2.0f * split_error_small_first(problem.d).of(
-                                    static_cast<float>(power * x), static_cast<float>(power * c));
+    task_.rows.certain = 2.0f * split_error_small_first(task_.d).of(static_cast<float>(power * x),
+                                                                    static_cast<float>(power * c));
   }
 
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
   ClusterLaunch shape_{};
+  double longest_ = 0.0; // length of a point
+  StartMagnitudes start_;
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_rows_, d_to_word_; // [n, width]

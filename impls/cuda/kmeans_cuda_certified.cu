@@ -24,10 +24,10 @@ class CertifiedSweep {
 public:
   static constexpr unsigned kPaddedRows = WgmmaSweep::kPaddedRows;
 
-  static std::string refuse(const Problem<float>& problem) { return WgmmaSweep::refuse(problem); }
-  static std::size_t bytes(const Problem<float>& problem) {
-    const bool groups = HalfTiles::of(problem.d).width == 32;
-    return groups ? (problem.n + problem.k) * kFoldedFeatures * sizeof(__half) : 0;
+  static std::string refuse(const Shape& shape) { return WgmmaSweep::refuse(shape); }
+  static std::size_t bytes(const Shape& shape) {
+    const bool groups = HalfTiles::of(shape.d).width == 32;
+    return groups ? (shape.n + shape.k) * kFoldedFeatures * sizeof(__half) : 0;
   }
 
   void prepare(const SweepTask& task) {

@@ -21,6 +21,8 @@
 
 #include <array>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -210,17 +212,20 @@ constexpr std::size_t kFeatures = 13; // fewer are left to kmeans_cuda_persisten
 
 class KmeansCudaFused final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (problem.d < kFeatures) {
-      return "d = " + std::to_string(problem.d) + ": below " + std::to_string(kFeatures) +
+  std::string refuse(const Shape& shape) const override {
+    if (shape.d < kFeatures) {
+      return "d = " + std::to_string(shape.d) + ": below " + std::to_string(kFeatures) +
              " features most of a tile would be padding, 5 to 20 % of the limit; "
              "kmeans_cuda_persistent keeps such points on the chip";
     }
-    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
+    return refuse_tiles<TileKernel<Task>>(kKernels, shape);
   }
-  void prepare(const Problem<float>& problem) override { run_.prepare(kKernels, problem, task_); }
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-  void fetch(Result<float>& result) override { run_.fetch(result); }
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    run_.prepare(kKernels, shape, points, task_);
+  }
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    run_.run(start, answer, observer, task_);
+  }
 
 private:
   Task task_{};

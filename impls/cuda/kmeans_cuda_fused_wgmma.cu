@@ -10,13 +10,14 @@
 // Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns and 8
 //   with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
 // Limits: float; d, k <= 64, values that one scale serves (split_range.hpp), else refused; n < 2^31. The
-//   data lies on the device twice; far from the origin all rows are compared, and the rule `loss` reads
-//   all again. Same bits in every run.
+//   data lies on the device twice more; far from the origin all rows are compared, and the rule `loss`
+//   reads all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/host_points.hpp"
 #include "impls/cuda/support/split_data.cuh"
 #include "impls/cuda/support/split_teams.cuh"
 #include "impls/cuda/support/stream.hpp"
@@ -24,6 +25,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -196,30 +198,30 @@ const Kernel& kernel_for(std::size_t d, std::size_t k) {
 
 class KmeansCudaFusedWgmma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return SplitData::refuse(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    return SplitData::refuse(shape, kMaxFeatures, kMaxClusters);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Kernel& kernel = kernel_for(problem.d, problem.k);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    const Kernel& kernel = kernel_for(shape.d, shape.k);
     kernel_ = kernel.run;
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    data_ = SplitData(problem, stream_);
+    launch_.prepare(shape);
+    data_ = SplitData(shape, points, points_on_host(points), stream_);
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel_, shape_), ceil_div(data_.run().tiles_count, kernel.teams)));
-    means_ = GridMeansBuffers(problem.k, ceil_div(problem.d, 8) * 8, shape_.blocks, stream_);
+    means_ = GridMeansBuffers(shape.k, ceil_div(shape.d, 8) * 8, shape_.blocks, stream_);
     task_ = {.run = {}, .split = data_.run(), .means = means_.view()};
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    data_.fit(start.centroids, stream_);
+    task_.split = data_.run();
+    launch_.run(start, answer, observer, kernel_, task_, shape_, stream_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   void (*kernel_)(const Task) = nullptr;

@@ -23,6 +23,7 @@
 #include "impls/cuda/support/rounded_rows.cuh"
 
 #include <array>
+#include <span>
 #include <string>
 
 namespace clusterbench {
@@ -177,32 +178,31 @@ constexpr std::array kKernels{kKernelsOf<8>,  kKernelsOf<16>, kKernelsOf<24>,
 
 class KmeansCudaHalfRows final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return KeptLaunch::refuse(problem);
-  }
+  std::string refuse(const Shape& shape) const override { return KeptLaunch::refuse(shape); }
 
-  void prepare(const Problem<float>& problem) override {
-    kernel_ = kernel_for(kKernels, problem.d, problem.k);
-    kept_.prepare(problem, kernel_);
-    d_rounded_ = measure_rounded_rows(kept_.task.split, kept_.stream);
-    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
-    unit_ = HalfUnit::of(kept_.task.split.longest,
-                         static_cast<float>(initial) * kept_.task.split.scale);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    kernel_ = kernel_for(kKernels, shape.d, shape.k);
+    kept_.prepare(shape, points, kernel_);
+    d_rounded_ = DeviceBuffer<RoundedRow>(shape.n);
+    measure_rounded_rows(kept_.task.split, d_rounded_, kept_.stream);
     kept_.stream.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    kept_.run(observer, kernel_,
-              Task{kept_.task, d_rounded_.data(), unit_, unit_.error(kept_.task.split.d)});
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    const SplitRun& split = kept_.task.split;
+    if (kept_.fit(start.centroids)) { // in parts of another scale
+      measure_rounded_rows(split, d_rounded_, kept_.stream);
+    }
+    const double longest = Magnitudes::of(kept_.start(), split.d).longest;
+    const HalfUnit unit = HalfUnit::of(split.longest, static_cast<float>(longest) * split.scale);
+    kept_.run(start, answer, observer, kernel_,
+              Task{kept_.task, d_rounded_.data(), unit, unit.error(split.d)});
   }
-
-  void fetch(Result<float>& result) override { kept_.fetch(result); }
 
 private:
   KeptKernel<Task> kernel_{};
   KeptLaunch kept_;
-  DeviceBuffer<RoundedRow> d_rounded_;
-  HalfUnit unit_;
+  DeviceBuffer<RoundedRow> d_rounded_; // [n]
 };
 
 const Registration registration({.name = "kmeans_cuda_half_rows",

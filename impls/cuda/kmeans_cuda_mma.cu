@@ -144,11 +144,11 @@ class MmaSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>&) {
+  static std::string refuse(const Shape&) {
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::size_t bytes(const Shape&) { return 0; }
 
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;

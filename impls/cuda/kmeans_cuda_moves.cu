@@ -15,6 +15,7 @@
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_points.cuh"
@@ -26,6 +27,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 
@@ -241,68 +243,69 @@ const Size& size_for(std::size_t n, std::size_t d) {
 
 class KmeansCudaMoves final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    if (const std::string many = refuse_rows(problem.n, kMaxOfBlock); !many.empty()) {
+    if (const std::string many = refuse_rows(shape.n, kMaxOfBlock); !many.empty()) {
       return many;
     }
-    if (problem.k * (size_for(problem.n, problem.d).d + 1) > kMaxValues) {
-      return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+    if (shape.k * (size_for(shape.n, shape.d).d + 1) > kMaxValues) {
+      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
              std::to_string(kMaxValues);
     }
     return {};
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.n, problem.d);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    size_ = &size_for(shape.n, shape.d);
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t values = problem.k * (size_->d + 1);
-    const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
-    const std::size_t share = ceil_div(problem.n, shape_.blocks);
+    launch_.prepare(shape);
+    d_points_ = make_columns(points, shape.n, shape.d, stream_, size_->d);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads * size_->chunk, size_->threads,
+                          CountedWord::kMostParts);
+    const std::size_t values = shape.k * (size_->d + 1);
+    const std::size_t sums = shape.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
+    const std::size_t share = ceil_div(shape.n, grid_.blocks);
     const auto resident = ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads,
-                                                size_->d, shape_.shared_bytes - sums);
+                                                size_->d, grid_.shared_bytes - sums);
     d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
     const int bits = moved_bits(share);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+    const Magnitudes of_rows = device_magnitudes(points, shape.d, stream_);
+    units_ = {of_rows, share, shape.k, shape.d, shape.stop.kind == StopRule::Kind::loss};
+    labels_before_ = share <= resident.count ? LabelsBefore::kept : LabelsBefore::always_in_memory;
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .resident = static_cast<unsigned>(resident.count),
              .stride = static_cast<unsigned>(resident.stride),
              .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
-             .units =
-                 SumUnits<kMaxFeatures>::of(of_rows, Magnitudes::of(problem.centroids, problem.d),
-                                            share, problem.stop.kind == StopRule::Kind::loss),
+             .units = {},
              .words = d_words_.data()};
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    task_.units = units_.of(start.centroids, stream_);
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_, stream_, labels_before_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
+  ClusterLaunch grid_{};
+  LabelsBefore labels_before_ = LabelsBefore::always_in_memory;
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
+  RunUnits<kMaxFeatures> units_;
 };
 
 const Registration registration({.name = "kmeans_cuda_moves",

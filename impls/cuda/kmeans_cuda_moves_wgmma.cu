@@ -11,7 +11,7 @@
 //   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
 // Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves (split_range.hpp)
 //   and no feature that is tiny, but not zero, in many rows (kept_range.hpp), else refused. The data lies on
-//   the device twice. Same bits in every run.
+//   the device twice more. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
@@ -19,6 +19,7 @@
 #include "impls/cuda/support/kept_run.cuh"
 
 #include <array>
+#include <span>
 #include <string>
 
 namespace clusterbench {
@@ -113,19 +114,18 @@ constexpr std::array kKernels{kKernelsOf<8>, kKernelsOf<24>, kKernelsOf<64>};
 
 class KmeansCudaMovesWgmma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return KeptLaunch::refuse(problem);
-  }
+  std::string refuse(const Shape& shape) const override { return KeptLaunch::refuse(shape); }
 
-  void prepare(const Problem<float>& problem) override {
-    kernel_ = kernel_for(kKernels, problem.d, problem.k);
-    kept_.prepare(problem, kernel_);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    kernel_ = kernel_for(kKernels, shape.d, shape.k);
+    kept_.prepare(shape, points, kernel_);
     kept_.stream.synchronize();
   }
 
-  void run(Observer<float>& observer) override { kept_.run(observer, kernel_, kept_.task); }
-
-  void fetch(Result<float>& result) override { kept_.fetch(result); }
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    kept_.fit(start.centroids);
+    kept_.run(start, answer, observer, kernel_, kept_.task);
+  }
 
 private:
   KeptKernel<KeptTask> kernel_{};

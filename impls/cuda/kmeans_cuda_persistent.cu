@@ -17,6 +17,7 @@
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/lane_sums.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/one_launch.cuh"
@@ -28,6 +29,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 namespace clusterbench {
 namespace {
@@ -253,61 +255,60 @@ std::size_t bytes_of_sums(const Size& size, std::size_t k) {
 
 class KmeansCudaPersistent final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Size& size = size_for(problem.n, problem.d, problem.k);
-    if (problem.k * (size.d + 1) > kMaxValues) {
-      return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+    const Size& size = size_for(shape.n, shape.d, shape.k);
+    if (shape.k * (size.d + 1) > kMaxValues) {
+      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
              std::to_string(kMaxValues);
     }
-    return refuse_shared(bytes_of_sums(size, problem.k) + kStatic);
+    return refuse_shared(bytes_of_sums(size, shape.k) + kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.n, problem.d, problem.k);
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    size_ = &size_for(shape.n, shape.d, shape.k);
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t values = problem.k * (size_->d + 1);
-    const auto resident = ResidentPoints::of(
-        ceil_div(problem.n, shape_.blocks), std::size_t{size_->chunk} * size_->threads, size_->d,
-        shape_.shared_bytes - bytes_of_sums(*size_, problem.k));
+    launch_.prepare(shape);
+    d_points_ = make_columns(points, shape.n, shape.d, stream_, size_->d);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads * size_->chunk, size_->threads,
+                          CountedWord::kMostParts);
+    const std::size_t values = shape.k * (size_->d + 1);
+    const auto resident = ResidentPoints::of(ceil_div(shape.n, grid_.blocks),
+                                             std::size_t{size_->chunk} * size_->threads, size_->d,
+                                             grid_.shared_bytes - bytes_of_sums(*size_, shape.k));
     d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
     d_words_.zero(stream_);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+    units_ = {device_magnitudes(points, shape.d, stream_), ceil_div(shape.n, grid_.blocks), shape.k,
+              shape.d, shape.stop.kind == StopRule::Kind::loss};
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .resident = static_cast<unsigned>(resident.count),
-             .units = SumUnits<kMaxFeatures>::of(
-                 of_rows, Magnitudes::of(problem.centroids, problem.d),
-                 ceil_div(problem.n, shape_.blocks), problem.stop.kind == StopRule::Kind::loss),
+             .units = {},
              .words = d_words_.data()};
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    task_.units = units_.of(start.centroids, stream_);
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_, stream_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
+  ClusterLaunch grid_{};
   Stream stream_;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
+  RunUnits<kMaxFeatures> units_;
 };
 
 const Registration

@@ -170,17 +170,17 @@ class SplitSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>& problem) {
-    if (problem.d > kMostSplitFeatures) {
-      return "d = " + std::to_string(problem.d) + ": both parts of 64 points fit up to " +
+  static std::string refuse(const Shape& shape) {
+    if (shape.d > kMostSplitFeatures) {
+      return "d = " + std::to_string(shape.d) + ": both parts of 64 points fit up to " +
              std::to_string(kMostSplitFeatures) + " features";
     }
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>& problem) {
-    const HalfTiles shape = HalfTiles::of(problem.d);
-    return (shape.size(problem.n) + shape.size(problem.k)) * sizeof(__half);
+  static std::size_t bytes(const Shape& shape) {
+    const HalfTiles tiles = HalfTiles::of(shape.d);
+    return (tiles.size(shape.n) + tiles.size(shape.k)) * sizeof(__half);
   }
 
   void prepare(const SweepTask& task) {

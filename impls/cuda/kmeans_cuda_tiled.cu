@@ -145,11 +145,11 @@ class TiledSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>&) {
+  static std::string refuse(const Shape&) {
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask& task) { of_scores_ = float_error(task.points.d); }
   void launch(const SweepTask& task, cudaStream_t stream) const {
     sweep_tiles<<<blocks_for(task.points.n, kTile), kThreads, 0, stream>>>(task, of_scores_);

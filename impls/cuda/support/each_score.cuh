@@ -45,8 +45,8 @@ class WgmmaSweep {
 public:
   static constexpr unsigned kPaddedRows = 256;
 
-  static std::string refuse(const Problem<float>&) { return WgmmaLaunch<EachScore>::refuse(); }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore>::refuse(); }
+  static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask& task) { launch_.prepare(task); }
   void launch(const SweepTask& task, cudaStream_t stream) const {
     launch_.launch(task, {task.centroids.half_squares, nullptr}, stream);

@@ -1,5 +1,6 @@
-// The float16 copy of the points, made once: moved to the mean of the data, scaled by a power of two
-// to the top of float16's range, rounded; with the norms that the bound needs.
+// The float16 copy of the points: moved to the mean of the data, scaled by a power of two to the top
+// of float16's range, rounded; with the norms that the bound needs. Made once, and again for starts
+// that lie beyond the points.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -7,10 +8,9 @@
 #include "impls/cuda/support/large_k_views.cuh"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <span>
-#include <vector>
 
 namespace clusterbench::cuda {
 
@@ -96,17 +96,16 @@ static __global__ void round_points(const float* points, std::size_t n, unsigned
   }
 }
 
-/// The points on the device, exact and rounded. [n, d]
+/// The points on the device, exact (the harness's own) and rounded. [n, d]
 class HalfCopy {
 public:
-  /// Uploads and rounds. `centroids` [k, d]: the initial ones, which the scale has to fit, too.
-  void prepare(std::span<const float> points, std::span<const float> centroids, std::size_t d,
-               unsigned padded_rows, cudaStream_t stream) {
-    n_ = points.size() / d;
+  /// Rounds, with a scale that fits the points. Blocks. Throws std::runtime_error.
+  void prepare(std::span<const float> d_points, std::size_t d, unsigned padded_rows,
+               cudaStream_t stream) {
+    exact_ = d_points.data();
+    n_ = d_points.size() / d;
     d_ = static_cast<unsigned>(d);
     shape_ = HalfTiles::of(d);
-    exact_ = DeviceBuffer<float>(points.size());
-    exact_.upload(points, stream);
     rounded_ = DeviceBuffer<__half>(shape_.size(ceil_div(n_, padded_rows) * padded_rows));
     rounded_.zero(stream);
     residual_ = DeviceBuffer<float>(n_);
@@ -114,48 +113,74 @@ public:
     mean_ = DeviceBuffer<float>(d);
     DeviceBuffer<double> partial(kColumnRows * d);
     sum_columns<<<kColumnRows, static_cast<unsigned>(std::min<std::size_t>(d, 256)), 0, stream>>>(
-        exact_.data(), n_, d_, partial.data());
+        exact_, n_, d_, partial.data());
     check_launch("sum_columns");
     finish_means<<<blocks_for(d, 128), 128, 0, stream>>>(partial.data(), n_, d_, mean_.data());
     check_launch("finish_means");
 
-    DeviceBuffer<float> initial(centroids.size());
-    initial.upload(centroids, stream);
-    DeviceBuffer<unsigned> largest(2);
-    largest.zero(stream);
-    for (const auto* values : {&exact_, &initial}) {
-      find_largest<<<blocks_at_most(values->size(), 256, 2048), 256, 0, stream>>>(
-          values->data(), values->size(), d_, mean_.data(), largest.data());
-      check_launch("find_largest");
+    d_largest_ = DeviceBuffer<unsigned>(2);
+    h_largest_ = PinnedBuffer<unsigned>(2);
+    of_points_ = largest_of(d_points, stream);
+    round(scale_for(of_points_.moved), stream);
+  }
+
+  /// Fits the scale to the centroids [k, d] of a start, too; whether that has rounded the points
+  /// again, as it does only if either this start or the one before reaches beyond them. Blocks.
+  bool fit(std::span<const float> d_centroids, cudaStream_t stream) {
+    const double scale =
+        scale_for(std::max(of_points_.moved, largest_of(d_centroids, stream).moved));
+    if (scale == scale_) {
+      return false;
     }
-    float found[2];
-    unsigned bits[2];
-    largest.download(bits, stream);
-    std::memcpy(found, bits, sizeof found);
-    largest_ = static_cast<double>(found[0]);
-    // To [2^12, 2^13): half a squared length of 32 features stays below 2^30.
-    const double moved = static_cast<double>(found[1]);
-    scale_ = moved > 0.0 && std::isfinite(moved) ? std::ldexp(1.0, 12 - std::ilogb(moved)) : 1.0;
+    round(scale, stream);
+    return true;
+  }
+
+  PointsView view() const {
+    return {n_, d_, shape_, exact_, rounded_.data(), residual_.data(), norm_.data()};
+  }
+  Frame frame() const { return {mean_.data(), scale_}; }
+  /// The largest |coordinate| of the points.
+  double largest() const { return static_cast<double>(of_points_.plain); }
+
+private:
+  struct Largest {
+    float plain = 0.0f, moved = 0.0f;
+  };
+
+  Largest largest_of(std::span<const float> d_values, cudaStream_t stream) {
+    d_largest_.zero(stream);
+    find_largest<<<blocks_at_most(d_values.size(), 256, 2048), 256, 0, stream>>>(
+        d_values.data(), d_values.size(), d_, mean_.data(), d_largest_.data());
+    check_launch("find_largest");
+    d_largest_.download(h_largest_.span(), stream);
+    return {std::bit_cast<float>(h_largest_[0]), std::bit_cast<float>(h_largest_[1])};
+  }
+
+  /// To [2^12, 2^13): half a squared length of 32 features stays below 2^30.
+  static double scale_for(float moved) {
+    return moved > 0.0f && std::isfinite(moved) ? std::ldexp(1.0, 12 - std::ilogb(moved)) : 1.0;
+  }
+
+  /// What is behind n and d stays zero.
+  void round(double scale, cudaStream_t stream) {
+    scale_ = scale;
     round_points<<<blocks_at_most(n_ * 32, 256, 8192), 256, 0, stream>>>(
-        exact_.data(), n_, d_, frame(), shape_, rounded_.data(), residual_.data(), norm_.data());
+        exact_, n_, d_, frame(), shape_, rounded_.data(), residual_.data(), norm_.data());
     check_launch("round_points");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after rounding");
   }
 
-  PointsView view() const {
-    return {n_, d_, shape_, exact_.data(), rounded_.data(), residual_.data(), norm_.data()};
-  }
-  Frame frame() const { return {mean_.data(), scale_}; }
-  /// The largest |coordinate| of the data and the initial centroids.
-  double largest() const { return largest_; }
-
-private:
+  const float* exact_ = nullptr;
   std::size_t n_ = 0;
   unsigned d_ = 0;
   HalfTiles shape_;
-  double scale_ = 1.0, largest_ = 0.0;
-  DeviceBuffer<float> exact_, residual_, norm_, mean_;
+  double scale_ = 1.0;
+  Largest of_points_;
+  DeviceBuffer<float> residual_, norm_, mean_;
   DeviceBuffer<__half> rounded_;
+  DeviceBuffer<unsigned> d_largest_; ///< bits of the two
+  PinnedBuffer<unsigned> h_largest_;
 };
 
 } // namespace clusterbench::cuda

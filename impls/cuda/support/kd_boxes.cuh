@@ -90,14 +90,6 @@ static __global__ void fill_boxes(const float* columns, const unsigned* order, u
   }
 }
 
-/// labels[order[i]] = sorted[i]
-static __global__ void restore_labels(const std::uint8_t* sorted, const unsigned* order, unsigned n,
-                                      std::int32_t* labels) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    labels[order[i]] = sorted[i];
-  }
-}
-
 /// All points in their boxes, the last of which may not be full.
 struct KdBoxes {
   unsigned boxes = 0;
@@ -146,15 +138,6 @@ struct KdBoxes {
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the k-d tree");
     made.order = std::move(order);
     return made;
-  }
-
-  /// labels[row] = sorted[its place]; does not block. Throws std::runtime_error.
-  void restore_order(const DeviceBuffer<std::uint8_t>& sorted, std::int32_t* labels,
-                     cudaStream_t stream) const {
-    const unsigned n = static_cast<unsigned>(order.size());
-    restore_labels<<<blocks_at_most(n, 256, 65536), 256, 0, stream>>>(sorted.data(), order.data(),
-                                                                      n, labels);
-    check_launch("restore_labels");
   }
 };
 

@@ -1,7 +1,10 @@
 // The host's side of a run in which every block keeps the sums of its rows (kept_run.cuh). Float only.
 #pragma once
 
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
 #include "impls/cuda/support/grid.hpp"
+#include "impls/cuda/support/host_points.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/kept_range.hpp"
 #include "impls/cuda/support/kept_state.cuh"
@@ -13,7 +16,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace clusterbench::cuda {
 
@@ -46,25 +51,24 @@ const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
 
 class KeptLaunch {
 public:
-  /// Why the problem is not taken; empty if it is.
-  static std::string refuse(const Problem<float>& problem) {
-    for (const std::string& reason : {SplitData::refuse_shape(problem, kMostKept, kMostKept),
-                                      refuse_rows(problem.n, kMostOfBlock)}) {
-      if (!reason.empty()) {
-        return reason;
-      }
-    }
-    const SplitRange range = SplitData::range_of(problem);
-    const std::string reason = range.refuse();
-    return reason.empty() ? refuse_to_keep(problem.points, problem.d, range.largest()) : reason;
+  /// Why the shape is not taken; empty if it is.
+  static std::string refuse(const Shape& shape) {
+    const std::string reason = SplitData::refuse(shape, kMostKept, kMostKept);
+    return reason.empty() ? refuse_rows(shape.n, kMostOfBlock) : reason;
   }
 
-  /// Uploads, and finds the kernel's grid. Throws std::runtime_error.
+  /// Makes what depends on the points, and finds the kernel's grid. Throws Refusal or std::runtime_error.
   template <typename Task>
-  void prepare(const Problem<float>& problem, const KeptKernel<Task>& kernel) {
+  void prepare(const Shape& shape, std::span<const float> d_points,
+               const KeptKernel<Task>& kernel) {
+    const std::vector<float> points = points_on_host(d_points);
     stream = Stream::create();
-    launch_.prepare(problem, stream);
-    data_ = SplitData(problem, stream);
+    launch_.prepare(shape);
+    data_ = SplitData(shape, d_points, points, stream);
+    if (const std::string reason = refuse_to_keep(points, shape.d, data_.range().largest());
+        !reason.empty()) {
+      throw Refusal(reason);
+    }
     const std::size_t tiles = data_.run().tiles_count;
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
@@ -73,35 +77,49 @@ public:
     d_words_ = DeviceBuffer<long long>(
         GridSums::words(kept_sums(data_.run().exact.k, kernel.features), shape_.blocks));
     d_words_.zero(stream);
-    Zeros zeros = Zeros::of(problem.points, problem.d);
+    Zeros zeros = Zeros::of(points, shape.d);
     for (std::uint8_t& row : zeros.there) {
       row *= kWithZeros;
     }
-    d_clusters_ = DeviceBuffer<std::uint8_t>(problem.n);
+    d_clusters_ = DeviceBuffer<std::uint8_t>(shape.n);
     d_clusters_.upload(zeros.there, stream);
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
-    const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
+    bits_ = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},
             .split = data_.run(),
             .clusters = d_clusters_.data(),
             .words = d_words_.data(),
-            .to_word =
-                ToWords<kMostKept>::of_largest(data_.range().largest(), bits, data_.run().scale),
-            .next = std::ldexp(1.0f, bits),
+            .to_word = to_words(),
+            .next = std::ldexp(1.0f, bits_),
             .least_rows = 4.0f / 3.0f * static_cast<float>(zeros.most)};
   }
-  /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
-  template <typename Task>
-  void run(Observer<float>& observer, const KeptKernel<Task>& kernel, const Task& with) {
-    launch_.run(observer, kernel.run, with, shape_, stream, LabelsBefore::kept);
+  /// Before run(): sets what of `task` depends on the start's centroids, too; see SplitData::fit().
+  bool fit(std::span<const float> d_start) {
+    const bool again = data_.fit(d_start, stream);
+    if (again) {
+      task.split = data_.run();
+      task.to_word = to_words();
+    }
+    return again;
   }
-  /// Throws std::runtime_error.
-  void fetch(Result<float>& result) const { launch_.fetch(result, stream); }
+  /// Those centroids on the host.
+  std::span<const float> start() const { return data_.start(); }
+  /// Runs a kernel on what fit() has left in `task`, or more than that. Throws std::runtime_error.
+  template <typename Task>
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer,
+           const KeptKernel<Task>& kernel, const Task& with) {
+    launch_.run(start, answer, observer, kernel.run, with, shape_, stream, LabelsBefore::kept);
+  }
 
   Stream stream;
   KeptTask task{};
 
 private:
+  ToWords<kMostKept> to_words() const {
+    return ToWords<kMostKept>::of_largest(data_.range().largest(), bits_, data_.run().scale);
+  }
+
+  int bits_ = 0; // of a word
   ClusterLaunch shape_{};
   OneLaunch launch_;
   SplitData data_;

@@ -9,6 +9,7 @@
 #include "impls/cuda/support/sorted_sums.cuh"
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,39 +18,39 @@ namespace clusterbench::cuda {
 
 inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages fit shared memory
 
-/// Sweep has: kPaddedRows, points of a block; refuse(problem), or empty; bytes(problem), what it
-/// allocates itself; prepare(task), once, with everything but the counters; launch(task, stream);
-/// path(), in words.
+/// Sweep has: kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
+/// allocates itself; prepare(task), with everything but the counters, whenever the points have been
+/// rounded; launch(task, stream); path(), in words.
 template <typename Sweep>
 class LargeK final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
+  std::string refuse(const Shape& shape) const override {
     const std::size_t most = std::size_t{1} << 31;
-    if (problem.n >= most || problem.k >= most / 2) {
+    if (shape.n >= most || shape.k >= most / 2) {
       return "points and clusters are counted in 32 bits";
     }
-    if (problem.d > kMostFeatures) {
-      return "d = " + std::to_string(problem.d) + ": a tile of 64 rows in shared memory ends at " +
+    if (shape.d > kMostFeatures) {
+      return "d = " + std::to_string(shape.d) + ": a tile of 64 rows in shared memory ends at " +
              std::to_string(kMostFeatures) + " features";
     }
-    const std::size_t needed = bytes(problem), there = device_memory();
+    const std::size_t needed = bytes(shape), there = device_memory();
     if (there > 0 && needed > there) { // 0: no device, which others report
       return "needs " + std::to_string(needed >> 20) + " MiB of device memory, there are " +
              std::to_string(there >> 20);
     }
-    return Sweep::refuse(problem);
+    return Sweep::refuse(shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    problem_ = problem;
-    const std::size_t n = problem.n, d = problem.d, k = problem.k;
+  void prepare(const Shape& shape, std::span<const float> points) override {
+    shape_ = shape;
+    const std::size_t n = shape.n, d = shape.d, k = shape.k;
     stream_ = Stream::create();
-    points_.prepare(problem.points, problem.centroids, d, Sweep::kPaddedRows, stream_);
+    points_.prepare(points, d, Sweep::kPaddedRows, stream_);
     point_ = FixedPoint::of(n, points_.largest());
-    const HalfTiles shape = points_.view().shape;
+    const HalfTiles tiles = points_.view().shape;
     tiles_ = static_cast<unsigned>(ceil_div(k, kHalfTileRows));
     d_centroids_ = DeviceBuffer<float>(k * d);
-    d_rounded_ = DeviceBuffer<__half>(shape.size(k));
+    d_rounded_ = DeviceBuffer<__half>(tiles.size(k));
     d_rounded_.zero(stream_); // and stays zero behind d and k
     d_half_squares_ = DeviceBuffer<float>(std::size_t{tiles_} * kHalfTileRows);
     d_terms_ = DeviceBuffer<float4>(std::size_t{tiles_} * kHalfTileRows);
@@ -70,10 +71,10 @@ public:
     d_partial_ = DeviceBuffer<double>(std::max<std::size_t>(k, kLossBlocks));
     d_total_ = DeviceBuffer<double>(1);
     total_ = PinnedBuffer<double>(1);
-    find_candidates_ = shape.width == 64 ? find_candidates<64> : find_candidates<32>;
+    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
     compare_ = d > 64 ? compare_candidates<32> : compare_candidates<8>;
     compare_with_all_ = d > 64 ? compare_with_all<32> : compare_with_all<8>;
-    second_bytes_ = second_sweep_shared_bytes(shape);
+    second_bytes_ = second_sweep_shared_bytes(tiles);
     allow_shared_memory(find_candidates_, second_bytes_);
     second_blocks_ =
         static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
@@ -83,9 +84,12 @@ public:
     stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    StopTest stop(problem_.stop);
-    d_centroids_.upload(problem_.centroids, stream_);
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer) override {
+    StopTest stop(shape_.stop);
+    if (points_.fit(start.centroids, stream_)) { // rare; but float16 has to hold the centroids, too
+      sweep_.prepare(task(nullptr));
+    }
+    d_centroids_.copy_from(start.centroids, stream_);
     d_before_.fill_bytes(0xFF, stream_); // -1: no cluster yet
     zero_sums();
     d_counters_.zero(stream_);
@@ -109,7 +113,7 @@ public:
         place(next, stop.wants_shift() ? d_partial_.data() : nullptr);
       });
       if (stop.wants_shift()) {
-        facts.squared_shift = total(d_partial_.data(), static_cast<unsigned>(problem_.k));
+        facts.squared_shift = total(d_partial_.data(), static_cast<unsigned>(shape_.k));
       }
       if (stop.wants_labels_changed() || observer.recording()) {
         facts.labels_changed = download(now).moved != 0;
@@ -123,14 +127,9 @@ public:
       std::swap(d_labels_, d_before_); // the newest labels are now those before
       last = stop.after_pass(facts);
     }
-    stream_.synchronize();
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<float>& result) override {
-    d_before_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
+    d_before_.copy_to(answer.labels, stream_);
+    d_centroids_.copy_to(answer.centroids, stream_);
+    answer.iterations = stop.passes();
   }
 
   std::string chosen_path() const override { return sweep_.path(); }
@@ -139,26 +138,23 @@ private:
   static constexpr unsigned kLossBlocks = 1024;
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
 
-  /// Device memory that prepare() allocates, to within a few pages.
-  static std::size_t bytes(const Problem<float>& problem) {
-    const std::size_t n = problem.n, d = problem.d, k = problem.k;
-    const HalfTiles shape = HalfTiles::of(d);
+  /// Device memory for the points and for what prepare() allocates, to within a few pages.
+  static std::size_t bytes(const Shape& shape) {
+    const std::size_t n = shape.n, d = shape.d, k = shape.k;
+    const HalfTiles tiles = HalfTiles::of(d);
     const std::size_t of_points = n * (d * sizeof(float) + 2 * sizeof(float)) +
-                                  shape.size(n) * sizeof(__half) + SortedSums::bytes(n);
+                                  tiles.size(n) * sizeof(__half) + SortedSums::bytes(n);
     const std::size_t of_rows = n * (4 * sizeof(int) + sizeof(float) + sizeof(long long) +
                                      sizeof(bool) + 2 * sizeof(uint2));
     const std::size_t of_centroids =
-        k * d * (sizeof(float) + 2 * sizeof(long long)) + shape.size(k) * sizeof(__half) + k * 32;
-    return of_points + of_rows + of_centroids + Sweep::bytes(problem);
+        k * d * (sizeof(float) + 2 * sizeof(long long)) + tiles.size(k) * sizeof(__half) + k * 32;
+    return of_points + of_rows + of_centroids + Sweep::bytes(shape);
   }
 
   SweepTask task(PassCounters* counters) {
-    const CentroidsView centroids{static_cast<unsigned>(problem_.k),
-                                  tiles_,
-                                  d_centroids_.data(),
-                                  d_rounded_.data(),
-                                  d_half_squares_.data(),
-                                  d_terms_.data()};
+    const CentroidsView centroids{
+        static_cast<unsigned>(shape_.k), tiles_,         d_centroids_.data(), d_rounded_.data(),
+        d_half_squares_.data(),          d_terms_.data()};
     const FlaggedView flagged{d_rows_.data(),
                               d_thresholds_.data(),
                               d_candidates_.data(),
@@ -180,8 +176,8 @@ private:
   /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
   /// from the first pass on in which few do, only those that have moved.
   void add_points(PassCounters* now, bool first_pass) {
-    const std::size_t n = problem_.n;
-    many_move_ = first_pass ? n * problem_.d >= kFewValues : many_move_;
+    const std::size_t n = shape_.n;
+    many_move_ = first_pass ? n * shape_.d >= kFewValues : many_move_;
     bool counted = false;
     if (many_move_) {
       count_moved<<<wide_blocks_, 256, 0, stream_>>>(d_before_.data(), d_labels_.data(), n,
@@ -225,9 +221,9 @@ private:
   void place(PassCounters* counters, double* shifts) {
     const HalfTiles shape = points_.view().shape;
     place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256, 0, stream_>>>(
-        sums(), static_cast<unsigned>(problem_.k), static_cast<unsigned>(problem_.d),
-        points_.frame(), shape, d_centroids_.data(), d_rounded_.data(), d_half_squares_.data(),
-        d_terms_.data(), counters, shifts);
+        sums(), static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
+        shape, d_centroids_.data(), d_rounded_.data(), d_half_squares_.data(), d_terms_.data(),
+        counters, shifts);
     check_launch("place_centroids");
   }
 
@@ -249,7 +245,7 @@ private:
   }
 
   void report(Observer<float>& observer, const PassCounters& counters) const {
-    const double n = static_cast<double>(problem_.n);
+    const double n = static_cast<double>(shape_.n);
     observer.counter("certified_at_once", (n - counters.flagged) / n);
     observer.counter("certified_at_second_level", counters.alone / n);
     observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
@@ -257,7 +253,7 @@ private:
     observer.counter("moved", counters.moved / n);
   }
 
-  Problem<float> problem_;
+  Shape shape_;
   Stream stream_;
   Sweep sweep_;
   HalfCopy points_;
@@ -265,7 +261,7 @@ private:
   SortedSums sorted_;
   bool many_move_ = true; ///< in the last pass
   unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
-  std::size_t second_bytes_ = 0, iterations_ = 0;
+  std::size_t second_bytes_ = 0;
   void (*find_candidates_)(SweepTask) = nullptr;
   void (*compare_)(SweepTask) = nullptr;
   void (*compare_with_all_)(SweepTask) = nullptr;

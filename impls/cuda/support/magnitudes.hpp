@@ -1,5 +1,8 @@
-// How large the data is, which decides the units of sums in integers. Float only.
+// How large the data is, which decides the units of sums in integers. Float only; plain C++ without CUDA: rows in
+// device memory are for device_magnitudes.cuh.
 #pragma once
+
+#include "impls/cuda/support/certified_bound.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -11,21 +14,25 @@
 namespace clusterbench::cuda {
 
 /// By four sums side by side, none of which waits for the one before.
-inline double squared_length(std::span<const float> row) {
+/// Squares of floats are exact in double: whether they are added by fused operations makes no difference.
+CLUSTERBENCH_HOST_DEVICE inline double squared_length(const float* row, std::size_t d) {
   double sums[4] = {};
   const auto square = [&](std::size_t f) {
     return static_cast<double>(row[f]) * static_cast<double>(row[f]);
   };
-  const std::size_t whole = row.size() / 4 * 4;
+  const std::size_t whole = d / 4 * 4;
   for (std::size_t f = 0; f < whole; f += 4) {
     for (std::size_t t = 0; t < 4; ++t) {
       sums[t] += square(f + t);
     }
   }
-  for (std::size_t f = whole; f < row.size(); ++f) {
+  for (std::size_t f = whole; f < d; ++f) {
     sums[0] += square(f);
   }
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+inline double squared_length(std::span<const float> row) {
+  return squared_length(row.data(), row.size());
 }
 
 /// Of rows, [., d]: the length of the longest, and the largest magnitude of every feature.
@@ -84,7 +91,8 @@ struct SumUnits {
   double features[kMost], counts;
   double fact; ///< how many labels change, or, by the rule `loss`, a sum of distances in float
 
-  /// Of rows, no more than so many of a block, and the initial centroids. Means are no longer than the longest row.
+  /// Of rows, no more than so many of a block, and the start, which matters only if `of_distances`. Means are no
+  /// longer than the longest row.
   static SumUnits of(const Magnitudes& rows, const Magnitudes& initial, std::size_t rows_of_block,
                      bool of_distances) {
     constexpr double kLongest = 0x1p64; // more than the root of a float

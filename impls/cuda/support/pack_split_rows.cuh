@@ -1,4 +1,4 @@
-// Rows as tiles of two float16 parts (split_rows.cuh): the upload.
+// Rows as tiles of two float16 parts (split_rows.cuh): the change of layout.
 #pragma once
 
 #include "impls/cuda/support/pack_tiles.cuh"
@@ -13,16 +13,15 @@
 
 namespace clusterbench::cuda {
 
-/// A warp a row. rows: [count, d], the first of which is row `first` of all tiles.
-static __global__ void pack_split_rows(const float* rows, std::size_t count, unsigned d,
-                                       std::size_t first, unsigned tile_rows, float scale,
-                                       float* tiles) {
+/// A warp a row. rows: [n, d]
+static __global__ void pack_split_rows(const float* rows, std::size_t n, unsigned d,
+                                       unsigned tile_rows, float scale, float* tiles) {
   const SplitLayout layout = SplitLayout::of(d);
   const unsigned lane = threadIdx.x % 32;
-  for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < count;
+  for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < n;
        i += std::size_t{gridDim.x} * blockDim.x / 32) {
-    const unsigned row = static_cast<unsigned>((first + i) % tile_rows);
-    float* tile = tiles + (first + i) / tile_rows * tile_rows * (layout.stride() + 1);
+    const unsigned row = static_cast<unsigned>(i % tile_rows);
+    float* tile = tiles + i / tile_rows * tile_rows * (layout.stride() + 1);
     __half* high = reinterpret_cast<__half*>(tile);
     __half* low = high + tile_rows * layout.stride();
     double squared = 0.0;
@@ -48,15 +47,14 @@ struct PackedSplitRows {
   static std::size_t tile_size(std::size_t rows, std::size_t d) {
     return rows * (SplitLayout::of(d).stride() + 1);
   }
-  DeviceBuffer<float> upload(std::span<const float> rows, std::size_t n, std::size_t d,
-                             unsigned tile_rows, cudaStream_t stream) const {
-    return upload_tiles(
-        rows, n, d, tile_rows, tile_size(tile_rows, d), stream,
-        [&](const float* staging, std::size_t count, std::size_t first, float* tiles) {
-          pack_split_rows<<<blocks_at_most(count, 8, 65536), 256, 0, stream>>>(
-              staging, count, static_cast<unsigned>(d), first, tile_rows, scale, tiles);
-          check_launch("pack_split_rows");
-        });
+  /// See FloatRows::make_tiles().
+  DeviceBuffer<float> make_tiles(std::span<const float> d_rows, std::size_t n, std::size_t d,
+                                 unsigned tile_rows, cudaStream_t stream) const {
+    auto tiles = empty_tiles(n, tile_rows, tile_size(tile_rows, d), stream);
+    pack_split_rows<<<blocks_at_most(n, 8, 65536), 256, 0, stream>>>(
+        d_rows.data(), n, static_cast<unsigned>(d), tile_rows, scale, tiles.data());
+    check_launch("pack_split_rows");
+    return tiles;
   }
 };
 

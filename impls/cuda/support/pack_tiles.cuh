@@ -1,5 +1,5 @@
-// Rows as tiles for BulkRing and row_tiles.cuh: uploads, changes the layout, and puts the length of
-// every row beside it.
+// Rows as tiles for BulkRing and row_tiles.cuh: changes the layout, and puts the length of every row
+// beside it.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -9,22 +9,21 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 
 namespace clusterbench::cuda {
 
 /// A warp a row; a tile: rows, then for each row the length |x|, then the length of what tf32 cuts off.
-/// rows: [count, d], the first of which is row `first` of all tiles.
-static __global__ void pack_rows(const float* rows, std::size_t count, unsigned d,
-                                 std::size_t first, unsigned tile_rows, float* tiles) {
+/// rows: [n, d]
+static __global__ void pack_rows(const float* rows, std::size_t n, unsigned d, unsigned tile_rows,
+                                 float* tiles) {
   const RowLayout layout = RowLayout::of(d);
   const unsigned lane = threadIdx.x % 32;
-  for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < count;
+  for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < n;
        i += std::size_t{gridDim.x} * blockDim.x / 32) {
-    const unsigned row = static_cast<unsigned>((first + i) % tile_rows);
-    float* tile = tiles + (first + i) / tile_rows * tile_rows * (layout.stride() + 2);
+    const unsigned row = static_cast<unsigned>(i % tile_rows);
+    float* tile = tiles + i / tile_rows * tile_rows * (layout.stride() + 2);
     double squared = 0.0, squared_rest = 0.0;
     for (unsigned f = lane; f < d; f += 32) {
       const float x = rows[i * d + f];
@@ -42,24 +41,12 @@ static __global__ void pack_rows(const float* rows, std::size_t count, unsigned 
   }
 }
 
-/// Uploads [n, d] rows as tiles of `size` floats, zero where there is no data, through a staging buffer
-/// of bounded size; pack(rows, count, first, tiles) changes the layout. Blocks. Throws
+/// Room for [n, d] rows as tiles of `size` floats, zero in the order of `stream`. Throws
 /// std::runtime_error.
-template <typename Pack>
-DeviceBuffer<float> upload_tiles(std::span<const float> rows, std::size_t n, std::size_t d,
-                                 unsigned tile_rows, std::size_t size, cudaStream_t stream,
-                                 const Pack& pack) {
-  constexpr std::size_t kStagingBytes = std::size_t{64} << 20;
-  const std::size_t chunk = std::clamp<std::size_t>(kStagingBytes / (d * sizeof(float)), 1, n);
+inline DeviceBuffer<float> empty_tiles(std::size_t n, unsigned tile_rows, std::size_t size,
+                                       cudaStream_t stream) {
   DeviceBuffer<float> tiles(ceil_div(n, tile_rows) * size);
   tiles.zero(stream);
-  DeviceBuffer<float> staging(chunk * d);
-  for (std::size_t first = 0; first < n; first += chunk) {
-    const std::size_t count = std::min(chunk, n - first);
-    staging.upload(rows.subspan(first * d, count * d), stream);
-    pack(staging.data(), count, first, tiles.data());
-  }
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the change of layout");
   return tiles;
 }
 
@@ -67,15 +54,15 @@ DeviceBuffer<float> upload_tiles(std::span<const float> rows, std::size_t n, std
 struct FloatRows {
   static unsigned width(std::size_t d) { return RowLayout::of(d).stride(); }
   static std::size_t tile_size(std::size_t rows, std::size_t d) { return rows * (width(d) + 2); }
-  DeviceBuffer<float> upload(std::span<const float> rows, std::size_t n, std::size_t d,
-                             unsigned tile_rows, cudaStream_t stream) const {
-    return upload_tiles(
-        rows, n, d, tile_rows, tile_size(tile_rows, d), stream,
-        [&](const float* staging, std::size_t count, std::size_t first, float* tiles) {
-          pack_rows<<<blocks_at_most(count, 8, 65536), 256, 0, stream>>>(
-              staging, count, static_cast<unsigned>(d), first, tile_rows, tiles);
-          check_launch("pack_rows");
-        });
+  /// Tiles of [n, d] rows on the device, zero where there is no data, in the order of `stream`; does not
+  /// block. Throws std::runtime_error.
+  DeviceBuffer<float> make_tiles(std::span<const float> d_rows, std::size_t n, std::size_t d,
+                                 unsigned tile_rows, cudaStream_t stream) const {
+    auto tiles = empty_tiles(n, tile_rows, tile_size(tile_rows, d), stream);
+    pack_rows<<<blocks_at_most(n, 8, 65536), 256, 0, stream>>>(
+        d_rows.data(), n, static_cast<unsigned>(d), tile_rows, tiles.data());
+    check_launch("pack_rows");
+    return tiles;
   }
 };
 

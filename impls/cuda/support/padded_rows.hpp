@@ -1,4 +1,4 @@
-// Rows as they came on the device, but for zeros that make them whole groups of four features.
+// Rows as they came, but for zeros that make them whole groups of four features.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -16,19 +16,16 @@ constexpr std::size_t padded_width(std::size_t d) {
   return (d + 3) / 4 * 4;
 }
 
-/// Uploads [n, d] rows as [padded_n, padded_width(d)], zero behind n and d. Blocks. Throws
-/// std::runtime_error.
-inline DeviceBuffer<float> upload_padded(std::span<const float> rows, std::size_t n, std::size_t d,
-                                         std::size_t padded_n, cudaStream_t stream) {
+/// Copies [n, d] rows on the device as [padded_n, padded_width(d)], zero behind n and d, in the order of
+/// `stream`; does not block. Throws std::runtime_error.
+inline DeviceBuffer<float> upload_padded(std::span<const float> d_rows, std::size_t n,
+                                         std::size_t d, std::size_t padded_n, cudaStream_t stream) {
   const std::size_t width = padded_width(d);
   DeviceBuffer<float> padded(padded_n * width);
   padded.zero(stream);
-  DeviceBuffer<float> staging(rows.size()); // padding is quicker on the device
-  staging.upload(rows, stream);
-  check(cudaMemcpy2DAsync(padded.data(), width * sizeof(float), staging.data(), d * sizeof(float),
+  check(cudaMemcpy2DAsync(padded.data(), width * sizeof(float), d_rows.data(), d * sizeof(float),
                           d * sizeof(float), n, cudaMemcpyDeviceToDevice, stream),
         "cudaMemcpy2DAsync of the rows");
-  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the upload");
   return padded;
 }
 

@@ -65,9 +65,9 @@ struct HalfUnit {
   float to = 1.0f, from = 1.0f;
 
   /// All scores are less than 2^15 then. Means are no longer than the longest row, nor are empty clusters than the
-  /// initial centroids.
-  static HalfUnit of(float longest_row, float longest_initial) {
-    const float c = fmaxf(longest_row, longest_initial), largest = c * (c + longest_row);
+  /// centroids of the start.
+  static HalfUnit of(float longest_row, float longest_of_start) {
+    const float c = fmaxf(longest_row, longest_of_start), largest = c * (c + longest_row);
     const int exponent = largest > 0.0f ? 14 - ilogbf(largest) : 0;
     return {ldexpf(1.0f, exponent), ldexpf(1.0f, -exponent)};
   }

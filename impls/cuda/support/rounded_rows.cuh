@@ -34,13 +34,12 @@ static __global__ void measure_rounded_rows(const float* rows, std::size_t n, un
   }
 }
 
-/// Of all rows. Throws std::runtime_error.
-inline DeviceBuffer<RoundedRow> measure_rounded_rows(const SplitRun& run, cudaStream_t stream) {
-  DeviceBuffer<RoundedRow> rounded(run.exact.n);
+/// Of all rows, in the order of `stream`; does not block. Throws std::runtime_error.
+inline void measure_rounded_rows(const SplitRun& run, DeviceBuffer<RoundedRow>& rounded,
+                                 cudaStream_t stream) {
   measure_rounded_rows<<<blocks_at_most(run.exact.n, 256, 65536), 256, 0, stream>>>(
       run.exact.rows, run.exact.n, run.exact.width, run.scale, rounded.data());
   check_launch("measure_rounded_rows");
-  return rounded;
 }
 
 /// What takes the half squares to the scores, as one more step of their products: 16 features that are 1 in every row,

@@ -66,17 +66,17 @@ struct TileKernel {
   }
 };
 
-/// Why none of the kernels takes the problem; empty if one does.
+/// Why none of the kernels takes the shape; empty if one does.
 template <typename Kernel>
-std::string refuse_tiles(std::span<const Kernel> kernels, const Problem<float>& problem) {
-  if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
+std::string refuse_tiles(std::span<const Kernel> kernels, const Shape& shape) {
+  if (shape.n > 0x7fffffff || shape.stop.max_iterations >= kMostIterations) {
     return "more than 2^31 - 1 points or 2^30 - 1 iterations";
   }
   if (lacks_clusters()) {
     return "the device has no clusters of blocks (compute capability 9.0)";
   }
-  if (Kernel::find(kernels, problem.d, problem.k) == nullptr) {
-    return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+  if (Kernel::find(kernels, shape.d, shape.k) == nullptr) {
+    return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
            " features: k up to 16 and d up to 512, as far as shared memory holds two tiles";
   }
   return {};
@@ -86,33 +86,33 @@ std::string refuse_tiles(std::span<const Kernel> kernels, const Problem<float>& 
 template <typename Task, typename Rows = FloatRows>
 class TileRun {
 public:
-  /// Uploads; `problem` must have a kernel. Sets the common part of the task. Blocks. Throws
+  /// Makes the tiles; `shape` must have a kernel. Sets the common part of the task. Blocks. Throws
   /// std::runtime_error.
-  void prepare(std::span<const TileKernel<Task, Rows>> kernels, const Problem<float>& problem,
-               Task& task, const Rows& rows = {}) {
-    kernel_ = TileKernel<Task, Rows>::find(kernels, problem.d, problem.k);
+  void prepare(std::span<const TileKernel<Task, Rows>> kernels, const Shape& shape,
+               std::span<const float> d_points, Task& task, const Rows& rows = {}) {
+    kernel_ = TileKernel<Task, Rows>::find(kernels, shape.d, shape.k);
     stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_tiles_ = rows.upload(problem.points, problem.n, problem.d, kernel_->rows, stream_);
-    const std::size_t tiles = ceil_div(problem.n, kernel_->rows);
-    const std::size_t stages = kernel_->stages(problem.d, problem.k);
+    launch_.prepare(shape);
+    d_tiles_ = rows.make_tiles(d_points, shape.n, shape.d, kernel_->rows, stream_);
+    const std::size_t tiles = ceil_div(shape.n, kernel_->rows);
+    const std::size_t stages = kernel_->stages(shape.d, shape.k);
     shape_ = {.blocks = 0,
               .threads = kernel_->threads,
               .cluster = kTileCluster,
-              .shared_bytes = kernel_->shared_bytes(problem.d, problem.k, stages)};
+              .shared_bytes = kernel_->shared_bytes(shape.d, shape.k, stages)};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel_->kernel, shape_),
         ceil_div(ceil_div(tiles, kernel_->rings), kTileCluster) * kTileCluster));
-    const unsigned k = static_cast<unsigned>(problem.k);
+    const unsigned k = static_cast<unsigned>(shape.k);
     const std::size_t words = std::size_t{2} * shape_.blocks / kTileCluster;
     d_sum_words_ = DeviceBuffer<Stamped<float>>(
-        words * ManySums<kTileCluster>::padded(k * Rows::width(problem.d)));
+        words * ManySums<kTileCluster>::padded(k * Rows::width(shape.d)));
     d_sum_words_.zero(stream_); // stamps begin with 1
     d_fact_words_ = DeviceBuffer<Stamped<double>>(words * FewSums<kTileCluster>::padded(k + 1));
     d_fact_words_.zero(stream_);
     task.tiles = d_tiles_.data();
-    task.n = static_cast<unsigned>(problem.n);
-    task.d = static_cast<unsigned>(problem.d);
+    task.n = static_cast<unsigned>(shape.n);
+    task.d = static_cast<unsigned>(shape.d);
     task.k = k;
     task.tiles_count = static_cast<unsigned>(tiles);
     task.stages = static_cast<unsigned>(stages);
@@ -120,11 +120,11 @@ public:
     task.fact_words = d_fact_words_.data();
     stream_.synchronize();
   }
-  void run(Observer<float>& observer, const Task& task) {
-    launch_.run(observer, kernel_->kernel, task, shape_, stream_);
+  /// Writes all of the answer but memberships. Throws std::runtime_error.
+  void run(const Start<float>& start, Result<float>& answer, Observer<float>& observer,
+           const Task& task) {
+    launch_.run(start, answer, observer, kernel_->kernel, task, shape_, stream_);
   }
-  void fetch(Result<float>& result) const { launch_.fetch(result, stream_); }
-  cudaStream_t stream() const { return stream_; }
 
 private:
   const TileKernel<Task, Rows>* kernel_ = nullptr;
