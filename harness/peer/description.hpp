@@ -12,7 +12,7 @@
 namespace clusterbench {
 
 /// Version of the protocol, which a description states.
-inline constexpr int kPeerProtocol = 1;
+inline constexpr int kPeerProtocol = 2;
 
 /// A Python module that a variant needs.
 struct PeerModule {

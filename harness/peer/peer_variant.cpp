@@ -86,14 +86,20 @@ void copy_back(const char* name, const SharedMemory& memory, std::span<T> values
 
 } // namespace
 
-double ClockCheck::judge(double inside, double outside) {
+double ClockCheck::judge(double inside, double outside, std::size_t bytes_read) {
   outside_ms_.push_back(outside * 1e3);
-  const double unexplained = outside - inside;
-  if (unexplained >= 0.0 && unexplained <= kOverhead + slowest_ + kShare * outside) {
+  const bool possible = inside > 0.0 && inside <= outside; // NaN is not
+  if (possible && outside < kFewestTrips * slowest_) {
+    return outside;
+  }
+  const double reading = kSecondsPerByte * static_cast<double>(bytes_read);
+  const bool too_small = inside < 0.5 * (outside - slowest_ - reading);
+  if (possible && !too_small &&
+      outside - inside <= kOverhead + slowest_ + reading + kShare * outside) {
     return inside;
   }
   ++off_;
-  if (!(inside >= 0.5 * outside && inside <= outside)) { // written so that NaN is a lie
+  if (!possible || too_small) {
     ++lies_;
     claimed_ = inside;
     passed_ = outside;
@@ -117,97 +123,98 @@ json ClockCheck::report() const {
 }
 
 template <typename T>
-std::string PeerVariant<T>::refuse(const Problem<T>& problem) const {
-  if (std::ranges::find(peer_.stops, problem.stop.kind) == peer_.stops.end()) {
-    return fmt::format("the program has no stop rule `{}`", to_string(problem.stop));
+std::string PeerVariant<T>::refuse(const Shape& shape) const {
+  if (std::ranges::find(peer_.stops, shape.stop.kind) == peer_.stops.end()) {
+    return fmt::format("the program has no stop rule `{}`", to_string(shape.stop));
   }
-  if (problem.centroids.empty() ? !peer_.starts_from_memberships : !peer_.starts_from_centroids) {
+  if (shape.starts_from_memberships ? !peer_.starts_from_memberships
+                                    : !peer_.starts_from_centroids) {
     return fmt::format("the program does not start from {}",
-                       problem.centroids.empty() ? "memberships" : "centroids");
+                       shape.starts_from_memberships ? "memberships" : "centroids");
   }
   return {};
 }
 
 template <typename T>
-void PeerVariant<T>::prepare(const Problem<T>& problem) {
-  problem_ = problem;
-  Loaded& loaded = running_program(peer_, problem.threads);
+void PeerVariant<T>::prepare(const Shape& shape, std::span<const T> points) {
+  shape_ = shape;
+  Loaded& loaded = running_program(peer_, shape.threads);
   connection_ = loaded.connection;
   loaded_ = loaded.report;
   const std::string key = std::exchange(loaded.key, ""); // not to be used again if this fails
-  const SharedMemory points = copy_of("points", problem.points);
-  const SharedMemory centroids = copy_of("centroids", problem.centroids);
-  const SharedMemory memberships = copy_of("memberships", problem.memberships);
-  const auto path_or_null = [](const SharedMemory& memory) {
-    return memory.bytes() > 0 ? json(path_of(memory)) : json(nullptr);
-  };
-  const std::string rule = to_string(problem.stop);
+  const SharedMemory shared_points = copy_of("points", points);
+  const std::string rule = to_string(shape.stop);
   const json request = {{"request", "prepare"},
                         {"precision", sizeof(T) == sizeof(float) ? "f32" : "f64"},
-                        {"n", problem.n},
-                        {"d", problem.d},
-                        {"k", problem.k},
-                        {"points", path_of(points)},
-                        {"centroids", path_or_null(centroids)},
-                        {"memberships", path_or_null(memberships)},
+                        {"n", shape.n},
+                        {"d", shape.d},
+                        {"k", shape.k},
+                        {"points", path_of(shared_points)},
                         {"stop",
                          {{"rule", rule.substr(0, rule.find(':'))},
-                          {"threshold", problem.stop.threshold},
-                          {"max_iterations", problem.stop.max_iterations}}},
-                        {"fuzzifier", problem.fuzzifier}};
+                          {"threshold", shape.stop.threshold},
+                          {"max_iterations", shape.stop.max_iterations}}},
+                        {"fuzzifier", shape.fuzzifier}};
   try {
-    timed_ask(request);
+    timed_ask(request, prepare_seconds_);
   } catch (const PeerFailure& failure) {
     if (failure.status() == "refused") { // it is ready for another problem
       loaded.key = key;
     }
     throw;
   }
-  const double prepare_seconds = last_seconds_;
   for (int i = 0; i < 8; ++i) {
-    timed_ask({{"request", "ping"}});
-    clock_.round_trip(last_seconds_);
+    double seconds = 0.0;
+    timed_ask({{"request", "ping"}}, seconds);
+    clock_.round_trip(seconds);
   }
-  last_seconds_ = prepare_seconds;
   loaded.key = key;
 }
 
 template <typename T>
-void PeerVariant<T>::run(Observer<T>& observer) {
+void PeerVariant<T>::run(const Start<T>& start, Result<T>& answer, Observer<T>& observer) {
   const bool records = observer.recording() && peer_.records;
   const SharedMemory recording("recording");
-  json request = {{"request", "run"}};
+  const SharedMemory centroids = copy_of("centroids", start.centroids);
+  const SharedMemory memberships = copy_of("memberships", start.memberships);
+  const auto path_or_null = [](const SharedMemory& memory) {
+    return memory.bytes() > 0 ? json(path_of(memory)) : json(nullptr);
+  };
+  json request = {{"request", "run"},
+                  {"centroids", path_or_null(centroids)},
+                  {"memberships", path_or_null(memberships)}};
   if (records) {
     request["record"] = path_of(recording);
   }
-  const json reply = timed_ask(request);
+  const json reply = timed_ask(request, run_seconds_);
   if (!reply.contains("seconds") || !reply.at("seconds").is_number() ||
       !reply.contains("iterations") || !reply.at("iterations").is_number_unsigned()) {
     throw PeerFailure("error", "its reply to run lacks the numbers `seconds` and `iterations`");
   }
-  iterations_ = reply.at("iterations");
+  answer.iterations = reply.at("iterations");
   if (observer.recording()) {
     hand_over_recording(recording, observer);
   } else {
-    last_seconds_ = clock_.judge(reply.at("seconds"), last_seconds_);
+    run_seconds_ =
+        clock_.judge(reply.at("seconds"), run_seconds_, centroids.bytes() + memberships.bytes());
   }
+  fetch(answer);
 }
 
 template <typename T>
-void PeerVariant<T>::fetch(Result<T>& result) {
+void PeerVariant<T>::fetch(Result<T>& answer) {
   const SharedMemory labels("labels");
   const SharedMemory centroids("centroids");
   const SharedMemory memberships("memberships");
   json request = {
       {"request", "fetch"}, {"labels", path_of(labels)}, {"centroids", path_of(centroids)}};
-  if (!result.memberships.empty()) {
+  if (!answer.memberships.empty()) {
     request["memberships"] = path_of(memberships);
   }
-  timed_ask(request);
-  copy_back("labels", labels, result.labels);
-  copy_back("centroids", centroids, result.centroids);
-  copy_back("memberships", memberships, result.memberships);
-  result.iterations = iterations_;
+  timed_ask(request, download_seconds_);
+  copy_back("labels", labels, answer.labels);
+  copy_back("centroids", centroids, answer.centroids);
+  copy_back("memberships", memberships, answer.memberships);
 }
 
 template <typename T>
@@ -220,10 +227,10 @@ json PeerVariant<T>::report() const {
 }
 
 template <typename T>
-json PeerVariant<T>::timed_ask(const json& request) {
+json PeerVariant<T>::timed_ask(const json& request, double& seconds) {
   const auto start = std::chrono::steady_clock::now();
   json reply = connection_->ask(request);
-  last_seconds_ = seconds_since(start);
+  seconds = seconds_since(start);
   return reply;
 }
 
@@ -232,7 +239,7 @@ void PeerVariant<T>::hand_over_recording(const SharedMemory& file, Observer<T>& 
   const std::string bytes = read_all(file.fd());
   std::vector<T> values(bytes.size() / sizeof(T));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
-  const std::size_t size = problem_.k * problem_.d;
+  const std::size_t size = shape_.k * shape_.d;
   for (std::size_t first = 0; first + size <= values.size(); first += size) {
     observer.pass(std::span<const T>(values).subspan(first, size));
   }

@@ -30,18 +30,18 @@ class Fcm:
         rows = max(64, CHUNK_BYTES // (problem.d * problem.points.itemsize))
         self.chunks = [slice(first, first + rows) for first in range(0, problem.n, rows)]
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         stop = StopTest(problem)
-        from_memberships = problem.memberships is not None
+        from_memberships = start.memberships is not None
         labels = np.full(problem.n, -1)
         if from_memberships:
-            self.memberships = problem.memberships.copy()
+            self.memberships = start.memberships  # written to: it is ours
             sums, weights = self.sums_of_memberships()
             centres = np.full((problem.k, problem.d), np.inf)
         else:
             self.memberships = np.empty((problem.n, problem.k), problem.points.dtype)
-            centres = problem.centroids - self.mean
+            centres = start.centroids - self.mean
         while True:
             before, entering = labels, centres
             if from_memberships:

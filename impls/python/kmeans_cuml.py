@@ -1,8 +1,10 @@
 # K-means of RAPIDS cuML on a GPU.
 #
-# The timed part is fit() on data that is on the device already. With tol = 0 it goes on until its
-#   cost no longer falls, so it may stop before the passes that it was asked for; n_iter_ says so.
-#   It assigns the labels once more at the end: they belong to the returned centroids.
+# The timed part is fit() on points that are on the device already, and the upload of the start.
+#   Every run makes an estimator, since some versions keep what fit() found as their next start.
+# With tol = 0 it goes on until its cost no longer falls, so it may stop before the passes that it
+#   was asked for; n_iter_ says so. It assigns the labels once more at the end: they belong to the
+#   returned centroids.
 # Source: article 003, section 6 (the library that it recommends); cuml.cluster.KMeans.
 # Cost per iteration: n d sizeof(T) bytes; 2 n k d flops.
 # Limits: a fixed number of passes; sums are atomic, in any order.
@@ -19,12 +21,13 @@ def load(threads):
 
 class Kmeans:
     def __init__(self, problem):
+        self.problem = problem
         self.points = cupy.asarray(problem.points)
-        self.model = KMeans(n_clusters=problem.k, init=cupy.asarray(problem.centroids), n_init=1,
-                            max_iter=problem.max_iterations, tol=0.0, output_type="cupy")
         cupy.cuda.Device().synchronize()
 
-    def run(self, record):
+    def run(self, start, record):
+        self.model = KMeans(n_clusters=self.problem.k, init=cupy.asarray(start.centroids), n_init=1,
+                            max_iter=self.problem.max_iterations, tol=0.0, output_type="cupy")
         self.model.fit(self.points)
         cupy.cuda.Device().synchronize()
         return self.model.n_iter_

@@ -29,13 +29,13 @@ class Kmeans:
                           f"centroids unless there are more points than clusters")
         self.problem = problem
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         self.model = faiss.Kmeans(problem.d, problem.k, niter=problem.max_iterations,
                                   min_points_per_centroid=1,
                                   max_points_per_centroid=problem.n,  # n k at least n: no sample
                                   seed=1, verbose=False)
-        self.model.train(problem.points, init_centroids=problem.centroids)
+        self.model.train(problem.points, init_centroids=start.centroids)
         return len(self.model.obj)
 
     def fetch(self):

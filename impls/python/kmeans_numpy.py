@@ -25,10 +25,10 @@ class Lloyd:
     def __init__(self, problem):
         self.problem = problem
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         stop = StopTest(problem)
-        centroids = problem.centroids.copy()
+        centroids = start.centroids
         labels = np.full(problem.n, -1)
         while True:
             before = labels

@@ -24,9 +24,9 @@ class Kmeans2:
     def __init__(self, problem):
         self.problem = problem
 
-    def run(self, record):
+    def run(self, start, record):
         self.centroids, self.labels = kmeans2(
-            self.problem.points, self.problem.centroids, iter=self.problem.max_iterations,
+            self.problem.points, start.centroids, iter=self.problem.max_iterations,
             minit="matrix", missing="warn", check_finite=False)
         return self.problem.max_iterations
 

@@ -30,11 +30,11 @@ class Lloyd:
         # The estimator multiplies its tolerance by the mean variance; ours is scaled already.
         variance = np.var(problem.points, axis=0).mean()
         tolerance = problem.threshold / variance if problem.rule == "shift" else 0.0
-        self.model = KMeans(n_clusters=problem.k, init=problem.centroids, n_init=1,
-                            max_iter=problem.max_iterations, tol=tolerance,
-                            algorithm=self.algorithm)
+        self.model = KMeans(n_clusters=problem.k, n_init=1, max_iter=problem.max_iterations,
+                            tol=tolerance, algorithm=self.algorithm)
 
-    def run(self, record):
+    def run(self, start, record):
+        self.model.init = start.centroids
         self.model.fit(self.points)
         return self.model.n_iter_
 

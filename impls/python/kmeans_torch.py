@@ -32,16 +32,15 @@ class Lloyd:
     def __init__(self, problem):
         self.problem = problem
         self.points = torch.from_numpy(problem.points).cuda()
-        self.start = torch.from_numpy(problem.centroids).cuda()
         rows = max(1, LARGEST_BLOCK // problem.k)
         self.blocks = [slice(first, first + rows) for first in range(0, problem.n, rows)]
         self.ones = torch.ones(problem.n, device="cuda")
         torch.cuda.synchronize()
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         stop = StopTest(problem)
-        centroids = self.start
+        centroids = torch.from_numpy(start.centroids).cuda()
         labels = torch.full((problem.n,), -1, dtype=torch.int64, device="cuda")
         while True:
             before, entering = labels, centroids

@@ -26,6 +26,7 @@ FAULTS = {
     "hangs": ("timed_out", r"^killed after \d+ s$"),
     "prints_rubbish": ("ok", "^$"),
     "lies": ("wrong", r"^clock: in \d+ of \d+ runs .* claims 0\.001 ms, and \d{2,}"),
+    "claims_nothing": ("wrong", r"^clock: in \d+ of \d+ runs .* claims 0 ms"),
     "boasts": ("wrong", r"^clock: in \d+ of \d+ runs"),
     "answers_wrong": ("wrong", r"^(labels|means): "),
     "writes_too_little": ("error", r"^fetch: it wrote 40 bytes of centroids, 48 are expected$"),

@@ -10,13 +10,13 @@ import sys
 import time
 
 LARGE = 1500
-FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "boasts", "answers_wrong",
-          "writes_too_little", "raises", "refuses", "says_nothing", "long_line", "wrong_reply",
-          "unavailable", "closes", "no_numbers"]
+FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing", "boasts",
+          "answers_wrong", "writes_too_little", "raises", "refuses", "says_nothing", "long_line",
+          "wrong_reply", "unavailable", "closes", "no_numbers"]
 
 
 def describe():
-    return {"protocol": 1, "variants": [
+    return {"protocol": 2, "variants": [
         {"name": "kmeans_fake" + (f"_{fault}" if fault else ""), "idea": "a test's program",
          "source": "tests", "precisions": ["f64"]} for fault in ["", *FAULTS]]}
 
@@ -47,17 +47,16 @@ class Fake:
         if self.fault == "refuses":
             return {"reply": "refused", "reason": "planted: not today"}
         self.points = read(request["points"], request["d"])
-        self.start = read(request["centroids"], request["d"])
         self.passes = request["stop"]["max_iterations"]
         return {}
 
     def run(self, request):
+        centroids = read(request["centroids"], len(self.points[0]))
         begin = time.perf_counter()
         if len(self.points) > LARGE:
             reply = self.strike()
             if reply is not None:
                 return reply
-        centroids = self.start
         for _ in range(self.passes):
             self.labels = [min(range(len(centroids)), key=lambda j: sum(
                 (a - b) ** 2 for a, b in zip(x, centroids[j]))) for x in self.points]
@@ -74,6 +73,8 @@ class Fake:
             if self.fault == "lies":
                 time.sleep(0.05)
                 seconds = 1e-6
+            elif self.fault == "claims_nothing":
+                seconds = 0.0
             elif self.fault == "boasts":
                 seconds += 10.0
             elif self.fault == "answers_wrong":

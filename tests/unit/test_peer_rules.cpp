@@ -20,7 +20,7 @@ using nlohmann::json;
 json variant(const json& changes) {
   json described = {{"name", "kmeans_x"}, {"idea", "an idea"}, {"source", "a paper"}};
   described.update(changes);
-  return {{"reply", "describe"}, {"protocol", 1}, {"variants", {described}}};
+  return {{"reply", "describe"}, {"protocol", kPeerProtocol}, {"variants", {described}}};
 }
 
 std::string complaint(const json& reply) {
@@ -88,8 +88,8 @@ TEST(PeerDescription, ComplaintsNameTheProgramAndTheField) {
   EXPECT_EQ(complaint(variant(json::object())), "");
   for (const auto& [reply, word] :
        {std::pair{json{{"reply", "describe"}}, "protocol"},
-        std::pair{json{{"protocol", 2}, {"variants", json::array()}}, "protocol 2"},
-        std::pair{json{{"protocol", 1}}, "variants"},
+        std::pair{json{{"protocol", 1}, {"variants", json::array()}}, "protocol 1"},
+        std::pair{json{{"protocol", kPeerProtocol}}, "variants"},
         std::pair{variant({{"name", "kmeans_y"}}), "kmeans_y does not begin"},
         std::pair{variant({{"distance", "manhattan"}}), "distance: \"manhattan\" is none of"},
         std::pair{variant({{"labels", 3}}), "type"},
@@ -123,7 +123,7 @@ TEST(ClockCheck, AnHonestClockIsRecorded) {
   ClockCheck clock;
   clock.round_trip(2e-4);
   EXPECT_EQ(clock.judge(0.100, 0.1005), 0.100);
-  EXPECT_EQ(clock.judge(0.001, 0.0020), 0.001); // the overhead of a request
+  EXPECT_EQ(clock.judge(0.002, 0.0030), 0.002); // the overhead of a request
   EXPECT_EQ(clock.judge(10.0, 10.4), 10.0);     // freeing memory takes its share
   EXPECT_EQ(clock.finding(), "");
   EXPECT_EQ(clock.report().at("clock_off"), 0);
@@ -138,6 +138,50 @@ TEST(ClockCheck, ALieGainsNothing) {
     EXPECT_EQ(clock.judge(std::nan(""), 0.1), 0.1);
   }
   EXPECT_NE(clock.finding().find("in 12 of 12 runs"), std::string::npos) << clock.finding();
+}
+
+TEST(ClockCheck, ATinyClaimIsNotExplainedByTheOverhead) {
+  ClockCheck clock;
+  clock.round_trip(5e-6); // a fast program: a run of 0.1 ms can be told from that
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(clock.judge(1e-9, 1e-4), 1e-4);
+    EXPECT_EQ(clock.judge(4e-5, 1e-4), 1e-4);
+  }
+  EXPECT_EQ(clock.judge(6e-5, 1e-4), 6e-5);
+  EXPECT_NE(clock.finding().find("in 6 of 7 runs"), std::string::npos) << clock.finding();
+}
+
+TEST(ClockCheck, NothingIsNoTime) {
+  for (const double round_trip : {1e-6, 1e-2}) {
+    ClockCheck clock;
+    clock.round_trip(round_trip);
+    for (int run = 0; run < 5; ++run) {
+      EXPECT_EQ(clock.judge(run % 2 == 0 ? 0.0 : -1e-5, 1e-4), 1e-4);
+    }
+    EXPECT_NE(clock.finding(), "");
+  }
+}
+
+TEST(ClockCheck, OurTimeCountsInAShortRun) {
+  ClockCheck clock;
+  clock.round_trip(2e-4);
+  for (int run = 0; run < 5; ++run) {
+    EXPECT_EQ(clock.judge(1e-9, 0.0005), 0.0005); // cannot be told from an honest one
+    EXPECT_EQ(clock.judge(0.0016, 0.0019), 0.0019);
+  }
+  EXPECT_EQ(clock.finding(), "");
+  EXPECT_EQ(clock.report().at("clock_off"), 0);
+  for (int run = 0; run < 15; ++run) {
+    EXPECT_EQ(clock.judge(0.001, 0.0005), 0.0005); // more than passed is a lie all the same
+  }
+  EXPECT_NE(clock.finding(), "");
+}
+
+TEST(ClockCheck, ReadingALargeStartIsExplained) {
+  constexpr std::size_t kBytes = 100'000'000;
+  ClockCheck clock;
+  EXPECT_EQ(clock.judge(0.1, 0.25, kBytes), 0.1);
+  EXPECT_EQ(clock.judge(0.1, 0.25), 0.25);
 }
 
 TEST(ClockCheck, FewRunsProveNothing) {

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 class Refused(Exception):
@@ -27,10 +27,12 @@ class Module:
 class Variant:
     """One registration: what the harness must know, and the class that does the work.
 
-    `make(problem)` prepares, may raise Refused, and returns an object with
+    `make(problem)` prepares from points and sizes, may raise Refused, and returns an object with
 
-    - run(record) -> passes executed. Every call starts from the initial state. `record` is None, or
-      a list to which the centroids of every pass are appended (only if `records`).
+    - run(start, record) -> passes executed. The timed part: from `start` to the stop rule. Every
+      call brings a start of its own. On a GPU it ends with a synchronisation of the device.
+      `record` is None, or a list to which the centroids of every pass are appended (only if
+      `records`).
     - fetch() -> labels [n], centroids [k, d] and memberships [n, k] (None for k-means) of the last
       run, as NumPy arrays.
     """
@@ -61,18 +63,23 @@ class Variant:
 
 @dataclasses.dataclass
 class Problem:
-    """A problem as the harness hands it over; the arrays are this process's own copies."""
+    """What is known before a start is; the points are this process's own copy."""
     n: int
     d: int
     k: int
     points: "numpy.ndarray"  # [n, d]
-    centroids: "numpy.ndarray"  # [k, d], or None
-    memberships: "numpy.ndarray"  # [n, k], or None
     rule: str  # of the stop: iterations, loss, labels, shift
     threshold: float
     max_iterations: int
     fuzzifier: float
     threads: int
+
+
+@dataclasses.dataclass
+class Start:
+    """What a run starts from: this run's own copies, read before its clock starts."""
+    centroids: "numpy.ndarray"  # [k, d], or None
+    memberships: "numpy.ndarray"  # [n, k], or None
 
 
 def serve(variants, load):
@@ -90,6 +97,7 @@ class Server:
         os.dup2(2, 1)
         self.variant = None
         self.threads = 1
+        self.problem = None
         self.prepared = None
 
     def serve(self):
@@ -125,27 +133,25 @@ class Server:
 
     def answer_prepare(self, request):
         import numpy
+        # What an earlier problem held is free before the next is read.
+        self.problem = self.prepared = None
         dtype = {"f32": numpy.float32, "f64": numpy.float64}[request["precision"]]
-        n, d, k = request["n"], request["d"], request["k"]
-
-        def read(name, *shape):
-            path = request.get(name)
-            return numpy.fromfile(path, dtype, shape[0] * shape[1]).reshape(shape) if path else None
-
-        self.prepared = None  # what an earlier problem held is free before the next is read
-        start = time.perf_counter()
-        problem = Problem(n, d, k, read("points", n, d), read("centroids", k, d),
-                          read("memberships", n, k), request["stop"]["rule"],
-                          request["stop"]["threshold"], request["stop"]["max_iterations"],
-                          request["fuzzifier"], self.threads)
-        self.prepared = self.variant.make(problem)
-        return {"seconds": time.perf_counter() - start}
+        n, d, k, stop = request["n"], request["d"], request["k"], request["stop"]
+        self.problem = Problem(n, d, k, read(request["points"], dtype, n, d), stop["rule"],
+                               stop["threshold"], stop["max_iterations"], request["fuzzifier"],
+                               self.threads)
+        self.prepared = self.variant.make(self.problem)
+        return {}
 
     def answer_run(self, request):
+        problem = self.problem
+        dtype = problem.points.dtype
+        start = Start(read(request.get("centroids"), dtype, problem.k, problem.d),
+                      read(request.get("memberships"), dtype, problem.n, problem.k))
         record = [] if request.get("record") else None
-        start = time.perf_counter()
-        iterations = self.prepared.run(record)
-        seconds = time.perf_counter() - start
+        begin = time.perf_counter()
+        iterations = self.prepared.run(start, record)
+        seconds = time.perf_counter() - begin
         if record is not None:
             with open(request["record"], "wb") as file:
                 for centroids in record:
@@ -154,11 +160,16 @@ class Server:
 
     def answer_fetch(self, request):
         import numpy
-        start = time.perf_counter()
         arrays = dict(zip(("labels", "centroids", "memberships"), self.prepared.fetch()))
         arrays["labels"] = numpy.asarray(arrays["labels"], numpy.int32)
         for name, array in arrays.items():
             if array is not None and request.get(name):
                 with open(request[name], "wb") as file:
                     file.write(numpy.ascontiguousarray(array).data)
-        return {"seconds": time.perf_counter() - start}
+        return {}
+
+
+def read(path, dtype, rows, columns):
+    """A copy of the matrix in a file, or None without a path."""
+    import numpy
+    return numpy.fromfile(path, dtype, rows * columns).reshape(rows, columns) if path else None
