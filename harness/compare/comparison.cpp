@@ -106,10 +106,12 @@ std::vector<std::string> hardware_mismatch(const Timings& base, const Timings& f
 } // namespace
 
 ExitCode Comparison::exit_code() const {
-  // A base that has no time for any cell compares nothing, however good the new campaign is.
-  const bool all_new =
-      std::ranges::all_of(cells, [](const ComparedCell& cell) { return cell.verdict == "new"; });
-  ExitCode code = all_new ? ExitCode::cells_missing : ExitCode::ok;
+  // Where the base has a time for none of the cells, nothing was compared, however good the new
+  // campaign is.
+  const bool nothing_compared = std::ranges::all_of(cells, [](const ComparedCell& cell) {
+    return cell.verdict == "new" || cell.verdict == "not_compared";
+  });
+  ExitCode code = nothing_compared ? ExitCode::cells_missing : ExitCode::ok;
   for (const ComparedCell& cell : cells) {
     if (cell.verdict == "wrong") {
       code = graver(code, ExitCode::wrong_result);

@@ -24,8 +24,8 @@ public:
   /// The seconds to record of one run.
   double judge(double inside, double outside);
   /// Empty, or what is wrong with the program's clock: in more than half of at least five runs it
-  /// claimed less than half of the time that passed, more than passed, or none. Smaller gaps are counted
-  /// and not believed, but a busy machine may interrupt a program between the two clocks.
+  /// claimed less than half of the time that passed, more than passed, or none. Smaller gaps count
+  /// as off and are not believed, but a busy machine may interrupt a program between the two clocks.
   std::string finding() const;
   nlohmann::json report() const;
 

@@ -47,8 +47,8 @@ struct ProblemSpec {
 
 nlohmann::json to_json(const ProblemSpec& spec);
 
-/// Hash of the spec, the identity of its data (content, type and shape), the content of an initial-state file, and the
-/// precision: problems with equal hashes are the same work.
+/// Hash of the spec, the identity of its data (content, type and shape), the content of an
+/// initial-state file, and the precision: problems with equal hashes are the same work.
 std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision);
 

@@ -217,6 +217,8 @@ class Verdicts(Compare):
         for base in ([], [row("c", [], "wrong", message="why")]):
             with self.subTest(base=base):
                 self.compare(base, [good], exit_code=5)
+        crashed = row("d", [], "crashed", message="why")
+        self.compare([crashed], [crashed, good], exit_code=5)
 
     def test_findings(self):
         good, times = row("c", self.STEADY), self.STEADY
