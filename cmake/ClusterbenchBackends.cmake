@@ -1,28 +1,54 @@
 # A backend is a folder under impls/ with its own small CMakeLists.txt, which calls exactly one of
 #
-#   clusterbench_backend(<name> LIBRARIES ...)            build its files, one variant each
+#   clusterbench_backend(<name> LIBRARIES ...)            build its files, one variant and module each
 #   clusterbench_backend_missing(<name> "<reason>")       its toolchain is not here
-#   clusterbench_peers(<name> COMMAND ... FILES ...)      its files are programs (docs/peers.md)
+#   clusterbench_programs(<name> COMMAND ... FILES ...)   its files are programs (docs/peers.md)
 #
-# Every backend is an OBJECT library: in a STATIC one the linker would drop the self-registering
-# objects, since nothing refers to them.
+# A module is a shared object that only the runner loads. Its description is written when it is built.
 
 define_property(GLOBAL PROPERTY CLUSTERBENCH_BACKEND_ROWS BRIEF_DOCS "rows of the backend table")
-define_property(GLOBAL PROPERTY CLUSTERBENCH_PEER_ROWS BRIEF_DOCS "rows of the table of programs")
-define_property(GLOBAL PROPERTY CLUSTERBENCH_BACKEND_TARGETS BRIEF_DOCS "object libraries")
+define_property(GLOBAL PROPERTY CLUSTERBENCH_PROGRAM_ROWS BRIEF_DOCS "rows of the table of programs")
+define_property(GLOBAL PROPERTY CLUSTERBENCH_MODULE_TARGETS BRIEF_DOCS "modules")
+define_property(GLOBAL PROPERTY CLUSTERBENCH_MODULE_ROWS BRIEF_DOCS "lines of the list of modules")
 
+# OBJECTS: targets whose objects every module of the backend holds. SOURCES: default all .cpp files.
 function(clusterbench_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBRARIES;OBJECTS;SOURCES")
   if(NOT arg_SOURCES)
     file(GLOB arg_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
   endif()
-  add_library(clusterbench_${name} OBJECT ${arg_SOURCES})
-  target_link_libraries(clusterbench_${name}
-    PUBLIC clusterbench_options ${arg_LIBRARIES}
-    PRIVATE clusterbench_warnings)
-  set_property(GLOBAL APPEND PROPERTY CLUSTERBENCH_BACKEND_TARGETS clusterbench_${name})
+  foreach(source IN LISTS arg_SOURCES)
+    clusterbench_module(${name} ${source} LIBRARIES ${arg_LIBRARIES} ${arg_OBJECTS})
+  endforeach()
+  clusterbench_backend_rows(${name})
+endfunction()
+
+# Names a backend whose modules are added one by one.
+function(clusterbench_backend_rows name)
   set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS
     "    {\"${name}\", \"\", \"\"},\n")
+endfunction()
+
+function(clusterbench_module backend source)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "FOLDER" "LIBRARIES")
+  cmake_path(GET source STEM stem)
+  if(NOT arg_FOLDER)
+    set(arg_FOLDER ${PROJECT_BINARY_DIR}/modules)
+    set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_MODULE_ROWS
+      "${stem} ${backend} ${source}\n")
+  endif()
+  set_property(GLOBAL APPEND PROPERTY CLUSTERBENCH_MODULE_TARGETS ${stem})
+  add_library(${stem} MODULE ${source})
+  target_link_libraries(${stem} PRIVATE clusterbench_options clusterbench_warnings ${arg_LIBRARIES})
+  target_link_options(${stem} PRIVATE -Wl,--as-needed)
+  set_target_properties(${stem} PROPERTIES PREFIX ""
+    CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
+    LIBRARY_OUTPUT_DIRECTORY ${arg_FOLDER})
+  add_dependencies(${stem} clusterbench-runner)
+  add_custom_command(TARGET ${stem} POST_BUILD
+    COMMAND $<TARGET_FILE:clusterbench-runner> --describe $<TARGET_FILE:${stem}>
+      > ${arg_FOLDER}/${stem}.json
+    VERBATIM)
 endfunction()
 
 # What its files are called stays known, to tell a variant that is not built from a misspelt one.
@@ -38,7 +64,7 @@ endfunction()
 
 # Programs describe themselves when the build is configured, so that nobody has to wait for them
 # whenever variants are listed. COMMAND runs a file.
-function(clusterbench_peers name)
+function(clusterbench_programs name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "COMMAND;FILES")
   file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/describe "{\"request\": \"describe\"}\n")
   foreach(program IN LISTS arg_FILES)
@@ -50,9 +76,8 @@ function(clusterbench_peers name)
     if(NOT result EQUAL 0 OR no_json OR NOT reply STREQUAL describe)
       message(FATAL_ERROR "${program} does not describe itself (${result}):\n${description}${errors}")
     endif()
-    set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_PEER_ROWS
+    set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_PROGRAM_ROWS
       "      {R\"peer(${program})peer\", R\"peer(${description})peer\"},\n")
   endforeach()
-  set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS
-    "    {\"${name}\", \"\", \"\"},\n")
+  clusterbench_backend_rows(${name})
 endfunction()

@@ -1,14 +1,15 @@
 // What a variant implements, and nothing else: plain C++20, no CUDA, no other header of ours.
 //
-// A variant is one file. It derives a class from Variant<T>, and one Registration object at the end
-// of the file makes it known. The harness then calls, once per cell,
+// A variant is one file and becomes one module. It derives a class from Variant<T>, and one
+// Registration object at the end of the file makes it known. A runner loads the module and calls
 //
-//   refuse(problem) -> prepare(problem) -> run(observer) ... run(observer) -> fetch(result)
+//   refuse(shape) -> prepare(shape, points) -> run(start, answer, observer) ... run(...)
 //
-// and judges the fetched result against its own float64 oracle.
+// The harness owns the memory and the clock around each call, and judges every answer against its
+// own float64 oracle. A variant neither uploads nor downloads, and sees a start only when its run
+// begins.
 #pragma once
 
-#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <source_location>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,10 +31,6 @@ enum class Family { kmeans, fcm };
 
 /// Where a variant computes.
 enum class Device { cpu, gpu, multi_gpu, mpi };
-
-/// How the harness starts the process(es) of a variant: as one of its own, under mpirun, or as a
-/// program that speaks the protocol of docs/peers.md.
-enum class Launch { process, mpirun, program };
 
 /// The arithmetic of the distances: that of the data, or a narrower one on the same data.
 enum class Arithmetic { as_data, tf32, bf16, f16 };
@@ -110,47 +108,65 @@ private:
   double previous_loss_ = std::numeric_limits<double>::infinity();
 };
 
-/// One clustering task, in the precision of its cell. The spans outlive the variant.
-template <typename T>
-struct Problem {
-  std::size_t n = 0;              ///< points
-  std::size_t d = 0;              ///< features
-  std::size_t k = 0;              ///< clusters
-  std::span<const T> points;      ///< [n, d] row-major
-  std::span<const T> centroids;   ///< [k, d] initial state; empty if FCM starts from memberships
-  std::span<const T> memberships; ///< [n, k] initial state of FCM; empty if it starts from centres
+/// What is known before the points are: sizes, the stop rule, and what the process may use.
+struct Shape {
+  std::size_t n = 0; ///< points of this process
+  std::size_t d = 0; ///< features
+  std::size_t k = 0; ///< clusters
   StopRule stop;
-  double fuzzifier = 2.0; ///< m of FCM, > 1
-  int threads = 1;        ///< CPU threads that a variant may use
-  int rank = 0;           ///< this process among `world` processes (MPI, NCCL)
+  double fuzzifier = 2.0;               ///< m of FCM, > 1
+  bool starts_from_memberships = false; ///< FCM: the start is memberships and not centres
+  int threads = 1;                      ///< CPU threads that a variant may use
+  int rank = 0;                         ///< this process among `world` processes (MPI, NCCL)
   int world = 1;
 };
 
-/// Where a variant puts its answer. The harness owns the memory.
+/// The points of this process: all of them, or the shard of its rank.
+template <typename T>
+struct Points {
+  std::span<const T> rows;   ///< [n, d] row-major
+  std::size_t first_row = 0; ///< where the shard begins among the rows of all ranks
+};
+
+/// The state that a run starts from.
+template <typename T>
+struct Start {
+  std::span<const T> centroids;   ///< [k, d]; empty if FCM starts from memberships
+  std::span<const T> memberships; ///< [n, k]; empty if FCM starts from centres
+};
+
+/// Where run() puts its answer. The harness owns the memory and fills it with a poison before every
+/// run: a variant writes every element.
 ///
 /// One pass of k-means: labels from the centroids, then centroids as the means of the labels. Ties
 /// go to the lowest index; an empty cluster keeps its centroid. One pass of FCM: started from
 /// centres, memberships from the centres and then centres from the memberships; started from
 /// memberships, centres first. Labels of FCM are the largest membership of each row.
 template <typename T>
-struct Result {
+struct Answer {
   std::span<std::int32_t> labels; ///< [n]
-  std::span<T> centroids;         ///< [k, d]
+  std::span<T> centroids;         ///< [k, d] after the last pass
+  std::span<T> entering;          ///< [k, d] the centroids that entered the last pass
   std::span<T> memberships;       ///< [n, k] row-major; empty for k-means
-  std::size_t iterations = 0;     ///< passes executed by the last run
+  std::size_t iterations = 0;     ///< passes executed
 };
 
-/// Watches a run. This base class is the null object of timed runs; one separate recording run
-/// gets an observer that keeps what it is told.
+/// Watches a run. This base class is the null object of timed runs; a recording run, in a process of
+/// its own, gets an observer that keeps what it is told.
 template <typename T>
 class Observer {
 public:
   virtual ~Observer() = default;
-  /// False in timed runs: nothing needs to be collected or copied for the observer.
+  /// False in timed runs: nothing needs to be collected for the observer.
   virtual bool recording() const { return false; }
-  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order.
+  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order. They lie where
+  /// the variant computes. On a GPU the observer waits for the device before it reads them.
   virtual void pass(std::span<const T> /*centroids*/) {}
-  /// Seconds spent in one phase ("assign", "update", "check", ...) of the current pass.
+  /// A phase ("assign", "update", ...) of the current pass begins or ends; see Phase. stream: the
+  /// CUDA stream that its work is put into, or null.
+  virtual void begin_phase(std::string_view /*name*/, void* /*stream*/) {}
+  virtual void end_phase(void* /*stream*/) {}
+  /// Seconds of a phase that only the variant itself can time, inside a kernel say.
   virtual void phase(std::string_view /*name*/, double /*seconds*/) {}
   /// The loss as the variant itself computed it, for programs that print theirs.
   virtual void printed_loss(double /*loss*/) {}
@@ -158,45 +174,51 @@ public:
   virtual void counter(std::string_view /*name*/, double /*value*/) {}
 };
 
-/// Times the enclosing block as a phase of the current pass; costs nothing in timed runs.
+/// Makes the enclosing block a phase of the current pass; costs nothing in timed runs.
 template <typename T>
 class Phase {
 public:
-  Phase(Observer<T>& observer, std::string_view name) : observer_(observer), name_(name) {
-    if (observer_.recording()) {
-      start_ = std::chrono::steady_clock::now();
-    }
+  Phase(Observer<T>& observer, std::string_view name, void* stream = nullptr)
+      : observer_(observer), stream_(stream) {
+    observer_.begin_phase(name, stream_);
   }
-  ~Phase() {
-    if (observer_.recording()) {
-      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-      observer_.phase(name_, elapsed.count());
-    }
-  }
+  ~Phase() { observer_.end_phase(stream_); }
   Phase(const Phase&) = delete;
   Phase& operator=(const Phase&) = delete;
 
 private:
   Observer<T>& observer_;
-  std::string_view name_;
-  std::chrono::steady_clock::time_point start_{};
+  void* stream_;
 };
 
-/// One implementation in one precision.
+/// Thrown by prepare() or run() where a variant cannot take these points or this start; the message
+/// says why. What the shape alone tells belongs in refuse().
+struct [[gnu::visibility("default")]] Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// One implementation in one precision. All spans that it is given lie where it computes: in device
+/// memory if Meta says `Device::gpu`, otherwise in host memory.
 template <typename T>
 class Variant {
 public:
   virtual ~Variant() = default;
-  /// Empty, or the reason why this variant cannot take the problem. Never another path in silence.
-  virtual std::string refuse(const Problem<T>& /*problem*/) const { return {}; }
-  /// Allocate, change layout, upload. Timed apart from run(). Throws std::runtime_error.
-  virtual void prepare(const Problem<T>& problem) = 0;
-  /// From the initial state to the stop rule, blocking; every call starts afresh. The timed part.
-  virtual void run(Observer<T>& observer) = 0;
-  /// Download the answer of the last run. Timed apart from run().
-  virtual void fetch(Result<T>& result) = 0;
-  /// Which of several code paths prepare() chose, if there are several.
+  /// Empty, or the reason why this variant cannot take the shape. Never another path in silence.
+  virtual std::string refuse(const Shape& /*shape*/) const { return {}; }
+  /// Makes what depends on the shape and the points alone: memory, layouts, norms. The points outlive
+  /// the variant and must not be written to. Throws Refusal or std::runtime_error.
+  virtual void prepare(const Shape& shape, const Points<T>& points) = 0;
+  /// From the start to the stop rule; writes all of `answer`. Called any number of times, each with
+  /// another start. The clock stops when run() has returned and the whole device has finished: work
+  /// that is still queued in a stream needs no waiting here. Throws Refusal or std::runtime_error.
+  virtual void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) = 0;
+  /// Which of several code paths was chosen, if there are several; asked after a run.
   virtual std::string chosen_path() const { return {}; }
+  /// For a variant that only chooses: the names of the variants that may do its work, best first. The
+  /// harness loads them from the folder of this one, and drives the first that refuses neither the
+  /// shape nor the points in its place. Where that refuses a start, the next one is prepared within
+  /// the run, on the clock. Such a variant is never prepared or run itself.
+  virtual std::vector<std::string> delegates(const Shape& /*shape*/) const { return {}; }
 };
 
 /// What the harness and a reader need to know about a variant before running it.
@@ -206,12 +228,14 @@ struct Meta {
   std::string source; ///< article and section, or paper
   Family family = Family::kmeans;
   Device device = Device::cpu;
-  Launch launch = Launch::process;
   Arithmetic arithmetic = Arithmetic::as_data;
   Multiplier multiplier = Multiplier::fma;
   DistanceForm distance = DistanceForm::difference;
   LabelsFrom labels = LabelsFrom::entering_centroids;
-  bool deterministic = true;  ///< the same bits in every run
+  bool deterministic = true;  ///< the same bits from the same start
+  /// Of a variant that does not claim exact labels (float16 data, unchecked TF32, sampling): how much
+  /// its objective may exceed the oracle's, relative to it. 0: labels are exact within rounding.
+  double approximate_within = 0.0;
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();
@@ -244,7 +268,7 @@ struct RegisteredVariant {
   std::string file;
 };
 
-/// All registered variants, in link order; the harness sorts them.
+/// The variants of this module; there should be one.
 inline std::vector<RegisteredVariant>& registered_variants() {
   static std::vector<RegisteredVariant> variants;
   return variants;
@@ -260,3 +284,10 @@ public:
 };
 
 } // namespace clusterbench
+
+/// What the harness looks for in a module. Its name is the contract's version: a module of another
+/// one is not loaded.
+extern "C" [[gnu::used, gnu::visibility("default")]] inline void*
+clusterbench_contract_2() {
+  return &clusterbench::registered_variants();
+}

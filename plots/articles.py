@@ -1,8 +1,8 @@
 """One picture for each article's table: bars of time on a log axis, the published ones and ours.
 
-Rows are the variants in the order of the table, panels its problems. Times are milliseconds of a
-whole run where the article's programs executed the same iterations, and of one iteration where
-they did not, or where the article printed no times.
+Rows are the variants in the order of the table, panels its problems. Times are milliseconds of the
+run from the article's own start where its programs executed the same iterations, and of one of its
+iterations where they did not; of an iteration from any start where the article printed no times.
 """
 
 from __future__ import annotations
@@ -86,6 +86,9 @@ def table(definition: Json, cells: list[Cell], article: Json) -> Json:
     """The picture's data: for every problem the rows of the table, each with its bars."""
     block = definition.get("published")
     per_iteration = block is None or block["speedup_of"] == "iteration"
+    # Beside the article's times stand ours of the run from its own start.
+    measure = ("ms_per_iteration" if block is None
+               else "own_ms_per_iteration" if per_iteration else "own_ms")
     printed = printed_times(definition, article)
     found = {(cell.problem, cell.variant, cell.precision): cell for cell in cells}
     variants = list(dict.fromkeys(row["variant"] for row in definition["rows"]))
@@ -102,7 +105,7 @@ def table(definition: Json, cells: list[Cell], article: Json) -> Json:
             for row in definition["rows"]:
                 if row["variant"] == variant and problem["id"] in row["problems"]:
                     ours = [_here(found.get((problem["id"], variant, precision)), precision,
-                                  per_iteration) for precision in row["precisions"]]
+                                  measure) for precision in row["precisions"]]
                     bars += ours[:1] if not any(bar["ms"] for bar in ours) else ours
             rows.append({"variant": variant, "bars": bars})
         panels.append({"problem": problem["id"], "rows": rows})
@@ -142,12 +145,12 @@ def _merged(panels: list[Json], problems: dict[str, Json]) -> list[Json]:
     return [panel for panel, _ in kept]
 
 
-def _here(cell: Cell | None, precision: str, per_iteration: bool) -> Bar:
+def _here(cell: Cell | None, precision: str, measure: str) -> Bar:
     if cell is None or not cell.right:
         return {"source": "here", "precision": precision, "ms": None,
                 "status": cell.status if cell is not None else "not run"}
     return {"source": "here", "precision": precision, "status": "ok",
-            "ms": cell.ms_per_iteration if per_iteration else cell.ms}
+            "ms": getattr(cell, measure)}
 
 
 def draw(data: Json) -> Figure:

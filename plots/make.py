@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the pictures of one or more campaigns: reads ledgers and tables, writes SVG and PNG.
+"""Draws the pictures of campaigns: reads what their ledgers say, writes SVG and PNG.
 
-  plots/make.py --from results/runs/full --out results/runs/full/pictures
+  clusterbench ledger results/runs/full --json > measurements.json
+  plots/make.py --from measurements.json --out results/runs/full/pictures
 
 Exit codes: 0 all right, also where pictures are left out for want of cells or of matplotlib (it
 says which and why); 64 bad input or usage; 74 the pictures cannot be written.
@@ -54,8 +55,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
     """The command line; usage errors end with 64."""
     parser = Parser(
         prog="plots/make.py", description="Draw the pictures of campaigns from their ledgers.")
-    parser.add_argument("--from", dest="ledgers", action="append", type=Path, required=True,
-                        metavar="LEDGER", help="ledger, or folder that holds some (repeatable)")
+    parser.add_argument("--from", dest="measurements", type=Path, required=True, metavar="FILE",
+                        help="what `clusterbench ledger LEDGER... --json` has printed")
     parser.add_argument("--out", type=Path, help="folder of the pictures; made where missing")
     parser.add_argument("--only", action="append", metavar="GLOB",
                         help="only pictures of these names, such as 'article*' (repeatable)")
@@ -80,8 +81,7 @@ def arguments(words: list[str]) -> argparse.Namespace:
 def read_inputs(parsed: argparse.Namespace) -> Inputs:
     """All files that the command line names; BadInput where one cannot be used."""
     return Inputs(
-        campaigns=read_campaigns(parsed.ledgers),
-        by_threads=read_campaigns(parsed.ledgers, by_threads=True),
+        campaigns=read_campaigns(parsed.measurements),
         definitions=read_definitions(parsed.tables),
         published=read_published(parsed.published),
         quality=None if parsed.quality is None else read_quality(parsed.quality),

@@ -2,9 +2,9 @@
 
 Quality is reached in the first pass whose inertia is within 1 % (left) or 0.1 % (right) of the best
 known. From a report of `clusterbench quality` an instance is a problem with one initial state, and a
-variant's time is that of prepare and of the passes until then; many starts end in worse minima and never
-get there. Without a report instances are the problems of the table `scaling`, and the time is the
-number of passes times the ms per iteration. A line tells for how many instances a variant needs at
+variant's time is that of a whole answer with the passes until then; many starts end in worse minima and
+never get there. Without a report instances are the problems of the table `scaling`, and the time is the
+number of passes times the ms per iteration, both from the problem's own start. A line tells for how many instances a variant needs at
 most so many times the time of the fastest one of its machine. It starts at the share on which the
 variant is the fastest, and ends at the share that it takes at all. One that approximates, re-seeds or
 stops short shows it here and not in its time per iteration.
@@ -81,7 +81,7 @@ def time_to(cell: Cell, goal: float) -> float | None:
     if cell.right:
         for index, value in enumerate(cell.inertia):
             if value is not None and value <= goal:
-                return (index + 1) * cell.ms_per_iteration
+                return (index + 1) * cell.own_ms_per_iteration
     return None
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 class Inputs:
     """Everything that pictures are made of."""
 
-    campaigns: Campaigns  # cells of all ledgers, the newest of equal ones
-    by_threads: Campaigns  # the same, but equal cells with different threads kept apart
+    campaigns: Campaigns  # cells of all ledgers
     definitions: dict[str, Json]  # table definitions by name
     published: dict[str, Json]  # the articles' figures by table name
     quality: Json | None = None  # a report of `clusterbench quality`

@@ -1,26 +1,30 @@
-"""Reads ledgers, table definitions and published figures into cells; knows nothing of drawing.
+"""Reads what ledgers say, table definitions and published figures into cells; knows nothing of drawing.
 
-A ledger is JSON lines: a header for every invocation, then one line for each cell and round.
-Everything that is wrong with a file is a BadInput that names the file and, where there is one,
-the line.
+`clusterbench ledger --json` tells which rows of ledgers count and pools their rounds; its output is what
+is read here. Everything that is wrong with a file is a BadInput that names it.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any
-
-from limits import Limit, limit_per_iteration
 
 Json = dict[str, Any]
 
-SCHEMA = 1  # the newest version of ledgers and table definitions that is understood here
+SCHEMA = 2  # the version of the program's reports that is understood here
 
 
 class BadInput(Exception):
     """An input cannot be used; the message names the file and line."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The least time of one iteration [ms], and what sets it."""
+
+    ms: float
+    name: str  # read bandwidth, or whose rate
 
 
 @dataclass(frozen=True)
@@ -34,20 +38,22 @@ class Cell:
     threads: int
     device: str
     algorithm: str  # kmeans or fcm
-    status: str  # ok, or what the first round that failed says
+    status: str  # ok; approximate, unsandboxed: no time that others stand beside; or why there is none
     n: int = 0
     d: int = 0
     k: int = 0
-    rounds: int = 0
-    iterations: int = 0
-    ms: float = 0.0  # a whole run [ms]
-    ms_per_iteration: float = 0.0
+    own_ms: float = 0.0  # a run from the problem's own start [ms], which is the article's
+    own_ms_per_iteration: float = 0.0  # of that run
+    ms_per_iteration: float = 0.0  # of all samples
     by_round: dict[int, float] = field(default_factory=dict)  # ms per iteration of each round
     limit: Limit | None = None  # what the machine needs at least [ms per iteration]
+    gflops: float = 0.0  # of the algorithm's minimum
+    intensity: float = 0.0  # arithmetic intensity of the algorithm's minimum [FLOP/byte]
     machine: str = ""  # the processor's name and its threads, or the GPU's name
     phases_ms: dict[str, float] = field(default_factory=dict)  # of one recorded run [ms]
-    loss: tuple[float, ...] = ()  # objective of every recorded pass
+    loss: tuple[float, ...] = ()  # objective of every pass from the problem's own start
     inertia: tuple[float, ...] = ()
+    shown: bool = True  # of several machines and numbers of threads: the one that is shown
 
     @property
     def right(self) -> bool:
@@ -62,9 +68,11 @@ class Campaigns:
     cells: list[Cell]
     probes: dict[str, Json]  # machine -> the probe's figures of that device
 
-    def of_table(self, table: str) -> list[Cell]:
-        """The cells of one table, in the order in which the ledgers name them first."""
-        return [cell for cell in self.cells if cell.table == table]
+    def of_table(self, table: str, all_threads: bool = False) -> list[Cell]:
+        """The cells of one table, in the order of the ledgers; of those that were measured on
+        several machines or with several numbers of threads the one that is shown, or all."""
+        return [cell for cell in self.cells
+                if cell.table == table and (all_threads or cell.shown)]
 
 
 def read_json(path: Path) -> Json:
@@ -82,59 +90,18 @@ def read_json(path: Path) -> Json:
     return content
 
 
-def ledgers_in(path: Path) -> list[Path]:
-    """The ledger itself, or all ledgers below a folder in the order of their names."""
-    if path.is_dir():
-        found = sorted(path.rglob("ledger*.jsonl"))
-        if not found:
-            raise BadInput(f"{path}: holds no ledger.jsonl")
-        return found
-    return [path]
-
-
-def read_lines(path: Path) -> Iterator[tuple[int, Json]]:
-    """The numbered lines of one ledger, each an object of a schema that is understood; without a
-    torn last one, whose writer was killed."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from error
-    without_end = len(lines)
-    if not lines[-1]:
-        lines.pop()
-    for number, text in enumerate(lines, 1):
-        try:
-            line = json.loads(text.decode("utf-8"))
-        except ValueError as error:
-            if number == without_end:
-                return
-            what = error.msg if isinstance(error, json.JSONDecodeError) else "not UTF-8 text"
-            raise BadInput(f"{path}:{number}: {what}") from error
-        if not isinstance(line, dict) or line.get("type") not in ("header", "cell"):
-            raise BadInput(f"{path}:{number}: neither a header nor a cell")
-        version = line.get("schema")
-        if not isinstance(version, int) or version > SCHEMA:
-            raise BadInput(
-                f"{path}:{number}: the line is of schema {version}, this program reads {SCHEMA}"
-            )
-        yield number, line
-
-
-def machine_of(header: Json, device: str, threads: int) -> str:
-    """Short name of the device that a row was measured on: `Intel Xeon, 2 threads`."""
+def machine_of(machine: Json, device: str, threads: int) -> str:
+    """Short name of the device that a cell was measured on: `Intel Xeon, 2 threads`."""
     if device == "gpu":
-        gpu = header["limits"].get("gpu") or {}
-        names = [each.get("name", "") for each in header["provenance"]["gpu"]["devices"]]
-        return str(gpu.get("name") or (names[0] if names else "GPU"))
-    model = str(header["provenance"]["cpu"]["model"] or "CPU")
-    model = model.replace("(R)", "").replace(" Processor", "").strip()
+        gpu = machine["limits"].get("gpu") or {}
+        return str(gpu.get("name") or machine.get("gpu", "GPU").split(", ")[0])
+    model = machine.get("cpu", "CPU").replace("(R)", "").replace(" Processor", "").strip()
     return f"{model}, {threads} thread{'s' if threads > 1 else ''}"
 
 
-def probe_of(header: Json, device: str, threads: int) -> Json | None:
-    """The probe's figures that bound a row, by the harness's own rule: a processor that others
-    had most of the time gives no limits."""
-    limits = header["limits"]
+def probe_of(machine: Json, device: str, threads: int) -> Json | None:
+    """The probe's figures of the device; none of a processor that others had most of the time."""
+    limits = machine["limits"]
     if device == "gpu":
         gpu = limits.get("gpu")
         return gpu if isinstance(gpu, dict) else None
@@ -144,82 +111,75 @@ def probe_of(header: Json, device: str, threads: int) -> Json | None:
     return None
 
 
-def _pooled(rounds: list[tuple[Json, Json]]) -> Cell:
-    """One cell from the (row, header) of all its rounds; a round that failed speaks for all."""
-    failed = [pair for pair in rounds if pair[0]["status"] != "ok"]
-    row, header = (failed or rounds)[-1 if not failed else 0]
-    problem = row["problem"]
+def cell_of(entry: Json, machine: Json) -> Cell:
+    """A cell of the report; KeyError where it lacks a field."""
+    problem = entry["problem"]
+    apart = [word for word in ("unsandboxed", "approximate") if word in entry]
     known: Json = {
-        "table": row["table"],
-        "problem": problem.get("id", ""),
-        "variant": row["variant"],
-        "precision": row["precision"],
-        "threads": row["threads"],
-        "device": row["device"],
+        "table": entry["table"],
+        "problem": problem["id"],
+        "variant": entry["variant"],
+        "precision": entry["precision"],
+        "threads": entry["threads"],
+        "device": entry.get("device", ""),
         "algorithm": problem["family"],
-        "status": row["status"],
+        "status": apart[0] if apart and entry["status"] == "ok" else entry["status"],
         "n": problem.get("n", 0),
         "d": problem.get("d", 0),
         "k": problem["k"],
+        "shown": entry["shown_first"],
     }
-    if failed:
+    if known["status"] != "ok":
         return Cell(**known)
-    trace = row.get("trace", {})
-    probe = probe_of(header, row["device"], row["threads"])
-    by_round = {each["round"]: median(each["samples_ms"]) / max(each["iterations"], 1)
-                for each, _ in rounds}
+    trace = entry["trace"] or {}
+    limit = entry.get("limit_ms_per_iteration")
     return Cell(
         **known,
-        rounds=len(rounds),
-        iterations=row["iterations"],
-        ms=median(median(each["samples_ms"]) for each, _ in rounds),
-        ms_per_iteration=median(by_round.values()),
-        by_round=by_round,
-        limit=None
-        if probe is None
-        else limit_per_iteration(
-            probe, problem["family"], row["precision"], problem["n"], problem["d"], problem["k"],
-            row.get("multiplier", "fma"),
-        ),
-        machine=machine_of(header, row["device"], row["threads"]),
-        phases_ms=row.get("phases_ms", {}),
+        own_ms=entry.get("own_start_ms", 0.0),
+        own_ms_per_iteration=entry.get("own_start_ms_per_iteration", 0.0),
+        ms_per_iteration=entry["ms_per_iteration"],
+        by_round={int(number): ms for number, ms in entry["by_round"].items()},
+        limit=None if limit is None else Limit(limit, entry["limit"]),
+        gflops=entry.get("gflop_per_second", 0.0),
+        intensity=entry.get("gflop_per_second", 0.0) / entry.get("gb_per_second", 1.0),
+        machine=machine_of(machine, known["device"], known["threads"]),
+        phases_ms=entry.get("phases_ms", {}),
         loss=tuple(trace.get("loss", ())),
         inertia=tuple(trace.get("inertia", ())),
     )
 
 
-def read_campaigns(paths: Iterable[Path], by_threads: bool = False) -> Campaigns:
-    """All cells of some ledgers or folders of ledgers, later ledgers overriding earlier ones.
-
-    A row that says `unavailable` overrides nothing: another machine may have what this one
-    lacks. `by_threads` keeps equal cells with different numbers of threads apart.
-    """
-    newest: dict[tuple[Any, ...], dict[int, tuple[Json, Json]]] = {}
-    probes: dict[str, Json] = {}
-    for path in (ledger for each in paths for ledger in ledgers_in(each)):
-        header: Json | None = None
-        for number, line in read_lines(path):
-            if line["type"] == "header":
-                header = line
-                continue
-            if header is None:
-                raise BadInput(f"{path}:{number}: a cell before the first header")
-            try:
-                key = (line["table"], line["problem"].get("id", ""), line["variant"],
-                       line["precision"], line["threads"] if by_threads else 0)
-                rounds = newest.setdefault(key, {})
-                if line["status"] != "unavailable" or line["round"] not in rounds:
-                    rounds[line["round"]] = (line, header)
-                probe = probe_of(header, line["device"], line["threads"])
-                if probe is not None and line["status"] == "ok":
-                    probes[machine_of(header, line["device"], line["threads"])] = probe
-            except (KeyError, TypeError, AttributeError) as error:
-                raise BadInput(f"{path}:{number}: the field {error} is missing or odd") from error
-    try:
-        cells = [_pooled([rounds[each] for each in sorted(rounds)]) for rounds in newest.values()]
-    except (KeyError, TypeError) as error:
-        raise BadInput(f"a cell lacks the field {error}") from error
+def campaigns_of(report: Json) -> Campaigns:
+    """The cells of a report of `clusterbench ledger --json`; KeyError where it lacks a field."""
+    machines = {machine["id"]: machine for machine in report["machines"]}
+    cells, probes = [], {}
+    for entry in report["cells"]:
+        machine = machines[entry["machine"]]
+        cell = cell_of(entry, machine)
+        cells.append(cell)
+        probe = probe_of(machine, cell.device, cell.threads)
+        if cell.right and probe is not None:
+            probes[cell.machine] = probe
     return Campaigns(cells, probes)
+
+
+def read_campaigns(path: Path) -> Campaigns:
+    """The cells of a file that `clusterbench ledger --json` has written."""
+    report = read_report(path, "ledgers", "`clusterbench ledger --json`")
+    try:
+        return campaigns_of(report)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise BadInput(f"{path}: the field {error} is missing or odd") from error
+
+
+def read_report(path: Path, kind: str, made_by: str) -> Json:
+    """A report of the program, of the kind and version that are understood."""
+    report = read_json(path)
+    if report.get("type") != kind:
+        raise BadInput(f"{path}: no report of {made_by}")
+    if report.get("schema") != SCHEMA:
+        raise BadInput(f"{path}: of schema {report.get('schema')}, this program reads {SCHEMA}")
+    return report
 
 
 def read_definitions(folder: Path) -> dict[str, Json]:
@@ -245,12 +205,7 @@ def read_published(path: Path) -> dict[str, Json]:
 
 def read_quality(path: Path) -> Json:
     """A report of `clusterbench quality --json`."""
-    report = read_json(path)
-    if report.get("type") != "quality" or "profiles" not in report:
-        raise BadInput(f"{path}: no report of `clusterbench quality`")
-    if not isinstance(report.get("schema"), int) or report["schema"] > SCHEMA:
-        raise BadInput(f"{path}: of schema {report.get('schema')}, this program reads {SCHEMA}")
-    return report
+    return read_report(path, "quality", "`clusterbench quality`")
 
 
 def cell_order(definition: Json) -> dict[tuple[str, str], int]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from math import atan, degrees
 from typing import TYPE_CHECKING, Any
 
-from limits import intensity, minimal_flops
 from pictures import Inputs, NothingToDraw, Picture
 from results import Json
 from style import FAMILIES, GRID, colour_of, family_of, legend_below, new_figure, short_name
@@ -30,17 +29,15 @@ def pictures(inputs: Inputs) -> list[Picture]:
     """The one picture of this kind: a panel for each machine whose probe is known."""
     best: dict[str, dict[tuple[str, str, float], dict[str, Any]]] = {}
     for cell in inputs.campaigns.cells:
-        if cell.table in LEFT_OUT:
+        if cell.table in LEFT_OUT or not cell.shown:
             continue
-        if cell.right and cell.ms_per_iteration > 0 and cell.machine in inputs.campaigns.probes:
-            place = intensity(cell.algorithm, cell.precision, cell.k)
-            rate = minimal_flops(cell.algorithm, cell.n, cell.d, cell.k) / (
-                cell.ms_per_iteration * 1e6)
+        if cell.right and cell.gflops > 0 and cell.machine in inputs.campaigns.probes:
             here = best.setdefault(cell.machine, {})
-            key = (cell.variant, cell.precision, place)
-            if key not in here or rate > here[key]["gflops"]:
+            key = (cell.variant, cell.precision, round(cell.intensity, 6))
+            if key not in here or cell.gflops > here[key]["gflops"]:
                 here[key] = {"variant": cell.variant, "precision": cell.precision,
-                             "algorithm": cell.algorithm, "intensity": place, "gflops": rate}
+                             "algorithm": cell.algorithm, "intensity": key[2],
+                             "gflops": cell.gflops}
     if not best:
         raise NothingToDraw("no verified cell whose ledger has a probe of its machine")
     most = max(len(here) for here in best.values())

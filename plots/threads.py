@@ -24,7 +24,7 @@ TABLE = "threads"
 
 def pictures(inputs: Inputs) -> list[Picture]:
     """The one picture of this kind."""
-    cells = inputs.by_threads.of_table(TABLE)
+    cells = inputs.campaigns.of_table(TABLE, all_threads=True)
     definition = inputs.definitions.get(TABLE, {"rows": [], "problems": []})
     found = panels([cell for cell in cells if cell.right], definition)
     if not found:

@@ -1,8 +1,9 @@
-"""Writes README.md's first table: what is fastest on each article's problem, from `table --json`.
+"""Writes README.md's first table: what is fastest on each article's problem, by time per iteration and by
+whole answer, from `table --json`.
 
     clusterbench table NAME --from LEDGER... --json >> reports; scripts/headline.py README.md reports
 
-Times are of one iteration in float32, of right answers only. An article's problem is its largest.
+Times are in float32, of right answers only. An article's problem is its largest.
 """
 
 import json
@@ -28,28 +29,34 @@ def size(problem, cells):
                 if cell["problem"] == problem["id"] and "n" in cell), default=0)
 
 
-def fastest(cells):
-    """The fastest cell as text: its time, its share of the limit, its name."""
+def fastest(cells, measure, rank):
+    """The fastest of the cells that have a rank as text: its time, its share of the limit, its name."""
+    cells = [cell for cell in cells if rank in cell and "approximate" not in cell]
     if not cells:
         return ""
-    best = min(cells, key=lambda cell: cell["ms_per_iteration"])
-    limit = f", {best['percent_of_limit']:.0f} %" if "percent_of_limit" in best else ""
-    return f"{best['ms_per_iteration']:.3g}{limit} `{best['variant']}`"
+    best = min(cells, key=lambda cell: cell[measure])
+    share = best.get("percent_of_limit") if rank == "rank" else None
+    limit = f", {share:.0f} %" if share is not None else ""
+    return f"{best[measure]:.3g}{limit} `{best['variant']}`"
 
 
 def line(report):
-    """One article: the textbook's loop, the fastest variant of a CPU, the fastest of a GPU."""
+    """One article: the textbook's loop, the fastest variant of a CPU, the fastest of a GPU; first by time
+    per iteration, then by whole answer."""
     cells = [cell for cell in report["cells"]
              if cell["precision"] == "f32" and cell["status"] == "ok"]
     problem = max(report["problems"], key=lambda problem: size(problem, cells))
     # Problems on the same data differ in the stop rule and the number of passes; a pass is a pass.
     same = {other["id"] for other in report["problems"]
             if all(other[key] == problem[key] for key in ("data", "k", "family"))}
-    cells = [cell for cell in cells if cell["problem"] in same]
-    serial = [cell for cell in cells if cell["variant"] == f"{problem['family']}_serial"]
-    gpu = [cell for cell in cells if cell["device"] == "gpu"]
-    cpu = [cell for cell in cells if cell["device"] != "gpu"]
-    texts = [fastest(serial).split(",")[0].split(" ")[0], fastest(cpu), fastest(gpu)]
+    texts = []
+    for measure, rank, problems in (("ms_per_iteration", "rank", same),
+                                    ("whole_ms", "whole_rank", {problem["id"]})):
+        here = [cell for cell in cells if cell["problem"] in problems]
+        serial = [cell for cell in here if cell["variant"] == f"{problem['family']}_serial"]
+        texts.append(fastest(serial, measure, rank).split(",")[0].split(" ")[0])
+        texts.append(fastest([cell for cell in here if cell["device"] != "gpu"], measure, rank))
+        texts.append(fastest([cell for cell in here if cell["device"] == "gpu"], measure, rank))
     return f"| {report['title']} | " + " | ".join(texts) + " |\n"
 
 
@@ -58,8 +65,9 @@ def main():
     with open(page, encoding="utf-8") as file:
         head, rest = file.read().split(BEGIN)
     _, tail = rest.split(END)
-    table = ("| ms per iteration, % of the machine's limit | serial | fastest on the CPU "
-             "| fastest on the GPU |\n| --- | --: | --- | --- |\n")
+    table = ("| ms per iteration, % of the machine's limit; whole answer ms | serial | fastest on the CPU "
+             "| fastest on the GPU | whole: serial | CPU | GPU |\n"
+             "| --- | --: | --- | --- | --: | --- | --- |\n")
     table += "".join(line(report) for report in reports(source))
     with open(page, "w", encoding="utf-8") as file:
         file.write(head + BEGIN + table + END + tail)

@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build git
   libbenchmark-dev libbenchmark-tools libboost-dev libcli11-dev libeigen3-dev libfmt-dev libgtest-dev
-  libssl-dev nlohmann-json3-dev
+  libseccomp-dev libssl-dev nlohmann-json3-dev
   python3 python3-jsonschema python3-yaml python3-numpy python3-scipy python3-sklearn python3-faiss
   libopenblas0-pthread # the matrix product under NumPy, SciPy, scikit-learn and FAISS: the reference one is slow
 )

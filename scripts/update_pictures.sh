@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 /usr/bin/python3 -c 'import matplotlib' || { echo "python3-matplotlib is missing" >&2; exit 64; }
 quality=$(ls results/reference/*/quality/quality.json | tail -n 1)
+measurements=$(mktemp)
+trap 'rm -f "$measurements"' EXIT
+"${CLUSTERBENCH:-build/release/clusterbench}" ledger results/reference --json >"$measurements"
 rm -f docs/pictures/*.svg
-exec /usr/bin/python3 plots/make.py --from results/reference --quality "$quality" --out docs/pictures \
+/usr/bin/python3 plots/make.py --from "$measurements" --quality "$quality" --out docs/pictures \
   --format svg --page docs/pictures.md

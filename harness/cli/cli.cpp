@@ -3,10 +3,8 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/compare/pace_child.hpp"
 #include "harness/machine/build_info.hpp"
-#include "harness/messages.hpp"
-#include "harness/run/child.hpp"
+#include "harness/system/messages.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -20,8 +18,8 @@ namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 all right; 1 regression; 2 a wrong result; 3 inconclusive; 4 environments do\n"
-    "not match; 5 cells missing, crashed or timed out; 64 usage or bad input; 74 output cannot be\n"
-    "written; 130 interrupted.";
+    "not match, or a ledger was edited; 5 cells missing, crashed or timed out; 64 usage or bad\n"
+    "input; 74 output cannot be written; 130 interrupted.";
 
 int report(const char* message, ExitCode code) {
   say("clusterbench: {}\n", message);
@@ -44,7 +42,8 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
                      datasets::nearest(argv[1], known));
 }
 
-// The parser's own answers go the same way as the commands': help that nobody could read is no success.
+// The parser's own answers go the same way as the commands': help that nobody could read is no
+// success.
 int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
   if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
     return report(problem.c_str(), ExitCode::usage);
@@ -72,38 +71,6 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
 
 } // namespace
 
-void add_child_command(CLI::App& app, Action& action) {
-  struct Descriptors {
-    int job = -1;
-    int report = -1;
-  };
-  const auto descriptors = std::make_shared<Descriptors>();
-  CLI::App* command = app.add_subcommand("child", "")->group(""); // hidden
-  command->add_option("--job-fd", descriptors->job)->required();
-  command->add_option("--report-fd", descriptors->report)->required();
-  command->callback([&action, descriptors] {
-    action = [descriptors] {
-      return static_cast<ExitCode>(run_child(descriptors->job, descriptors->report));
-    };
-  });
-}
-
-void add_pace_command(CLI::App& app, Action& action) {
-  struct Descriptors {
-    int request = -1;
-    int control = -1;
-  };
-  const auto descriptors = std::make_shared<Descriptors>();
-  CLI::App* command = app.add_subcommand("pace", "")->group(""); // hidden
-  command->add_option("--request-fd", descriptors->request)->required();
-  command->add_option("--control-fd", descriptors->control)->required();
-  command->callback([&action, descriptors] {
-    action = [descriptors] {
-      return static_cast<ExitCode>(run_pace(descriptors->request, descriptors->control));
-    };
-  });
-}
-
 int run_command_line(int argc, char** argv) {
   CLI::App app{"Benchmarks and verifies implementations of k-means and fuzzy c-means.",
                "clusterbench"};
@@ -115,13 +82,12 @@ int run_command_line(int argc, char** argv) {
   add_data_command(app, action);
   add_run_command(app, action);
   add_table_command(app, action);
+  add_ledger_command(app, action);
   add_compare_command(app, action);
   add_explain_command(app, action);
   add_gate_command(app, action);
   add_quality_command(app, action);
   add_probe_command(app, action);
-  add_child_command(app, action);
-  add_pace_command(app, action);
   const int code = run_parsed(app, action, argc, argv);
   // A disk may say only now that it is full.
   errno = 0;

@@ -1,7 +1,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/compare_report.hpp"
-#include "harness/messages.hpp"
+#include "harness/system/messages.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,8 +52,9 @@ ExitCode compare(const CompareArguments& arguments) {
 
 void add_compare_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<CompareArguments>();
-  CLI::App* command =
-      app.add_subcommand("compare", "Compare two campaigns cell by cell, running nothing");
+  CLI::App* command = app.add_subcommand(
+      "compare", "Compare two campaigns cell by cell, start by start where both had the same "
+                 "starts, running nothing");
   command
       ->add_option("base", arguments->base,
                    "The earlier campaign: a folder, its ledger.jsonl or its gbench.json")

@@ -53,21 +53,26 @@ std::string figure(std::optional<double> value) {
   return value ? fmt::format("{:.4g}", *value) : "-";
 }
 
-// "2.10 x faster", of the times before and after.
-std::string change(std::optional<double> before, std::optional<double> after) {
-  if (!before || !after || !(*before > 0.0) || !(*after > 0.0)) {
+// "2.10 x faster", of the time after over that before.
+std::string change(std::optional<double> ratio) {
+  if (!ratio || !(*ratio > 0.0)) {
     return "-";
   }
-  return *after <= *before ? fmt::format("{:.2f} x faster", *before / *after)
-                           : fmt::format("{:.2f} x slower", *after / *before);
+  return *ratio <= 1.0 ? fmt::format("{:.2f} x faster", 1.0 / *ratio)
+                       : fmt::format("{:.2f} x slower", *ratio);
 }
 
-// "10.3 [10.1, 10.6]", or of few samples or rounds "10.3 (10.1 .. 10.6)".
-std::string with_interval(const PooledRounds& time) {
-  const auto& [low, high] = time.interval;
-  return fmt::format("{:.4g} ", time.median) + (time.is_range
-                                                    ? fmt::format("({:.4g} .. {:.4g})", low, high)
-                                                    : fmt::format("[{:.4g}, {:.4g}]", low, high));
+std::string change(std::optional<double> before, std::optional<double> after) {
+  return change(before && after ? std::optional(*after / *before) : std::nullopt);
+}
+
+// "2.10 x faster [2.05, 2.17]", or of few samples or rounds "2.10 x faster (2.05 .. 2.17)".
+std::string change(const Ratio& ratio) {
+  const bool faster = ratio.ratio <= 1.0;
+  const double low = faster ? 1.0 / ratio.interval.high : ratio.interval.low;
+  const double high = faster ? 1.0 / ratio.interval.low : ratio.interval.high;
+  return change(ratio.ratio) + (ratio.is_range ? fmt::format(" ({:.2f} .. {:.2f})", low, high)
+                                               : fmt::format(" [{:.2f}, {:.2f}]", low, high));
 }
 
 void show_text(const VariantText& text, const Page& page) {
@@ -85,27 +90,44 @@ void show_text(const VariantText& text, const Page& page) {
 
 void show_shift(const CellShift& shift, const VariantText& before, const VariantText& after,
                 const Page& page) {
+  const Measured& a = shift.before;
+  const Measured& b = shift.after;
+  const bool threads = a.speaker().device == "cpu" && a.threads() > 1;
   page.heading(fmt::format("{} on {}{}", shift.cell, shift.machine,
-                           shift.threads > 1 ? fmt::format(", {} threads", shift.threads) : ""));
-  const CellFigures& a = shift.before;
-  const CellFigures& b = shift.after;
-  const auto percent = [](const CellFigures& figures) {
-    return figures.percent_of_limit ? fmt::format("{:.1f}", *figures.percent_of_limit) : "-";
+                           threads ? fmt::format(", {} threads", a.threads()) : ""));
+  const auto field = [](const Measured& cell, const char* name) {
+    return figure(cell.median_of(name));
   };
-  std::vector<std::vector<std::string>> rows = {
-      {a.run_ms.is_range || b.run_ms.is_range ? "ms [95 %] or (least .. greatest)" : "ms [95 %]",
-       with_interval(a.run_ms), with_interval(b.run_ms), change(a.run_ms.median, b.run_ms.median)},
-      {"iterations", std::to_string(a.iterations), std::to_string(b.iterations), ""},
-      {"ms per iteration", figure(a.ms_per_iteration), figure(b.ms_per_iteration),
-       change(a.ms_per_iteration, b.ms_per_iteration)},
-      {"% of limit" + (b.limit.empty() ? "" : fmt::format(" ({})", b.limit)), percent(a),
-       percent(b), ""}};
+  std::vector<std::vector<std::string>> rows;
+  rows.push_back({"ms per iteration", field(a, "ms_per_iteration"), field(b, "ms_per_iteration"),
+                  change(shift.per_iteration)});
+  rows.push_back(
+      {"whole answer, ms", field(a, "whole_ms"), field(b, "whole_ms"), change(shift.whole)});
+  for (const char* window : {"upload", "prepare", "download"}) {
+    const std::string name = std::string(window) + "_ms";
+    if (a.median_of(name) || b.median_of(name)) {
+      rows.push_back({fmt::format("  of it {}, ms", window), field(a, name.c_str()),
+                      field(b, name.c_str()), change(a.median_of(name), b.median_of(name))});
+    }
+  }
+  rows.push_back({"run, ms", field(a, "median_ms"), field(b, "median_ms"),
+                  change(a.median_of("median_ms"), b.median_of("median_ms"))});
+  rows.push_back({"iterations", field(a, "iterations"), field(b, "iterations"), ""});
+  const nlohmann::json limit = b.rounds.back().field("limit");
+  rows.push_back({"% of limit" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
+                  field(a, "percent_of_limit"), field(b, "percent_of_limit"), ""});
   for (const PhaseShift& phase : shift.phases) {
     rows.push_back({fmt::format("phase {}, ms per iteration", phase.phase), figure(phase.before),
                     figure(phase.after), change(phase.before, phase.after)});
   }
   page.table({{""}, {before.name, true}, {after.name, true}, {"change", true}}, rows);
-  if (a.iterations != b.iterations) {
+  if (shift.per_iteration.paired) {
+    page.paragraph("Times per iteration are compared start by start.");
+  }
+  if (shift.per_iteration.is_range) {
+    page.paragraph("In round brackets stand the least and the greatest, of few samples or rounds.");
+  }
+  if (a.median_of("iterations") != b.median_of("iterations")) {
     page.paragraph("They stop at different passes: compare the times per iteration.");
   }
 }
@@ -117,10 +139,13 @@ void show_figures(const ExplainArguments& arguments, const VariantText& before,
     return;
   }
   const auto shifts = cell_shifts(arguments.ledgers, before.name, after.name, arguments.cell);
-  for (const CellShift& shift : shifts) {
+  for (const CellShift& shift : shifts.cells) {
     show_shift(shift, before, after, page);
   }
-  if (shifts.empty()) {
+  for (const std::string& sentence : shifts.edited) {
+    page.paragraph(sentence);
+  }
+  if (shifts.cells.empty()) {
     throw datasets::InputError(fmt::format(
         "--from, --cell {}: no such cell has right answers of both {} and {} on one machine",
         arguments.cell, before.name, after.name));

@@ -1,18 +1,22 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/gate_report.hpp"
-#include "harness/cli/progress.hpp"
-#include "harness/compare/instructions.hpp"
+#include "harness/system/progress.hpp"
+#include "harness/gate/instructions.hpp"
 #include "harness/machine/build_info.hpp"
+#include "harness/problem/description.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
-#include "harness/messages.hpp"
+#include "harness/system/messages.hpp"
 #include "harness/problem/cell_choice.hpp"
-#include "harness/run/files.hpp"
-#include "harness/run/process.hpp"
+#include "harness/system/files.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/shared_memory.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
@@ -42,29 +46,42 @@ struct GateArguments {
   std::string out;
 };
 
-// A build's program: named itself, or the folder that it was built in.
-fs::path executable(const std::string& named, const char* option) {
-  for (const fs::path& candidate : {fs::path(named), fs::path(named) / "clusterbench",
-                                    fs::path(named) / "build" / "release" / "clusterbench"}) {
-    if (fs::is_regular_file(candidate) && access(candidate.c_str(), X_OK) == 0) {
-      return fs::absolute(candidate);
+// A build's folder: named itself, or by its program, or the source tree that it was built in.
+fs::path build_folder(const std::string& named, const char* option) {
+  for (const fs::path& candidate : {fs::path(named), fs::path(named).parent_path(),
+                                    fs::path(named) / "build" / "release"}) {
+    if (fs::is_regular_file(candidate / "clusterbench-runner")) {
+      return fs::canonical(candidate);
     }
   }
-  throw InputError(
-      fmt::format("{} {}: neither a program nor a folder with a clusterbench", option, named));
+  throw InputError(fmt::format("{} {}: neither a build nor its program: there is no "
+                               "clusterbench-runner, as in builds from before the gate's protocol {}",
+                               option, named, kProtocol));
 }
 
 // Before anything else is asked of it. An interrupt is the business of whoever asks next.
-void require_build(const fs::path& program, const char* option) {
+void require_protocol(const fs::path& build, const char* option) {
+  const std::string runner = (build / "clusterbench-runner").string();
+  const SharedMemory said("protocol");
+  ProcessOptions options;
+  options.arguments = {runner, "--protocol"};
+  options.output_descriptor = said.fd();
+  options.timeout = std::chrono::seconds(20);
+  std::string reply;
   try {
-    require_pace(program, PairOptions{}.timeout);
-  } catch (const PaceFailure& failure) {
-    if (failure.status() != "interrupted") {
-      throw InputError(fmt::format(
-          "{} {} does not speak the gate's protocol {}: it is no clusterbench, or one from before "
-          "`clusterbench gate`: {}",
-          option, program.string(), kPaceProtocol, failure.what()));
+    if (run_process(options).kind == ProcessOutcome::Kind::interrupted) {
+      return;
     }
+    reply = read_tail(said.fd(), 200);
+  } catch (const std::runtime_error& error) {
+    reply = error.what();
+  }
+  if (reply != fmt::format("{}\n", kProtocol)) {
+    std::ranges::replace(reply, '\n', ' ');
+    throw InputError(fmt::format("{} {}: its clusterbench-runner does not speak the gate's protocol "
+                                 "{}; asked for its own it says: {}",
+                                 option, build.string(), kProtocol,
+                                 reply.empty() ? "nothing" : reply));
   }
 }
 
@@ -162,7 +179,7 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
       floor = store_noise_floor(environment, {{name, pair_sd}});
       ++stored;
       progress.finish(name, fmt::format("a pair varies by {:.2f} %", pair_sd * 100.0));
-    } catch (const PaceFailure& failure) {
+    } catch (const WorkerFailure& failure) {
       if (failure.status() == "interrupted") {
         code = graver(code, ExitCode::interrupted);
         break;
@@ -191,7 +208,7 @@ ExitCode count(const GateArguments& arguments, const GateOptions& options,
   }
   WorkloadBuilder builder;
   const auto counted = run_all<CountedCell>(cells, [&](const CellSpec& cell) {
-    return count_instructions(valgrind, options.executables, cell, builder,
+    return count_instructions(valgrind, options.builds, cell, builder,
                               options.test.min_effect);
   });
   deliver(arguments, counted, options);
@@ -209,10 +226,10 @@ ExitCode compare(const GateArguments& arguments, const GateOptions& options,
 
 ExitCode gate(const GateArguments& arguments) {
   check(arguments);
-  const fs::path base = executable(arguments.base, "--base");
+  const fs::path base = build_folder(arguments.base, "--base");
   const std::string environment = environment_hash(provenance());
   GateOptions options;
-  options.executables = {base, arguments.calibrate ? base : executable(arguments.fresh, "--new")};
+  options.builds = {base, arguments.calibrate ? base : build_folder(arguments.fresh, "--new")};
   options.threads = arguments.threads;
   options.test.min_effect = arguments.min_effect_percent / 100.0;
   options.floor = load_noise_floor(environment);
@@ -224,8 +241,8 @@ ExitCode gate(const GateArguments& arguments) {
     require_output_folder(arguments.out);
   }
   install_interrupt_handler();
-  require_build(options.executables[0], "--base");
-  require_build(options.executables[1], "--new");
+  require_protocol(options.builds[0], "--base");
+  require_protocol(options.builds[1], "--new");
   const ExitCode code = arguments.calibrate      ? calibrate(options, cells, environment)
                         : arguments.instructions ? count(arguments, options, cells)
                                                  : compare(arguments, options, cells);

@@ -1,7 +1,7 @@
 #include "datasets/catalog.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/machine/backends.hpp"
-#include "harness/peer/peers.hpp"
+#include "harness/problem/programs.hpp"
 #include "harness/problem/table.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json variant_json(const RegisteredVariant& variant) {
+json variant_json(const KnownVariant& variant) {
   const Meta& meta = variant.meta;
   json precisions = json::array();
   for (const Precision precision : {Precision::f32, Precision::f64}) {
@@ -28,7 +28,7 @@ json variant_json(const RegisteredVariant& variant) {
       {"source", meta.source},
       {"family", to_string(meta.family)},
       {"device", to_string(meta.device)},
-      {"backend", backend_of(variant)},
+      {"backend", variant.backend},
       {"precisions", precisions},
       {"arithmetic", to_string(meta.arithmetic)},
       {"multiplier", to_string(meta.multiplier)},
@@ -54,7 +54,7 @@ json list_json() {
                {"tables", json::array()},
                {"datasets", json::array()},
                {"backends", json::array()}};
-  for (const RegisteredVariant* variant : all_variants()) {
+  for (const KnownVariant* variant : all_variants()) {
     list["variants"].push_back(variant_json(*variant));
   }
   for (const std::string& name : table_names()) {
@@ -117,7 +117,7 @@ void add_list_command(CLI::App& app, Action& action) {
                       "Program that holds variants, see docs/peers.md (repeatable)");
   command->callback([&action, as_json, peers] {
     action = [as_json, peers] {
-      std::ranges::for_each(*peers, add_peer_program);
+      std::ranges::for_each(*peers, add_program);
       const json list = list_json();
       if (*as_json) {
         fmt::print("{}\n", list.dump(2));

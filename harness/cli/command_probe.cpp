@@ -31,11 +31,11 @@ json measure(const ProbeArguments& arguments) {
   if (!no_gpu.empty()) {
     limits["gpu"] = nullptr;
     limits["gpu_missing"] = no_gpu;
-  } else if (!gpu_probe()) {
+  } else if (!has_gpu_probe()) {
     limits["gpu"] = nullptr;
     limits["gpu_missing"] = "this build has no CUDA backend";
   } else {
-    limits["gpu"] = gpu_probe()(arguments.quick);
+    limits["gpu"] = measure_gpu(arguments.quick);
   }
   return limits;
 }

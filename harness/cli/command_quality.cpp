@@ -1,14 +1,14 @@
 #include "datasets/errors.hpp"
+#include "harness/campaign/campaign.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/machine/usable_processors.hpp"
-#include "harness/messages.hpp"
-#include "harness/peer/peers.hpp"
+#include "harness/problem/programs.hpp"
 #include "harness/quality/plan.hpp"
 #include "harness/quality/quality_json.hpp"
 #include "harness/quality/quality_text.hpp"
-#include "harness/run/campaign.hpp"
-#include "harness/run/files.hpp"
-#include "harness/run/process.hpp"
+#include "harness/system/files.hpp"
+#include "harness/system/messages.hpp"
+#include "harness/system/process.hpp"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -152,7 +152,7 @@ ExitCode show(const QualityArguments& arguments, const Measurements& measurement
 }
 
 ExitCode from_ledgers(const QualityArguments& arguments) {
-  const Measurements measurements = read_all_measurements(arguments.ledgers);
+  const Measurements measurements = read_measurements(arguments.ledgers);
   if (measurements.machines.size() > 1) {
     say("clusterbench: quality: the ledgers are of different machines or environments, "
         "whose times have no common scale: {} and {}\n",
@@ -173,13 +173,7 @@ ExitCode run(QualityArguments arguments) {
   if (result.exit_code == ExitCode::interrupted) {
     return result.exit_code;
   }
-  Measurements measurements = campaign_measurements(result.rows, kQualityTable);
-  // The ledger's header knows this machine's name; an older one may tell of another, too.
-  if (auto known = read_measurements({options.out.string()}, kQualityTable).machines;
-      known.size() == 1) {
-    measurements.machines = std::move(known);
-  }
-  const ExitCode exit_code = show(arguments, measurements, {});
+  const ExitCode exit_code = show(arguments, measurements_of(result.rows), {});
   fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
   return graver(result.exit_code, exit_code);
 }
@@ -257,7 +251,7 @@ void add_quality_command(CLI::App& app, Action& action) {
         return from_ledgers(*arguments);
       }
       check_figures(*arguments);
-      std::ranges::for_each(arguments->peers, add_peer_program);
+      std::ranges::for_each(arguments->peers, add_program);
       return run(*arguments);
     };
   });

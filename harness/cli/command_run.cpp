@@ -2,10 +2,10 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/machine/usable_processors.hpp"
-#include "harness/peer/peers.hpp"
+#include "harness/problem/programs.hpp"
 #include "harness/report/table_text.hpp"
-#include "harness/run/campaign.hpp"
-#include "harness/run/process.hpp"
+#include "harness/campaign/campaign.hpp"
+#include "harness/system/process.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -46,6 +46,8 @@ struct RunArguments {
   bool no_probe = false;
   std::string save;
   std::uint32_t seed = 1;
+  std::optional<std::uint32_t> starts_seed;
+  bool unsandboxed = false;
 };
 
 void check(const RunArguments& arguments) {
@@ -153,7 +155,7 @@ std::vector<CellSpec> adhoc_cells(const RunArguments& arguments) {
     wanted = {Precision::f32};
   }
   std::vector<CellSpec> cells;
-  for (const RegisteredVariant* variant : chosen) {
+  for (const KnownVariant* variant : chosen) {
     const bool asked_for_by_name = !arguments.variants.empty();
     for (const Precision precision : wanted) {
       const bool fits = variant->meta.family == problem.family && supports(*variant, precision);
@@ -182,7 +184,7 @@ std::vector<CellSpec> table_cells(const RunArguments& arguments, const std::vect
   const auto wanted_precisions = precisions(arguments);
   std::vector<std::string> wanted_variants;
   if (!arguments.variants.empty()) {
-    for (const RegisteredVariant* variant : match_variants(arguments.variants)) {
+    for (const KnownVariant* variant : match_variants(arguments.variants)) {
       wanted_variants.push_back(variant->meta.name);
     }
   }
@@ -233,6 +235,8 @@ ExitCode run(const RunArguments& arguments) {
   options.rounds = arguments.rounds;
   options.seed = arguments.seed;
   options.out = output_folder(arguments);
+  options.starts_seed = arguments.starts_seed;
+  options.cell.sandboxed = !arguments.unsandboxed;
   options.resume = arguments.resume;
   options.probe = !arguments.no_probe;
   options.save = arguments.save;
@@ -248,7 +252,7 @@ ExitCode run(const RunArguments& arguments) {
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const TableReport report = make_table_report(
-        tables[i], campaign_measurements(result.rows, tables[i].name), published[i]);
+        tables[i], measurements_of(result.rows, tables[i].name), published[i]);
     fmt::print("{}\n", table_text(report, TableForm::full, TextStyle::terminal));
   }
   fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
@@ -327,10 +331,18 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
       ->check(kNotNegative)
       ->capture_default_str();
+  command
+      ->add_option("--starts", arguments->starts_seed,
+                   "Seed of the starts of timed runs, which pairs two campaigns in `compare`; without "
+                   "it they are drawn, and the ledger says the seed")
+      ->check(kNotNegative);
+  command->add_flag("--unsandboxed", arguments->unsandboxed,
+                    "For sanitizers, profilers and debuggers: variants may do what they like, and "
+                    "no answer is ranked");
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
       refuse_contradictions(*command, *arguments);
-      std::ranges::for_each(arguments->peers, add_peer_program);
+      std::ranges::for_each(arguments->peers, add_program);
       return run(*arguments);
     };
   });

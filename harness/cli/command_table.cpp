@@ -32,13 +32,13 @@ std::string command_of(const TableArguments& arguments) {
 }
 
 ExitCode show_table(const TableArguments& arguments) {
-  if (arguments.as_json &&
-      (arguments.markdown || arguments.compact || !arguments.splice.empty())) {
+  if (arguments.as_json && (arguments.markdown || arguments.compact || !arguments.splice.empty())) {
     throw datasets::InputError("--json excludes --markdown, --compact and --splice");
   }
   const Table table = load_table(arguments.name, arguments.quick);
-  const TableReport report = make_table_report(
-      table, read_measurements(arguments.ledgers, table.name), published_part(table, arguments.quick));
+  const TableReport report =
+      make_table_report(table, read_measurements(arguments.ledgers, table.name),
+                        published_part(table, arguments.quick));
   if (arguments.as_json) {
     fmt::print("{}\n", to_json(report).dump(2));
     return ExitCode::ok;
@@ -68,7 +68,8 @@ void add_table_command(CLI::App& app, Action& action) {
       ->required();
   command->add_flag("--quick", arguments->quick, "The table's smaller sizes");
   command->add_flag("--compact", arguments->compact,
-                    "The article's rows, and one line for each variant");
+                    "The article's rows, and one line for each variant: time per iteration and "
+                    "whole answer");
   command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON (results/table.schema.json)");
   command->add_option("--splice", arguments->splice,

@@ -1,7 +1,7 @@
 // The subcommands. Each adds itself to the parser and sets the action that main runs afterwards.
 #pragma once
 
-#include "harness/exit_codes.hpp"
+#include "harness/system/exit_codes.hpp"
 
 #include <CLI/CLI.hpp>
 #include <functional>
@@ -14,12 +14,11 @@ void add_list_command(CLI::App& app, Action& action);
 void add_data_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_table_command(CLI::App& app, Action& action);
+void add_ledger_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_gate_command(CLI::App& app, Action& action);
 void add_quality_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
-void add_child_command(CLI::App& app, Action& action); ///< not for users: see child.hpp
-void add_pace_command(CLI::App& app, Action& action);  ///< not for users: see pace_protocol.hpp
 
 } // namespace clusterbench

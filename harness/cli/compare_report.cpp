@@ -60,8 +60,8 @@ std::string render_comparison(const Comparison& comparison, TextStyle style) {
                                         {"verdict", false}},
                                        lines, style);
   std::string rule =
-      fmt::format("Changes below {:g} % count as none; q is the U test's p-value adjusted for the "
-                  "number of cells.",
+      fmt::format("Changes below {:g} % count as none; q is the p-value of a rank test, adjusted "
+                  "for the number of cells.",
                   comparison.options.min_effect * 100.0);
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && cell.change->is_range;
@@ -69,8 +69,17 @@ std::string render_comparison(const Comparison& comparison, TextStyle style) {
     rule += " In round brackets stands no 95 %, but the least and the greatest, of fewer than 5 "
             "samples or 4 rounds.";
   }
+  if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
+        return cell.change && !cell.change->paired;
+      })) {
+    rule += " Not all cells could be compared start by start: `run --starts SEED` gives two "
+            "campaigns the same starts.";
+  }
   if (comparison.one_process) {
     rule += " One process cannot tell what processes of one build differ by: `run --rounds 4` can.";
+  }
+  for (const std::string& sentence : comparison.edited) {
+    rule += "\n" + sentence;
   }
   if (style == TextStyle::markdown) {
     return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison), table, rule);
@@ -90,14 +99,16 @@ json to_json(const Comparison& comparison) {
                     {"ratio", change.ratio},
                     {"interval", {change.interval.low, change.interval.high}},
                     {"interval_is_range", change.is_range},
+                    {"paired", change.paired},
                     {"p", change.p},
                     {"q", change.q}});
     }
     cells.push_back(entry);
   }
-  return {{"schema", 1},
+  return {{"schema", 2},
           {"base", comparison.base},
           {"new", comparison.fresh},
+          {"edited", comparison.edited},
           {"min_effect", comparison.options.min_effect},
           {"level", comparison.options.level},
           {"cells", cells},

@@ -141,8 +141,8 @@ json to_json(const std::vector<GatedCell>& cells, const GateOptions& options) {
     entries.push_back(entry);
   }
   return {{"schema", 1},
-          {"base", options.executables[0].string()},
-          {"new", options.executables[1].string()},
+          {"base", options.builds[0].string()},
+          {"new", options.builds[1].string()},
           {"min_effect", options.test.min_effect},
           {"threads", options.threads},
           {"calibrated", options.floor.calibrated},
@@ -159,8 +159,8 @@ json to_json(const std::vector<CountedCell>& cells, const GateOptions& options) 
                        {"instructions", cell.instructions}});
   }
   return {{"schema", 1},
-          {"base", options.executables[0].string()},
-          {"new", options.executables[1].string()},
+          {"base", options.builds[0].string()},
+          {"new", options.builds[1].string()},
           {"min_effect", options.test.min_effect},
           {"cells", entries},
           {"exit_code", static_cast<int>(exit_code_of(verdicts_of(cells)))}};

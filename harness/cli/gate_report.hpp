@@ -1,8 +1,8 @@
 // Prints what a gate found, in times or in instructions, for a terminal, as Markdown for a pull request, and as JSON.
 #pragma once
 
-#include "harness/compare/gate.hpp"
-#include "harness/compare/instructions.hpp"
+#include "harness/gate/gate.hpp"
+#include "harness/gate/instructions.hpp"
 #include "harness/report/text_table.hpp"
 
 #include <nlohmann/json_fwd.hpp>

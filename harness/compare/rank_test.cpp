@@ -98,6 +98,45 @@ double least_mann_whitney_p(std::size_t n, std::size_t m) {
   return std::min(1.0, 2.0 / choices);
 }
 
+double signed_rank_p(std::span<const double> differences) {
+  constexpr std::size_t kExactUpTo = 50;
+  std::vector<double> above, below; // magnitudes
+  for (const double difference : differences) {
+    if (difference != 0.0) {
+      (difference > 0.0 ? above : below).push_back(std::abs(difference));
+    }
+  }
+  const std::size_t count = above.size() + below.size();
+  if (count == 0) {
+    return 1.0;
+  }
+  const Ranks ranks = rank(above, below);
+  const auto n = static_cast<double>(count);
+  const auto m = static_cast<double>(above.size());
+  const double sum = ranks.u + m * (m + 1.0) / 2.0; // of the ranks of those above
+  const double all = n * (n + 1.0) / 2.0;
+  const double larger = std::max(sum, all - sum);
+  if (count <= kExactUpTo && count == differences.size() && ranks.ties == 0.0) {
+    std::vector<double> chances(static_cast<std::size_t>(all) + 1, 0.0); // of every sum
+    chances[0] = 1.0;
+    for (std::size_t r = 1, most = 0; r <= count; most += r++) {
+      for (std::size_t s = most + r + 1; s-- > 0;) {
+        chances[s] = 0.5 * (chances[s] + (s >= r ? chances[s - r] : 0.0));
+      }
+    }
+    return std::min(1.0,
+                    2.0 * std::accumulate(chances.begin() + static_cast<std::ptrdiff_t>(larger),
+                                          chances.end(), 0.0));
+  }
+  const double variance = n * (n + 1.0) * (2.0 * n + 1.0) / 24.0 - ranks.ties / 48.0;
+  return variance > 0.0 ? std::min(1.0, std::erfc((larger - all / 2.0) / std::sqrt(2.0 * variance)))
+                        : 1.0;
+}
+
+double least_signed_rank_p(std::size_t n) {
+  return std::min(1.0, 2.0 * std::pow(0.5, static_cast<double>(n)));
+}
+
 std::vector<double> benjamini_hochberg(std::span<const double> p_values) {
   const std::size_t count = p_values.size();
   std::vector<std::size_t> order(count);

@@ -2,9 +2,9 @@
 
 #include "datasets/errors.hpp"
 #include "harness/machine/environment.hpp"
-#include "harness/run/files.hpp"
-#include "harness/run/ledger.hpp"
+#include "harness/system/files.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 namespace clusterbench {
@@ -12,12 +12,6 @@ namespace {
 
 using datasets::InputError;
 using nlohmann::json;
-
-// A row together with the header that it follows.
-struct LedgerRow {
-  json row;
-  std::size_t header = 0;
-};
 
 json hardware_of(const json& context) {
   json hardware;
@@ -27,46 +21,33 @@ json hardware_of(const json& context) {
   return hardware;
 }
 
-void add_round(CellTimings& cell, const json& row) {
-  const std::string status = row.at("status");
-  if (status != "ok") {
-    cell.status = status;
-    cell.message = row.value("message", "");
-    cell.rounds_ms.clear();
-  } else if (cell.status == "ok") {
-    cell.rounds_ms.push_back(row.at("samples_ms").get<std::vector<double>>());
+CellTimings timings_of(const Measured& cell) {
+  const Row& speaker = cell.speaker();
+  CellTimings timings;
+  timings.status = speaker.status;
+  timings.message = speaker.message;
+  timings.work = speaker.problem().value("hash", "");
+  if (cell.ok() && std::ranges::any_of(cell.rounds, &Row::unsandboxed)) {
+    timings.status = "unsandboxed";
+    timings.message = "it ran without a sandbox, and its answers vouch for nothing";
+  } else if (cell.ok()) {
+    timings.runs_ms = cell.runs_ms();
+    timings.passes = pass_costs(cell);
   }
-  cell.work =
-      fmt::format("{}, {} threads", row.at("problem").value("hash", ""), row.value("threads", 0));
+  return timings;
 }
 
 Timings from_ledger(const std::filesystem::path& path) {
+  const Measurements measurements = read_measurements({path.string()});
   Timings timings;
-  timings.source = path.string();
-  std::vector<json> headers;
-  std::map<std::string, std::map<int, LedgerRow>> newest;
-  for (json& line : read_ledger(path)) {
-    if (line.value("type", "") == "header") {
-      headers.push_back(std::move(line));
-      continue;
-    }
-    if (headers.empty()) {
-      throw InputError(fmt::format("{}: a cell comes before any header", path.string()));
-    }
-    LedgerRow& known = newest[line.at("name")][line.value("round", 1)];
-    // Another machine may have had what this one lacks.
-    if (known.row.is_null() || line.at("status") != "unavailable") {
-      known = {std::move(line), headers.size() - 1};
-    }
-  }
-  for (const auto& [name, rounds] : newest) {
-    for (const auto& [round, entry] : rounds) {
-      add_round(timings.cells[name], entry.row);
-      const json& header = headers[entry.header];
-      timings.environment_hashes.insert(header.at("environment_hash").get<std::string>());
-      timings.environment = comparable_environment(header.at("provenance"));
-      if (entry.row.contains("gbench_context")) {
-        timings.context = hardware_of(entry.row.at("gbench_context"));
+  timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
+  for (const Measured& cell : measurements.cells) {
+    timings.cells[{cell.name(), cell.threads()}] = timings_of(cell);
+    for (const Row& row : cell.rounds) {
+      timings.environments.insert(row.header->environment_hash);
+      timings.environment = comparable_environment(row.header->line.at("provenance"));
+      if (const json context = row.field("gbench_context"); !context.is_null()) {
+        timings.context = hardware_of(context);
       }
     }
   }
@@ -94,20 +75,20 @@ Timings from_google_benchmark(const json& file) {
       continue;
     }
     const std::string name = row.at("name");
-    CellTimings& cell = timings.cells[name];
+    CellTimings& cell = timings.cells[{name, 0}];
     if (row.value("error_occurred", false)) {
       cell.status = "error";
       cell.message = row.value("error_message", "");
-      cell.rounds_ms.clear();
+      cell.runs_ms.clear();
       continue;
     }
     const int repetition = row.value("repetition_index", 0);
-    if (cell.rounds_ms.empty() || repetition <= last_repetition[name]) {
-      cell.rounds_ms.emplace_back();
+    if (cell.runs_ms.empty() || repetition <= last_repetition[name]) {
+      cell.runs_ms.emplace_back();
     }
     last_repetition[name] = repetition;
-    cell.rounds_ms.back().push_back(row.at("real_time").get<double>() *
-                                    milliseconds_per(row.value("time_unit", "ns")));
+    cell.runs_ms.back().push_back(row.at("real_time").get<double>() *
+                                  milliseconds_per(row.value("time_unit", "ns")));
   }
   return timings;
 }
@@ -115,25 +96,22 @@ Timings from_google_benchmark(const json& file) {
 } // namespace
 
 Timings read_timings(const std::filesystem::path& path) {
-  try {
-    if (path.extension() != ".json" || std::filesystem::is_directory(path)) {
-      return from_ledger(std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path);
-    }
+  Timings timings;
+  if (path.extension() != ".json" || std::filesystem::is_directory(path)) {
+    timings = from_ledger(path);
+  } else {
     const json file = read_json_file(path);
     if (!file.is_object() || !file.contains("benchmarks")) {
-      throw InputError("it is no JSON of Google Benchmark");
+      throw InputError(fmt::format("{}: it is no JSON of Google Benchmark", path.string()));
     }
-    Timings timings = from_google_benchmark(file);
-    timings.source = path.string();
-    return timings;
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: {}", path.string(), error.what()));
-  } catch (const InputError& error) {
-    const std::string message = error.what();
-    throw InputError(message.starts_with(path.string())
-                         ? message
-                         : fmt::format("{}: {}", path.string(), message));
+    try {
+      timings = from_google_benchmark(file);
+    } catch (const std::exception& error) { // a field that is missing or odd
+      throw InputError(fmt::format("{}: {}", path.string(), error.what()));
+    }
   }
+  timings.source = path.string();
+  return timings;
 }
 
 } // namespace clusterbench

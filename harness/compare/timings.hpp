@@ -1,8 +1,9 @@
 // The times that an earlier campaign left behind: a ledger, or Google Benchmark's JSON.
 #pragma once
 
-#include "harness/compare/ratio_of_medians.hpp"
+#include "harness/ledger/ratio.hpp"
 
+#include <compare>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -11,25 +12,33 @@
 
 namespace clusterbench {
 
+/// Which cell. Google Benchmark's JSON does not tell the threads: 0.
+struct CellName {
+  std::string name; ///< table/problem/variant/precision
+  int threads = 0;
+  auto operator<=>(const CellName&) const = default;
+};
+
 /// One cell of a campaign, all its rounds together. A round that failed speaks for the cell.
 struct CellTimings {
-  std::string status = "ok"; ///< as in the ledger
+  std::string status = "ok"; ///< as in the ledger, or `unsandboxed`
   std::string message;       ///< of a round that failed
-  std::string work;          ///< what was computed: problem hash and threads; empty: not recorded
-  Rounds rounds_ms;          ///< raw samples [ms]; empty unless ok
+  std::string work;          ///< hash of the problem; empty: not recorded
+  Rounds runs_ms;            ///< raw samples [ms]; empty unless ok
+  Costs passes;              ///< of the same; no rounds where passes are not recorded
 };
 
 struct Timings {
-  std::string source;                       ///< the file
-  std::map<std::string, CellTimings> cells; ///< by name: table/problem/variant/precision
-  std::set<std::string> environment_hashes; ///< of the campaigns whose rows are used; ledgers only
-  nlohmann::json environment;               ///< comparable_environment() of the last; ledgers only
+  std::string source; ///< the file
+  std::map<CellName, CellTimings> cells;
+  std::set<std::string> environments; ///< hashes, of the rows that count; ledgers only
+  nlohmann::json environment;         ///< comparable_environment() of the last; ledgers only
   nlohmann::json context; ///< Google Benchmark's num_cpus and caches; null where no cell was timed
+  std::string edited;     ///< a sentence, if a ledger is not as it was written
 };
 
-/// Reads a folder with a ledger.jsonl, a ledger, or a JSON file of Google Benchmark. Of several rows
-/// of one cell and round the newest counts. Throws datasets::InputError for files that are missing,
-/// damaged or of another kind.
+/// Reads a folder with a ledger.jsonl, a ledger, or a JSON file of Google Benchmark. Throws
+/// datasets::InputError for files that are missing, damaged or of another kind.
 Timings read_timings(const std::filesystem::path& path);
 
 } // namespace clusterbench

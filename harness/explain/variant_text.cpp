@@ -3,8 +3,8 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/problem/registry.hpp"
-#include "harness/run/process.hpp"
-#include "harness/run/shared_memory.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -67,7 +67,7 @@ bool mentions(const fs::path& file, const std::string& name) {
 
 [[noreturn]] void unknown(const std::string& name, const std::vector<fs::path>& files) {
   std::vector<std::string> known;
-  for (const RegisteredVariant* variant : all_variants()) {
+  for (const KnownVariant* variant : all_variants()) {
     known.push_back(variant->meta.name);
   }
   for (const fs::path& file : files) {
@@ -123,7 +123,7 @@ VariantText read_variant_text(const std::string& name, const fs::path& sources) 
   text.name = name;
   const std::vector<fs::path> files = variant_files(sources);
   const fs::path file = file_of(name, files);
-  const RegisteredVariant* registered = find_variant(name);
+  const KnownVariant* registered = find_variant(name);
   if (registered == nullptr && (file.empty() || (file.stem() != name && !mentions(file, name)))) {
     unknown(name, files);
   }

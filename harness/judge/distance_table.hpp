@@ -1,10 +1,11 @@
-// Distances and memberships of single points in float64, with the range that rounding in a
+// Distances of points to one set of centroids in float64, with the error that rounding in a
 // variant's precision leaves to each.
 #pragma once
 
 #include "harness/judge/declaration.hpp"
+#include "harness/judge/distance_kernel.hpp"
 #include "harness/judge/rounding.hpp"
-#include "impls/contract.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
 #include <span>
@@ -12,39 +13,46 @@
 
 namespace clusterbench {
 
-/// Squared distances from points to one set of centroids, and how far a variant's may be off.
+/// Any number of threads at once, each with a Scratch of its own.
 template <typename T>
 class DistanceTable {
 public:
+  /// Refers to the problem's points.
   DistanceTable(const Declaration& declared, const Problem<T>& problem,
                 std::span<const T> centroids);
 
-  /// squared, error: [k] of one point. Any number of threads at once.
-  void measure(std::size_t row, std::span<double> squared, std::span<double> error) const;
+  using Scratch = DistanceKernel::Scratch;
+  Scratch scratch() const { return Scratch(kernel_); }
+  double operations_per_row() const { return kernel_.operations_per_row(); }
+
+  /// Calls see(row, squared distances [k]) for row_at(i), begin <= i < end.
+  template <typename RowAt, typename See>
+  void for_each_row(std::size_t begin, std::size_t end, const RowAt& row_at, Scratch& scratch,
+                    const See& see) const {
+    kernel_.for_each_row(
+        begin, end, [&](std::size_t i) { return point(row_at(i)); }, scratch,
+        [&](std::size_t i, std::span<const double> squared) { see(row_at(i), squared); });
+  }
+  /// The squared distances of one row, [k], which lie in the scratch.
+  std::span<const double> measure(std::size_t row, Scratch& scratch) const;
+
+  /// How far a variant's own squared distances of this row may be off, given the exact ones.
+  void errors(std::size_t row, std::span<const double> squared, std::span<double> error) const;
+  double error(std::size_t row, std::size_t j, double squared) const;
 
 private:
-  Problem<T> problem_;
-  std::vector<double> centroids_;
+  const T* point(std::size_t row) const { return points_.data() + row * d_; }
+  double norm(std::size_t row) const;
+  double error_of(double norm, std::size_t j, double squared) const;
+
+  std::span<const T> points_;
+  std::size_t d_;
+  DistanceKernel kernel_;
   std::vector<double> origin_;   ///< [d], only if the rounding depends on norms
   std::vector<double> norms_;    ///< [k] from the origin, only then
   std::vector<double> lengths_;  ///< [k] from zero, only then
   double origin_in_doubt_ = 0.0; ///< how far the variant's own may be away
   DistanceRounding rounding_;
-};
-
-/// The memberships of one point, and the range that rounding leaves to each.
-struct MembershipRanges {
-  explicit MembershipRanges(std::size_t k)
-      : value(k), low(k), high(k), near_power(k), far_power(k) {}
-  /// From squared distances and their errors, [k] each. u: unit roundoff of the variant.
-  void compute(std::span<const double> squared, std::span<const double> error, double fuzzifier,
-               double u);
-
-  std::vector<double> value;      ///< [k], float64
-  std::vector<double> low;        ///< [k]
-  std::vector<double> high;       ///< [k]
-  std::vector<double> near_power; ///< [k] scratch: D^-p of the shortest possible distances
-  std::vector<double> far_power;  ///< [k] scratch: D^-p of the longest
 };
 
 } // namespace clusterbench

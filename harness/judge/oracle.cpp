@@ -1,8 +1,10 @@
 #include "harness/judge/oracle.hpp"
 
+#include "harness/judge/compensated_sum.hpp"
 #include "harness/judge/float64_math.hpp"
-#include "harness/judge/row_chunks.hpp"
+#include "harness/judge/oracle_pass.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -30,123 +32,6 @@ void require_shapes(Family family, const Problem<T>& problem) {
   }
 }
 
-/// What one chunk of rows contributes to a sweep.
-struct Partial {
-  Partial(std::size_t k, std::size_t d) : sums(k, d), weights(k, 1) {}
-  CompensatedSums sums;    ///< [k, d] sum of weight * point
-  CompensatedSums weights; ///< [k, 1]
-  CompensatedSum loss;
-  CompensatedSum inertia;
-  bool labels_changed = false;
-
-  void add(const Partial& other) {
-    sums.add(other.sums);
-    weights.add(other.weights);
-    loss.add(other.loss);
-    inertia.add(other.inertia);
-    labels_changed = labels_changed || other.labels_changed;
-  }
-};
-
-/// Runs body(row, partial, scratch) over all rows; scratch: [2, k], for distances and memberships.
-template <typename T, typename Body>
-Partial sum_over_rows(const Problem<T>& problem, const Body& body) {
-  const auto chunks = row_chunks(problem.n, 2 * problem.k * (problem.d + 1));
-  std::vector<Partial> partials(chunks.size(), Partial(problem.k, problem.d));
-  std::vector<std::vector<double>> scratch(chunks.size(), std::vector<double>(2 * problem.k));
-  for_each_chunk(chunks, [&](std::size_t index, RowChunk chunk) {
-    for (std::size_t row = chunk.begin; row < chunk.end; ++row) {
-      body(row, partials[index], std::span<double>(scratch[index]));
-    }
-  });
-  for (std::size_t i = 1; i < partials.size(); ++i) {
-    partials[0].add(partials[i]);
-  }
-  return std::move(partials[0]);
-}
-
-/// The weighted means; a cluster without weight keeps its entry of `fallback`.
-std::vector<double> means(const Partial& total, std::vector<double> fallback, std::size_t k,
-                          std::size_t d) {
-  for (std::size_t j = 0; j < k; ++j) {
-    const double weight = total.weights.value(j, 0);
-    if (weight > 0.0) {
-      for (std::size_t f = 0; f < d; ++f) {
-        fallback[j * d + f] = total.sums.value(j, f) / weight;
-      }
-    }
-  }
-  return fallback;
-}
-
-/// What one sweep over the data finds out about a set of centroids.
-struct Sweep {
-  double loss = 0.0;
-  double inertia = 0.0;
-  bool labels_changed = false;
-  bool empty_cluster = false;
-  std::vector<double> means; ///< the centroids that follow
-};
-
-/// Compares all points with `centroids`, updates `labels`, and averages.
-template <typename T>
-Sweep sweep(Family family, const Problem<T>& problem, const std::vector<double>& centroids,
-            std::vector<std::int32_t>& labels) {
-  const std::size_t k = problem.k;
-  const std::size_t d = problem.d;
-  const double one = 1.0;
-  const Partial total =
-      sum_over_rows(problem, [&](std::size_t row, Partial& part, std::span<double> scratch) {
-        const T* const x = problem.points.data() + row * d;
-        const auto distances = scratch.first(k);
-        for (std::size_t j = 0; j < k; ++j) {
-          distances[j] = squared_distance(x, centroids.data() + j * d, d);
-        }
-        const std::size_t best = nearest(distances);
-        const auto label = static_cast<std::int32_t>(best);
-        part.labels_changed = part.labels_changed || labels[row] != label;
-        labels[row] = label;
-
-        if (family == Family::kmeans) {
-          part.loss.add(std::sqrt(distances[best]));
-          part.inertia.add(distances[best]);
-          part.sums.add(best, x, 1.0);
-          part.weights.add(best, &one, 1.0);
-          return;
-        }
-        const auto memberships = scratch.last(k);
-        fuzzy_memberships(distances, problem.fuzzifier, memberships);
-        for (std::size_t j = 0; j < k; ++j) {
-          const double weight = power(memberships[j], problem.fuzzifier);
-          part.loss.add(weight * distances[j]);
-          part.sums.add(j, x, weight);
-          part.weights.add(j, &one, weight);
-        }
-      });
-  Sweep result{total.loss.value(), total.inertia.value(), total.labels_changed, false,
-               means(total, centroids, k, d)};
-  for (std::size_t j = 0; j < k; ++j) {
-    result.empty_cluster = result.empty_cluster || !(total.weights.value(j, 0) > 0.0);
-  }
-  return result;
-}
-
-/// The centres that follow from the initial memberships of an FCM problem.
-template <typename T>
-std::vector<double> centres_of_initial_memberships(const Problem<T>& problem) {
-  const double one = 1.0;
-  const Partial total =
-      sum_over_rows(problem, [&](std::size_t row, Partial& part, std::span<double> /*scratch*/) {
-        for (std::size_t j = 0; j < problem.k; ++j) {
-          const double weight = power(static_cast<double>(problem.memberships[row * problem.k + j]),
-                                      problem.fuzzifier);
-          part.sums.add(j, problem.points.data() + row * problem.d, weight);
-          part.weights.add(j, &one, weight);
-        }
-      });
-  return means(total, std::vector<double>(problem.k * problem.d), problem.k, problem.d);
-}
-
 double squared_shift(const std::vector<double>& from, const std::vector<double>& to) {
   CompensatedSum sum;
   for (std::size_t i = 0; i < from.size(); ++i) {
@@ -164,25 +49,69 @@ bool centres_moved(const std::vector<double>& from, const std::vector<double>& t
   return squared_shift(from, to) > kStandsStill * kStandsStill * length;
 }
 
+/// Finds out that a state has been there before, from a state that it compares all others with and
+/// that it exchanges ever more rarely (Brent 1980).
+class RepetitionFinder {
+public:
+  /// How many passes ago the run was in this state; 0 if that is not known.
+  std::size_t length(const std::vector<double>& state) {
+    ++since_;
+    if (state == reference_) {
+      return since_;
+    }
+    if (since_ == lifetime_) {
+      reference_ = state;
+      lifetime_ *= 2;
+      since_ = 0;
+    }
+    return 0;
+  }
+
+private:
+  std::vector<double> reference_;
+  std::size_t since_ = 0;
+  std::size_t lifetime_ = 1;
+};
+
 } // namespace
 
 template <typename T>
-OracleRun run_oracle(Family family, const Problem<T>& problem) {
+std::size_t affordable_passes(const Problem<T>& problem, double budget) {
+  constexpr double kMostPasses = 1 << 22; // two numbers of each are kept
+  const double passes = budget / (2.0 * static_cast<double>(problem.n) *
+                                  static_cast<double>(problem.d) * static_cast<double>(problem.k));
+  return std::min(problem.stop.max_iterations,
+                  static_cast<std::size_t>(std::min(passes, kMostPasses)));
+}
+
+template <typename T>
+OracleRun run_oracle(Family family, const Problem<T>& problem, const OracleOptions& options) {
   require_shapes(family, problem);
+  const InterruptScope scope(options.interrupted);
   const bool from_memberships = !problem.memberships.empty();
+  const std::size_t affordable = affordable_passes(problem, options.budget);
+  const std::size_t most = problem.stop.max_iterations;
+  OracleRun run;
+  if (affordable == 0) {
+    run.complete = false;
+    return run;
+  }
   std::vector<double> current =
       from_memberships ? centres_of_initial_memberships(problem) : to_float64(problem.centroids);
   std::vector<std::int32_t> labels(problem.n, -1);
   StopTest stop(problem.stop);
-  OracleRun run;
-  run.centroids.push_back(current);
+  RepetitionFinder repetition;
+  StateKeeper keeper(run.states);
+  std::size_t repeats = 0; // found, but the stop rule has not seen a whole repetition
+  std::size_t remaining = 0;
+  keeper.add(0, current);
 
   // A pass started from centres ends with new centres; one started from memberships ends with the
-  // memberships of the centres that the sweep was given.
-  for (bool last = false; !last;) {
-    Sweep found = sweep(family, problem, current, labels);
-    const std::vector<double>& before = run.centroids.back();
-    std::vector<double> produced = from_memberships ? current : found.means;
+  // memberships of the centres that the pass was given.
+  for (;;) {
+    OraclePass found = oracle_pass(family, problem, current, labels);
+    const std::vector<double>& before = run.states.back().centroids;
+    const std::vector<double>& produced = from_memberships ? current : found.means;
     const bool first = run.iterations == 0;
     run.loss.push_back(found.loss);
     if (family == Family::kmeans) {
@@ -196,7 +125,7 @@ OracleRun run_oracle(Family family, const Problem<T>& problem) {
     facts.labels_changed = found.labels_changed;
     facts.squared_shift = from_memberships && first ? std::numeric_limits<double>::infinity()
                                                     : squared_shift(before, produced);
-    last = stop.after_pass(facts);
+    const bool last = stop.after_pass(facts);
     run.iterations = stop.passes();
     if (found.empty_cluster && run.empty_at == 0) {
       run.empty_at = run.iterations;
@@ -204,157 +133,68 @@ OracleRun run_oracle(Family family, const Problem<T>& problem) {
     if (!run.still_moving && run.stood_still_at == 0) {
       run.stood_still_at = run.iterations;
     }
-    run.centroids.push_back(std::move(produced));
+    keeper.add(run.iterations, produced);
+    const bool stands = found.means == current;
     current = std::move(found.means);
+    if (last) {
+      break;
+    }
+    if (repeats > 0) {
+      if (--remaining == 0) { // the state is now that of the very last pass
+        run.repeats = repeats;
+        run.states[run.states.size() - 2].pass = most - 1;
+        run.states.back().pass = run.iterations = most;
+        break;
+      }
+      continue;
+    }
+    const std::size_t length = stands ? 1 : repetition.length(current);
+    const std::size_t left = most - run.iterations;
+    if (length > 0 && left > 2 * length + 1) {
+      repeats = length;
+      remaining = length + 1 + (left - length - 1) % length;
+    } else if (run.iterations == affordable) {
+      run.complete = false;
+      break;
+    }
   }
 
   if (from_memberships) {
-    run.final_objective = run.loss.back();
+    run.final_objective = run.loss_of(run.iterations);
   } else {
-    const Sweep final_sweep = sweep(family, problem, current, labels);
-    run.final_objective = family == Family::kmeans ? final_sweep.inertia : final_sweep.loss;
+    const OraclePass next = oracle_pass(family, problem, current, labels);
+    run.final_objective = family == Family::kmeans ? next.inertia : next.loss;
   }
   return run;
 }
 
 template <typename T>
-Trace evaluate_trace(Family family, const Problem<T>& problem, std::span<const T> recorded) {
-  require_shapes(family, problem);
-  const std::size_t size = problem.k * problem.d;
-  if (recorded.empty() || recorded.size() % size != 0) {
-    throw std::invalid_argument("evaluate_trace: recorded centroids are not [passes, k, d]");
+bool fits(const OracleRun& run, Family family, const Problem<T>& problem) {
+  if (run.iterations == 0) {
+    return !run.complete;
   }
-  const bool from_memberships = !problem.memberships.empty();
-  std::vector<std::int32_t> labels(problem.n, -1);
-  Trace trace;
-  for (std::size_t pass = 0; pass < recorded.size() / size; ++pass) {
-    // The loss of a pass belongs to the centres that it computed distances from.
-    const std::span<const T> centroids = from_memberships ? recorded.subspan(pass * size, size)
-                                         : pass == 0      ? problem.centroids
-                                                     : recorded.subspan((pass - 1) * size, size);
-    const Sweep found = sweep(family, problem, to_float64(centroids), labels);
-    trace.loss.push_back(found.loss);
-    if (family == Family::kmeans) {
-      trace.inertia.push_back(found.inertia);
-    }
-  }
-  return trace;
-}
-
-namespace {
-
-template <typename T>
-std::vector<T> rounded(const std::vector<double>& values) {
-  std::vector<T> result(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    result[i] = static_cast<T>(values[i]);
-  }
-  return result;
-}
-
-/// k rows of the data, evenly spread; a row equal to one already taken is passed over while other
-/// rows are left.
-template <typename T>
-std::vector<T> distinct_rows(const Problem<T>& problem) {
-  const auto row = [&](std::size_t i) {
-    return problem.points.subspan(i % problem.n * problem.d, problem.d);
+  const std::size_t computed = run.loss.size();
+  const auto right_size = [&](const OracleState& state) {
+    return state.centroids.size() == problem.k * problem.d;
   };
-  std::vector<T> taken;
-  for (std::size_t j = 0; j < problem.k; ++j) {
-    const std::size_t start = j * problem.n / problem.k;
-    std::size_t choice = start;
-    for (std::size_t step = 0; step < problem.n; ++step) {
-      bool is_new = true;
-      for (std::size_t t = 0; t < j && is_new; ++t) {
-        is_new = !std::equal(row(start + step).begin(), row(start + step).end(),
-                             taken.begin() + static_cast<std::ptrdiff_t>(t * problem.d));
-      }
-      if (is_new) {
-        choice = start + step;
-        break;
-      }
-    }
-    taken.insert(taken.end(), row(choice).begin(), row(choice).end());
-  }
-  return taken;
-}
-
-/// The memberships of all points in `centroids`, [n, k].
-template <typename T>
-std::vector<T> memberships_of(const Problem<T>& problem, const std::vector<double>& centroids) {
-  std::vector<T> result(problem.n * problem.k);
-  sum_over_rows(problem, [&](std::size_t row, Partial& /*part*/, std::span<double> scratch) {
-    const auto distances = scratch.first(problem.k);
-    const auto memberships = scratch.last(problem.k);
-    for (std::size_t j = 0; j < problem.k; ++j) {
-      distances[j] = squared_distance(problem.points.data() + row * problem.d,
-                                      centroids.data() + j * problem.d, problem.d);
-    }
-    fuzzy_memberships(distances, problem.fuzzifier, memberships);
-    for (std::size_t j = 0; j < problem.k; ++j) {
-      result[row * problem.k + j] = static_cast<T>(memberships[j]);
-    }
-  });
-  return result;
-}
-
-} // namespace
-
-template <typename T>
-std::vector<OneStepState<T>> one_step_states(Family family, const Problem<T>& problem,
-                                             const OracleRun& oracle) {
-  require_shapes(family, problem);
-  const bool from_memberships = !problem.memberships.empty();
-  std::vector<OneStepState<T>> states;
-  const auto add = [&](std::string name, const std::vector<double>& centroids) {
-    OneStepState<T> state;
-    state.name = std::move(name);
-    if (from_memberships) {
-      state.memberships = memberships_of(problem, centroids);
-    } else {
-      state.centroids = rounded<T>(centroids);
-    }
-    states.push_back(std::move(state));
+  const auto not_before = [](const OracleState& a, const OracleState& b) {
+    return a.pass >= b.pass;
   };
-
-  OneStepState<T> initial;
-  initial.name = "initial state";
-  initial.centroids.assign(problem.centroids.begin(), problem.centroids.end());
-  initial.memberships.assign(problem.memberships.begin(), problem.memberships.end());
-  states.push_back(std::move(initial));
-  const std::size_t middle = oracle.iterations / 2;
-  const std::size_t last_but_one = oracle.iterations - 1;
-  if (middle > 0) {
-    add("after pass " + std::to_string(middle), oracle.centroids[middle]);
-  }
-  if (last_but_one > middle) {
-    add("after pass " + std::to_string(last_but_one), oracle.centroids[last_but_one]);
-  }
-  if (family == Family::fcm) {
-    const std::vector<T> rows = distinct_rows(problem);
-    add("data rows as centres", to_float64(std::span<const T>(rows)));
-  }
-  return states;
+  return run.iterations <= problem.stop.max_iterations && computed > 0 &&
+         (run.repeats == 0 ? computed == run.iterations
+                           : computed < run.iterations && run.repeats <= computed) &&
+         run.inertia.size() == (family == Family::kmeans ? computed : 0) &&
+         run.states.size() >= 2 && run.states.front().pass == 0 &&
+         run.states.back().pass == run.iterations &&
+         std::ranges::adjacent_find(run.states, not_before) == run.states.end() &&
+         std::ranges::all_of(run.states, right_size);
 }
 
-template <typename T>
-Problem<T> one_pass_problem(const Problem<T>& problem, const OneStepState<T>& state) {
-  Problem<T> one_pass = problem;
-  one_pass.centroids = state.centroids;
-  one_pass.memberships = state.memberships;
-  one_pass.stop = {StopRule::Kind::iterations, 0.0, 1};
-  return one_pass;
-}
-
-template OracleRun run_oracle(Family, const Problem<float>&);
-template OracleRun run_oracle(Family, const Problem<double>&);
-template Trace evaluate_trace(Family, const Problem<float>&, std::span<const float>);
-template Trace evaluate_trace(Family, const Problem<double>&, std::span<const double>);
-template std::vector<OneStepState<float>> one_step_states(Family, const Problem<float>&,
-                                                          const OracleRun&);
-template std::vector<OneStepState<double>> one_step_states(Family, const Problem<double>&,
-                                                           const OracleRun&);
-template Problem<float> one_pass_problem(const Problem<float>&, const OneStepState<float>&);
-template Problem<double> one_pass_problem(const Problem<double>&, const OneStepState<double>&);
+template std::size_t affordable_passes(const Problem<float>&, double);
+template std::size_t affordable_passes(const Problem<double>&, double);
+template OracleRun run_oracle(Family, const Problem<float>&, const OracleOptions&);
+template OracleRun run_oracle(Family, const Problem<double>&, const OracleOptions&);
+template bool fits(const OracleRun&, Family, const Problem<float>&);
+template bool fits(const OracleRun&, Family, const Problem<double>&);
 
 } // namespace clusterbench

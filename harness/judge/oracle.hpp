@@ -4,24 +4,29 @@
 // order, so that the answer does not depend on the number of threads.
 #pragma once
 
-#include "impls/contract.hpp"
+#include "harness/judge/interruption.hpp"
+#include "harness/judge/oracle_states.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
-#include <span>
-#include <string>
 #include <vector>
 
 namespace clusterbench {
 
-/// What the float64 run of a problem looked like.
+/// What the float64 run of a problem looked like. Passes are counted from 1.
+///
+/// A run that reaches a state it was in before repeats itself for ever: its passes are counted to
+/// the end, and computed only once. One that stands still repeats its last pass.
 struct OracleRun {
-  std::size_t iterations = 0; ///< executed passes
+  std::size_t iterations = 0; ///< executed passes; 0 if the budget was too small for one
+  bool complete = true;       ///< ended by the stop rule and not by the budget
+  std::size_t repeats = 0;    ///< passes beyond the computed ones repeat so many of those; 0: none
 
-  /// Entry 0 is the initial state, entry p + 1 is what pass p (counted from 0) produced; each is
-  /// [k, d]. FCM from memberships has no initial centres: there entry 0 repeats entry 1.
-  std::vector<std::vector<double>> centroids;
+  /// The initial state, the last two, and as many between as memory allows. FCM from memberships
+  /// has no initial centres: there the first state repeats that of pass 1.
+  std::vector<OracleState> states;
 
-  std::vector<double> loss;    ///< one per executed pass, as PassFacts::loss defines it
+  std::vector<double> loss;    ///< one per computed pass, as PassFacts::loss defines it
   std::vector<double> inertia; ///< k-means: sum of squared distances to the entering centroids
 
   /// Objective of the returned centroids: for k-means the sum of squared distances to the nearest,
@@ -29,43 +34,49 @@ struct OracleRun {
   double final_objective = 0.0;
 
   bool still_moving = true;       ///< the last pass changed a label (k-means) or a centre (FCM)
-  std::size_t stood_still_at = 0; ///< the first pass, counted from 1, that moved nothing; 0: none
-  std::size_t empty_at = 0; ///< the first pass, counted from 1, with an empty cluster; 0: none
+  std::size_t stood_still_at = 0; ///< the first pass that moved nothing; 0: none
+  std::size_t empty_at = 0;       ///< the first pass with an empty cluster; 0: none
+
+  /// Whether an answer after so many passes can be compared with this run.
+  bool reaches(std::size_t passes) const { return complete || passes <= iterations; }
+  double loss_of(std::size_t pass) const { return loss[computed(pass) - 1]; }
+  double inertia_of(std::size_t pass) const { return inertia[computed(pass) - 1]; }
+  /// Of the centroids after so many passes, at most `iterations`: as final_objective.
+  double objective_after(std::size_t passes, bool from_memberships) const {
+    return from_memberships       ? loss_of(passes)
+           : passes == iterations ? final_objective
+           : inertia.empty()      ? loss_of(passes + 1)
+                                  : inertia_of(passes + 1);
+  }
+  const std::vector<double>& returned() const { return states.back().centroids; }
+
+private:
+  /// The computed pass that stands for this one.
+  std::size_t computed(std::size_t pass) const {
+    return pass <= loss.size() ? pass
+                               : loss.size() - repeats + 1 + (pass - loss.size() - 1) % repeats;
+  }
 };
+
+struct OracleOptions {
+  /// Operations of all passes, one being a multiply or an add of a distance. A run that takes more
+  /// is cut short, and not `complete`.
+  double budget = 4e11;
+  /// Ends the run with Interrupted, within a second.
+  InterruptTest interrupted = {};
+};
+
+/// How many passes the budget allows, at most as many as the stop rule does.
+template <typename T>
+std::size_t affordable_passes(const Problem<T>& problem, double budget);
 
 /// Runs the family's algorithm on `problem` until its stop rule is met, in float64.
-/// Throws std::invalid_argument if the shapes do not fit together.
+/// Throws std::invalid_argument if the shapes do not fit together, and Interrupted.
 template <typename T>
-OracleRun run_oracle(Family family, const Problem<T>& problem);
+OracleRun run_oracle(Family family, const Problem<T>& problem, const OracleOptions& options = {});
 
-/// Loss and objective per executed pass; `inertia` stays empty for FCM.
-struct Trace {
-  std::vector<double> loss;
-  std::vector<double> inertia;
-};
-
-/// Evaluates in float64 what a recording run wrote down.
-/// recorded: [passes, k, d], the centroids that each pass produced; passes >= 1.
-/// Throws std::invalid_argument if the shapes do not fit together.
+/// Whether `run` has the form of a run of this problem.
 template <typename T>
-Trace evaluate_trace(Family family, const Problem<T>& problem, std::span<const T> recorded);
-
-/// A state from which a single pass is checked; exactly one of the two is filled.
-template <typename T>
-struct OneStepState {
-  std::string name;
-  std::vector<T> centroids;   ///< [k, d]
-  std::vector<T> memberships; ///< [n, k], for FCM problems that start from memberships
-};
-
-/// States for one-step checks, rounded to T: the first, the middle and the last but one of the
-/// oracle's iterates; for FCM also a state that is not collapsed (spread-out distinct data rows).
-template <typename T>
-std::vector<OneStepState<T>> one_step_states(Family family, const Problem<T>& problem,
-                                             const OracleRun& oracle);
-
-/// The problem of one pass from `state`; the spans point into `state` and into `problem`'s data.
-template <typename T>
-Problem<T> one_pass_problem(const Problem<T>& problem, const OneStepState<T>& state);
+bool fits(const OracleRun& run, Family family, const Problem<T>& problem);
 
 } // namespace clusterbench

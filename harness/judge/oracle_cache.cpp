@@ -1,7 +1,7 @@
 #include "harness/judge/oracle_cache.hpp"
 
 #include "datasets/catalog.hpp"
-#include "harness/messages.hpp"
+#include "harness/system/messages.hpp"
 
 #include <unistd.h>
 
@@ -19,10 +19,10 @@
 namespace clusterbench {
 namespace {
 
-// A file is: magic, checksum of all that follows, then the run as little-endian 64-bit words in
-// the order of OracleRun. It is read on the machine that wrote it.
+// A file is: magic, checksum of all that follows, the key, then the run as little-endian 64-bit
+// words in the order of OracleRun. It is read on the machine that wrote it.
 static_assert(std::endian::native == std::endian::little);
-constexpr std::array<char, 8> kMagic = {'o', 'r', 'a', 'c', 'l', 'e', '0', '1'};
+constexpr std::array<char, 8> kMagic = {'o', 'r', 'a', 'c', 'l', 'e', '0', '2'};
 
 /// FNV-1a: finds torn and damaged files; it is no defence against forged ones.
 std::uint64_t checksum(std::string_view bytes) {
@@ -42,6 +42,10 @@ public:
     for (const double value : values) {
       number(value);
     }
+  }
+  void text(const std::string& value) {
+    count(value.size());
+    bytes_.append(value);
   }
   const std::string& bytes() const { return bytes_; }
 
@@ -71,6 +75,15 @@ public:
     }
     return values;
   }
+  std::string text() {
+    const std::size_t size = count();
+    if (size > bytes_.size()) {
+      throw std::runtime_error("oracle cache: a text exceeds the file");
+    }
+    const std::string value(bytes_.substr(0, size));
+    bytes_.remove_prefix(size);
+    return value;
+  }
   bool at_end() const { return bytes_.empty(); }
 
 private:
@@ -86,12 +99,16 @@ private:
   std::string_view bytes_;
 };
 
-std::string encode(const OracleRun& run) {
+std::string encode(const std::string& key, const OracleRun& run) {
   Writer out;
+  out.text(key);
   out.count(run.iterations);
-  out.count(run.centroids.size());
-  for (const std::vector<double>& centroids : run.centroids) {
-    out.numbers(centroids);
+  out.count(run.complete ? 1 : 0);
+  out.count(run.repeats);
+  out.count(run.states.size());
+  for (const OracleState& state : run.states) {
+    out.count(state.pass);
+    out.numbers(state.centroids);
   }
   out.numbers(run.loss);
   out.numbers(run.inertia);
@@ -102,15 +119,21 @@ std::string encode(const OracleRun& run) {
   return out.bytes();
 }
 
-OracleRun decode(std::string_view bytes) {
+OracleRun decode(std::string_view bytes, const std::string& key) {
   Reader in(bytes);
+  if (in.text() != key) {
+    throw std::runtime_error("oracle cache: the run of another problem");
+  }
   OracleRun run;
   run.iterations = in.count();
-  if (run.iterations > bytes.size() || in.count() != run.iterations + 1) {
-    throw std::runtime_error("oracle cache: passes and centroids do not match");
-  }
-  for (std::size_t i = 0; i <= run.iterations; ++i) {
-    run.centroids.push_back(in.numbers());
+  run.complete = in.count() != 0;
+  run.repeats = in.count();
+  const std::size_t states = in.count();
+  for (std::size_t i = 0; i < states; ++i) {
+    OracleState state;
+    state.pass = in.count();
+    state.centroids = in.numbers();
+    run.states.push_back(std::move(state));
   }
   run.loss = in.numbers();
   run.inertia = in.numbers();
@@ -118,20 +141,19 @@ OracleRun decode(std::string_view bytes) {
   run.still_moving = in.count() != 0;
   run.stood_still_at = in.count();
   run.empty_at = in.count();
-  if (!in.at_end() || run.loss.size() != run.iterations) {
+  if (!in.at_end()) {
     throw std::runtime_error("oracle cache: wrong length");
   }
   return run;
 }
 
-std::filesystem::path file_of(const std::filesystem::path& cache, const std::string& hash) {
+std::filesystem::path file_of(const std::filesystem::path& cache, const std::string& key) {
   constexpr std::string_view kAllowed =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  if (hash.empty() || hash.front() == '.' ||
-      hash.find_first_not_of(kAllowed) != std::string::npos) {
-    throw std::invalid_argument("oracle cache: '" + hash + "' cannot be a file name");
+  if (key.empty() || key.front() == '.' || key.find_first_not_of(kAllowed) != std::string::npos) {
+    throw std::invalid_argument("oracle cache: '" + key + "' cannot be a file name");
   }
-  return cache / (hash + ".oracle");
+  return cache / (key + ".oracle");
 }
 
 // Without the cache everything takes longer, and nothing else is different.
@@ -149,37 +171,39 @@ std::filesystem::path oracle_cache_folder() {
 }
 
 std::optional<OracleRun> load_oracle_run(const std::filesystem::path& cache,
-                                         const std::string& hash) {
-  std::ifstream file(file_of(cache, hash), std::ios::binary);
-  if (!file) {
+                                         const std::string& key) {
+  const std::filesystem::path path = file_of(cache, key);
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) { // a pipe would not end
     return std::nullopt;
   }
-  const std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  constexpr std::size_t kHead = kMagic.size() + sizeof(std::uint64_t);
-  if (bytes.size() < kHead || std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    return std::nullopt;
-  }
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, kMagic.size()> magic{};
   std::uint64_t expected = 0;
-  std::memcpy(&expected, bytes.data() + kMagic.size(), sizeof(expected));
-  const std::string_view body = std::string_view(bytes).substr(kHead);
+  file.read(magic.data(), static_cast<std::streamsize>(magic.size()));
+  file.read(reinterpret_cast<char*>(&expected), sizeof(expected));
+  if (!file || magic != kMagic) {
+    return std::nullopt;
+  }
+  const std::string body{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (checksum(body) != expected) {
     return std::nullopt;
   }
   try {
-    return decode(body);
+    return decode(body, key);
   } catch (const std::runtime_error&) {
     return std::nullopt;
   }
 }
 
-void store_oracle_run(const std::filesystem::path& cache, const std::string& hash,
+void store_oracle_run(const std::filesystem::path& cache, const std::string& key,
                       const OracleRun& run) {
   static std::atomic<unsigned> serial{0};
-  const std::filesystem::path target = file_of(cache, hash);
+  const std::filesystem::path target = file_of(cache, key);
   std::filesystem::create_directories(cache);
   const std::filesystem::path temporary =
       target.string() + "." + std::to_string(::getpid()) + "." + std::to_string(serial++) + ".tmp";
-  const std::string body = encode(run);
+  const std::string body = encode(key, run);
   const std::uint64_t sum = checksum(body);
   std::array<char, sizeof(sum)> sum_bytes;
   std::memcpy(sum_bytes.data(), &sum, sizeof(sum));
@@ -188,23 +212,36 @@ void store_oracle_run(const std::filesystem::path& cache, const std::string& has
   file.write(sum_bytes.data(), static_cast<std::streamsize>(sum_bytes.size()));
   file.write(body.data(), static_cast<std::streamsize>(body.size()));
   file.close();
-  if (!file) {
+  std::error_code failure;
+  if (file) {
+    std::filesystem::rename(temporary, target, failure);
+  }
+  if (!file || failure) {
     std::error_code ignored;
     std::filesystem::remove(temporary, ignored);
-    throw std::runtime_error("oracle cache: cannot write " + temporary.string());
+    throw std::runtime_error("oracle cache: cannot write " + target.string() +
+                             (failure ? ": " + failure.message() : ""));
   }
-  std::filesystem::rename(temporary, target);
 }
 
 template <typename T>
-OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::string& hash,
-                            Family family, const Problem<T>& problem) {
-  if (std::optional<OracleRun> stored = load_oracle_run(cache, hash)) {
+OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::string& key,
+                            Family family, const Problem<T>& problem,
+                            const OracleOptions& options) {
+  // A run that the budget cuts short is not the problem's whole one.
+  const std::size_t affordable = affordable_passes(problem, options.budget);
+  const std::string name =
+      affordable == problem.stop.max_iterations ? key : key + "-" + std::to_string(affordable);
+  std::optional<OracleRun> stored = load_oracle_run(cache, name);
+  if (stored && fits(*stored, family, problem)) {
     return *std::move(stored);
   }
-  OracleRun run = run_oracle(family, problem);
+  OracleRun run = run_oracle(family, problem, options);
+  if (run.iterations == 0) {
+    return run;
+  }
   try {
-    store_oracle_run(cache, hash, run);
+    store_oracle_run(cache, name, run);
   } catch (const std::runtime_error& error) { // std::filesystem::filesystem_error is one
     say_once(error.what());
   }
@@ -212,8 +249,8 @@ OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::strin
 }
 
 template OracleRun cached_oracle_run(const std::filesystem::path&, const std::string&, Family,
-                                     const Problem<float>&);
+                                     const Problem<float>&, const OracleOptions&);
 template OracleRun cached_oracle_run(const std::filesystem::path&, const std::string&, Family,
-                                     const Problem<double>&);
+                                     const Problem<double>&, const OracleOptions&);
 
 } // namespace clusterbench

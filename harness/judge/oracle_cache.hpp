@@ -1,4 +1,4 @@
-// Oracle runs kept on disk, one file per problem hash.
+// Oracle runs kept on disk, one file per problem.
 #pragma once
 
 #include "harness/judge/oracle.hpp"
@@ -9,24 +9,24 @@
 
 namespace clusterbench {
 
-/// Where the program keeps them. Children must not look into it; see hide_folder().
+/// Where the program keeps them. No variant may reach it.
 std::filesystem::path oracle_cache_folder();
 
-/// The run stored under `hash`, or nothing if there is none or its file is damaged.
-/// hash: file-name characters only, [A-Za-z0-9._-]; throws std::invalid_argument otherwise.
+/// The run stored under `key`, or nothing if there is none, or if the file is damaged or another
+/// problem's. Throws std::invalid_argument if `key` holds other characters than [A-Za-z0-9._-].
 std::optional<OracleRun> load_oracle_run(const std::filesystem::path& cache,
-                                         const std::string& hash);
+                                         const std::string& key);
 
-/// Stores `run` under `hash`: written to a temporary file that is then renamed, so that a reader
+/// Stores `run` under `key`: written to a temporary file that is then renamed, so that a reader
 /// sees all of it or nothing. Creates the folder. Throws std::runtime_error if it cannot.
-void store_oracle_run(const std::filesystem::path& cache, const std::string& hash,
+void store_oracle_run(const std::filesystem::path& cache, const std::string& key,
                       const OracleRun& run);
 
-/// The cached run of `problem`, computed and stored if need be.
-/// hash: of everything that determines the answer: data in the precision T, k, initial state,
-/// stop rule, fuzzifier, family.
+/// The cached run of `problem`, computed and stored if need be; a file that does not fit is written
+/// anew. key: problem_key() of it. Throws what run_oracle() throws.
 template <typename T>
-OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::string& hash,
-                            Family family, const Problem<T>& problem);
+OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::string& key,
+                            Family family, const Problem<T>& problem,
+                            const OracleOptions& options = {});
 
 } // namespace clusterbench

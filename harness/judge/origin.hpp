@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/judge/declaration.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <vector>
 

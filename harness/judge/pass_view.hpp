@@ -3,34 +3,15 @@
 #pragma once
 
 #include "harness/judge/declaration.hpp"
-#include "impls/contract.hpp"
+#include "harness/judge/means_view.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 namespace clusterbench {
-
-/// The means that a pass should have produced, seen from those that it did produce.
-struct MeansView {
-  std::vector<double> weight;    ///< [k] points, or sum of u^m
-  std::vector<double> doubtful;  ///< [k] the part of the weight that rounding may add or take
-  std::vector<double> deviation; ///< [k, d] float64 mean - produced
-  std::vector<double> rounding;  ///< [k, d] allowed for adding and dividing in T
-  std::vector<double> slack;     ///< [k, d] allowed for doubtful weight
-  std::vector<double> origin;    ///< [d] from which the variant measures
-
-  /// Where `produced` breaks the bound worst, or nothing. A cluster without weight must have kept
-  /// its centroid of `entering`, if that is given.
-  template <typename T>
-  std::optional<std::string> offence(std::span<const T> produced,
-                                     std::span<const T> entering) const;
-  /// Whether some cluster is or may be empty.
-  bool may_have_empty() const;
-};
 
 /// What one set of centroids looks like from all points.
 struct PassView {
@@ -51,15 +32,5 @@ struct PassView {
 template <typename T>
 PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span<const T> entering,
                    std::span<const T> produced);
-
-/// The means of the given labels, compared with `produced`.
-template <typename T>
-MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& problem,
-                               std::span<const std::int32_t> labels, std::span<const T> produced);
-
-/// The means weighted by u^m of the given memberships, compared with `produced`.
-template <typename T>
-MeansView view_means_of_memberships(const Declaration& declared, const Problem<T>& problem,
-                                    std::span<const T> memberships, std::span<const T> produced);
 
 } // namespace clusterbench

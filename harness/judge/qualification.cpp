@@ -39,9 +39,22 @@ OwnedProblem<T> empty_problem(std::string_view what, std::size_t n, std::size_t 
   return problem;
 }
 
+/// Data rows that were moved a little, so that even a cluster of one point has to move.
+template <typename T, typename RowOf>
+std::vector<T> moved_rows(const OwnedProblem<T>& problem, double scale, Random& random,
+                          const RowOf& row_of) {
+  const std::size_t d = problem.d;
+  std::vector<T> centroids(problem.k * d);
+  for (std::size_t j = 0; j < problem.k; ++j) {
+    for (std::size_t f = 0; f < d; ++f) {
+      centroids[j * d + f] = static_cast<T>(static_cast<double>(problem.points[row_of(j) * d + f]) +
+                                            scale * random.uniform(-0.4, 0.4));
+    }
+  }
+  return centroids;
+}
+
 /// min(k, 7) groups, in which no point lies near the middle: whoever loses a point moves a mean.
-/// The initial centroids are data rows that were moved a little, so that even a cluster of one
-/// point has to move.
 template <typename T>
 OwnedProblem<T> groups(std::string_view what, std::size_t n, std::size_t d, std::size_t k,
                        StopRule stop, double scale = 1.0, double offset = 0.0) {
@@ -52,21 +65,25 @@ OwnedProblem<T> groups(std::string_view what, std::size_t n, std::size_t d, std:
   for (double& middle : middles) {
     middle = random.uniform(-5.0, 5.0);
   }
+  std::vector<std::size_t> groups(n);
   for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t group = random.index(count);
+    const std::size_t group = groups[i] = random.index(count);
     for (std::size_t f = 0; f < d; ++f) {
       const double away = random.uniform(1.0, 3.0) * (random.uniform() < 0.5 ? -1.0 : 1.0);
       problem.points[i * d + f] = static_cast<T>(scale * (middles[group * d + f] + away) + offset);
     }
   }
-  problem.centroids.resize(k * d);
-  for (std::size_t j = 0; j < k; ++j) {
-    const std::size_t row = j * n / k;
-    for (std::size_t f = 0; f < d; ++f) {
-      problem.centroids[j * d + f] = static_cast<T>(
-          static_cast<double>(problem.points[row * d + f]) + scale * random.uniform(-0.4, 0.4));
+  const auto first = [&](std::size_t j) { return j * n / k; };
+  // Each cluster begins in another group than at first, if there are others.
+  const auto second = [&](std::size_t j) {
+    std::size_t row = (first(j) + n / (2 * k) + 1) % n;
+    for (std::size_t step = 0; step < n && n >= 2 * k && groups[row] == groups[first(j)]; ++step) {
+      row = (row + 1) % n;
     }
-  }
+    return row;
+  };
+  problem.centroids = moved_rows(problem, scale, random, first);
+  problem.second = moved_rows(problem, scale, random, second);
   return problem;
 }
 
@@ -79,15 +96,20 @@ OwnedProblem<T> ties(std::size_t n, std::size_t d, std::size_t k) {
   for (T& value : problem.points) {
     value = static_cast<T>(static_cast<int>(random.index(5)) - 2);
   }
-  problem.centroids.resize(k * d);
-  for (std::size_t j = 0; j < k; ++j) {
-    for (std::size_t f = 0; f < d; ++f) {
-      const T before = j == 0 ? T(1) : problem.centroids[(j - 1) * d + f];
-      problem.centroids[j * d + f] = j % 3 == 1   ? -before
-                                     : j % 3 == 2 ? before
-                                                  : static_cast<T>(1 + (j + f) % 3);
+  const auto start = [&](std::size_t shift) {
+    std::vector<T> centroids(k * d);
+    for (std::size_t j = 0; j < k; ++j) {
+      for (std::size_t f = 0; f < d; ++f) {
+        const T before = j == 0 ? T(1) : centroids[(j - 1) * d + f];
+        centroids[j * d + f] = j % 3 == 1   ? -before
+                               : j % 3 == 2 ? before
+                                            : static_cast<T>(1 + (j + f + shift) % 3);
+      }
     }
-  }
+    return centroids;
+  };
+  problem.centroids = start(0);
+  problem.second = start(1);
   return problem;
 }
 
@@ -119,6 +141,8 @@ OwnedProblem<T> empty_clusters(std::size_t n, std::size_t d, std::size_t k) {
   for (std::size_t f = 0; f < d; ++f) {
     problem.centroids[f] = static_cast<T>(100.0 + static_cast<double>(f));
     problem.centroids[(k - 1) * d + f] = static_cast<T>(-90.0 - static_cast<double>(f));
+    problem.second[f] = static_cast<T>(-80.0 - static_cast<double>(f));
+    problem.second[(k - 1) * d + f] = static_cast<T>(110.0 + static_cast<double>(f));
   }
   return problem;
 }
@@ -130,6 +154,7 @@ OwnedProblem<T> centres_on_points(std::size_t n, std::size_t d, std::size_t k) {
   for (std::size_t j = 0; j < k; ++j) {
     for (std::size_t f = 0; f < d; ++f) {
       problem.centroids[j * d + f] = problem.points[j * n / k * d + f];
+      problem.second[j * d + f] = problem.points[(j * n / k + 1) % n * d + f];
     }
   }
   return problem;
@@ -148,18 +173,23 @@ OwnedProblem<T> from_memberships(OwnedProblem<T> problem) {
   Random random(problem.n + problem.k);
   problem.name += " from memberships";
   problem.centroids.clear();
-  problem.memberships.resize(problem.n * problem.k);
-  std::vector<double> row(problem.k);
-  for (std::size_t i = 0; i < problem.n; ++i) {
-    double sum = 0.0;
-    for (double& value : row) {
-      value = std::pow(random.uniform(0.05, 1.0), 4.0);
-      sum += value;
+  const auto start = [&] {
+    std::vector<T> memberships;
+    std::vector<double> row(problem.k);
+    for (std::size_t i = 0; i < problem.n; ++i) {
+      double sum = 0.0;
+      for (double& value : row) {
+        value = std::pow(random.uniform(0.05, 1.0), 4.0);
+        sum += value;
+      }
+      for (const double value : row) {
+        memberships.push_back(static_cast<T>(value / sum));
+      }
     }
-    for (std::size_t j = 0; j < problem.k; ++j) {
-      problem.memberships[i * problem.k + j] = static_cast<T>(row[j] / sum);
-    }
-  }
+    return memberships;
+  };
+  problem.memberships = start();
+  problem.second = start();
   return problem;
 }
 
@@ -247,26 +277,10 @@ std::vector<OwnedProblem<T>> fcm_problems() {
 } // namespace
 
 template <typename T>
-Problem<T> OwnedProblem<T>::view() const {
-  Problem<T> problem;
-  problem.n = n;
-  problem.d = d;
-  problem.k = k;
-  problem.points = points;
-  problem.centroids = centroids;
-  problem.memberships = memberships;
-  problem.stop = stop;
-  problem.fuzzifier = fuzzifier;
-  return problem;
-}
-
-template <typename T>
 std::vector<OwnedProblem<T>> qualification_problems(Family family) {
   return family == Family::kmeans ? kmeans_problems<T>() : fcm_problems<T>();
 }
 
-template struct OwnedProblem<float>;
-template struct OwnedProblem<double>;
 template std::vector<OwnedProblem<float>> qualification_problems(Family);
 template std::vector<OwnedProblem<double>> qualification_problems(Family);
 

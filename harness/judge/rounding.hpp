@@ -17,6 +17,10 @@ namespace clusterbench {
 template <typename T>
 constexpr double unit_roundoff = 0.5 * static_cast<double>(std::numeric_limits<T>::epsilon());
 
+/// Beneath it a number of type T loses digits, or is flushed to 0.
+template <typename T>
+constexpr double smallest_normal = static_cast<double>(std::numeric_limits<T>::min());
+
 /// Unit roundoff of the numbers that enter the products of a distance; 0: those of the data.
 inline double input_roundoff(Arithmetic arithmetic) {
   switch (arithmetic) {
@@ -48,9 +52,9 @@ inline double mean_rounding(double count, double u) {
   return sum_rounding(count, u) + 4.0 * u;
 }
 
-/// The same of values with this mean and standard deviation. Where one ulp of their sum exceeds what
-/// they differ by, every addition rounds the same way, and the errors of a long loop add up to the
-/// worst case: a column that is 0.1 throughout is one.
+/// The same of values with this mean and standard deviation. Where one ulp of their sum exceeds
+/// what they differ by, every addition rounds the same way, and the errors of a long loop add up to
+/// the worst case: a column that is 0.1 throughout is one.
 inline double mean_rounding(double count, double mean, double deviation, double u) {
   const bool alike = 2.0 * u * count * std::abs(mean) > deviation;
   return alike ? (count + 4.0) * u : mean_rounding(count, u);
@@ -99,17 +103,18 @@ std::optional<double> largest_if_integers(std::span<const T> values) {
 /// Absolute error of a squared distance, by the form and the arithmetic that a variant declares.
 ///
 /// difference: x - c is off by u relative, its square by 3u, the sum by d * u: (d + c) * u * D.
-/// expanded: |x|^2 - 2 x.c + |c|^2 rounds terms as large as (|x| + |c|)^2, whatever D is:
-/// (d + c) * u * (|x| + |c|)^2. Narrow inputs: x and c are rounded to the narrow format first,
-/// which moves each product by 2 u_narrow: 4 * u_narrow * (|x| + |c|)^2 on top, in either form.
-/// Small integers: every term is exact in every form, and so is the order of the distances.
-/// Points that are centred first: x - m and c - m are rounded, and c once more when m is added to
-/// it, so that x - c is off by e = u * (|x - m| + |c - m| + |c|) and its square by 2 e sqrt(D) + e^2
-/// besides, while |x| and |c| in the expanded form are those from m. Integers do not stay such.
+/// expanded: |x|^2 - 2 x.c + |c|^2 rounds terms as large as (|x| + |c|)^2, whatever D is: (d + c) *
+/// u * (|x| + |c|)^2. Narrow inputs: x and c are rounded to the narrow format first, which moves
+/// each product by 2 u_narrow: 4 * u_narrow * (|x| + |c|)^2 on top, in either form. Small integers:
+/// every term is exact in every form, and so is the order of the distances. Whatever is smaller
+/// than the smallest normal number may be lost: d of them in either form. Points that are centred
+/// first: x - m and c - m are rounded, and c once more when m is added to it, so that x - c is off
+/// by e = u * (|x - m| + |c - m| + |c|) and its square by 2 e sqrt(D) + e^2 besides, while |x| and
+/// |c| in the expanded form are those from m. Integers do not stay such.
 class DistanceRounding {
 public:
-  /// largest: of all coordinates if they are integers.
-  DistanceRounding(const Declaration& declared, double u, std::size_t d,
+  /// smallest: normal number of the variant. largest: of all coordinates if they are integers.
+  DistanceRounding(const Declaration& declared, double u, double smallest, std::size_t d,
                    std::optional<double> largest)
       : expands_(declared.distance == DistanceForm::expanded ||
                  declared.arithmetic != Arithmetic::as_data),
@@ -119,6 +124,7 @@ public:
     own_ = operations * unit_roundoff<double>;
     relative_ = operations * u;
     of_norms_ = 4.0 * narrow + operations * u;
+    lost_ = static_cast<double>(d) * smallest;
     // Terms up to 4 d M^2 fit with four bits to spare, so that square roots stay apart, too.
     exact_ = !centres_ && largest.has_value() &&
              4.0 * static_cast<double>(d) * *largest * *largest <= 1.0 / (16.0 * u) &&
@@ -137,7 +143,7 @@ public:
         expands_ ? of_norms_ * (x_norm + c_norm) * (x_norm + c_norm) : relative_ * squared_distance;
     const double moved = centres_ ? u_ * (x_norm + c_norm + c_length) : 0.0;
     const double of_centring = centres_ ? moved * (2.0 * std::sqrt(squared_distance) + moved) : 0.0;
-    return reference + own_ * squared_distance + of_centring;
+    return reference + own_ * squared_distance + of_centring + lost_;
   }
 
 private:
@@ -148,7 +154,30 @@ private:
   double own_ = 0.0;
   double relative_ = 0.0;
   double of_norms_ = 0.0;
+  double lost_ = 0.0;
 };
+
+/// What a sum of n squared distances may be where exact arithmetic has every point on its centroid,
+/// as with fewer distinct points than clusters: a mean of equal numbers is n u of them off at most.
+/// 0 elsewhere. longest: the largest squared length of a centroid.
+inline double lost_objective(double exact, double n, double longest, double u) {
+  const double resolved = n * longest * 4.0 * u * u;
+  return exact <= resolved ? n * longest * (n * u) * (n * u) : 0.0;
+}
+
+/// The largest of k squared lengths. centroids: [k, d].
+template <typename T>
+double longest_squared(std::span<const T> centroids, std::size_t d) {
+  double longest = 0.0;
+  for (std::size_t e = 0; e < centroids.size(); e += d) {
+    double length = 0.0;
+    for (const T value : centroids.subspan(e, d)) {
+      length += static_cast<double>(value) * static_cast<double>(value);
+    }
+    longest = std::max(longest, length);
+  }
+  return longest;
+}
 
 /// How far the objective of a run may be from the oracle's at the same pass, relative, where no
 /// label is in doubt. A run in T drifts from the oracle's, but the objective follows to second

@@ -1,13 +1,16 @@
-// Sums over the rows of a data set that do not depend on the number of threads: rows are cut into
-// chunks that follow from the problem's shape alone, each chunk is summed on its own, and the
+// Loops over the rows of a data set whose sums do not depend on the number of threads: rows are cut
+// into chunks that follow from the problem's shape alone, each chunk is summed on its own, and the
 // partial sums are combined in the order of the chunks.
 #pragma once
 
+#include "harness/judge/interruption.hpp"
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <omp.h>
+#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -34,73 +37,59 @@ inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_ch
   return chunks;
 }
 
-/// Calls body(index, chunk) for every chunk, on as many threads as OpenMP has and the container's quota allows. body
-/// must not throw.
-template <typename Body>
-void for_each_chunk(const std::vector<RowChunk>& chunks, const Body& body) {
-  const int threads = within_quota(omp_get_max_threads());
-#pragma omp parallel for schedule(dynamic) num_threads(threads) if (chunks.size() > 1)
+/// Scratch memory of a loop that needs none.
+struct NoScratch {};
+
+/// Calls body(index, rows, scratch) for every chunk, as often as it takes to cover its rows in
+/// order: a piece is what takes some milliseconds, and InterruptScope is asked before each. Runs on
+/// as many threads as OpenMP has and the container's quota allows; each has a copy of `scratch`.
+/// body must not throw. Throws Interrupted.
+template <typename Scratch, typename Body>
+void for_each_chunk(const std::vector<RowChunk>& chunks, double operations_per_row,
+                    const Scratch& scratch, const Body& body) {
+  constexpr double kOperations = 1 << 23;
+  constexpr double kMostRows = 4096;
+  constexpr std::size_t kMultiple = 16; // of the rows that share one look at the centroids
+  const std::size_t rows =
+      static_cast<std::size_t>(std::clamp(kOperations / operations_per_row, 1.0, kMostRows) /
+                               static_cast<double>(kMultiple)) *
+          kMultiple +
+      kMultiple;
+  const int threads =
+      std::min(within_quota(omp_get_max_threads()), static_cast<int>(chunks.size()));
+  std::vector<Scratch> own(static_cast<std::size_t>(threads), scratch);
+  const InterruptTest* const interrupted = InterruptScope::current();
+  std::atomic<bool> stop = false;
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1)
   for (std::size_t i = 0; i < chunks.size(); ++i) {
-    body(i, chunks[i]);
+    Scratch& mine = own[static_cast<std::size_t>(omp_get_thread_num())];
+    for (std::size_t row = chunks[i].begin; row < chunks[i].end && !stop; row += rows) {
+      if (interrupted != nullptr && (*interrupted)()) {
+        stop = true;
+      } else {
+        body(i, RowChunk{row, std::min(row + rows, chunks[i].end)}, mine);
+      }
+    }
+  }
+  if (stop) {
+    throw Interrupted();
   }
 }
 
-/// A sum and what rounding has taken from it (Neumaier 1974, with Knuth's branch-free two-sum).
-class CompensatedSum {
-public:
-  void add(double x) {
-    const double sum = sum_ + x;
-    const double x_arrived = sum - sum_;
-    lost_ += (sum_ - (sum - x_arrived)) + (x - x_arrived);
-    sum_ = sum;
+/// Runs body(rows, partial, scratch) over n rows and returns the combined partial. Partial has
+/// add(const Partial&); `empty` is what each chunk starts from.
+template <typename Partial, typename Scratch, typename Body>
+Partial combine_rows(std::size_t n, std::size_t values_per_chunk, double operations_per_row,
+                     const Partial& empty, const Scratch& scratch, const Body& body) {
+  const auto chunks = row_chunks(n, values_per_chunk);
+  std::vector<Partial> partials(chunks.size(), empty);
+  for_each_chunk(
+      chunks, operations_per_row, scratch,
+      [&](std::size_t index, RowChunk rows, Scratch& mine) { body(rows, partials[index], mine); });
+  for (std::size_t i = 1; i < partials.size(); ++i) {
+    partials[0].add(partials[i]);
   }
-  void add(const CompensatedSum& other) {
-    add(other.sum_);
-    lost_ += other.lost_;
-  }
-  double value() const { return sum_ + lost_; }
-
-private:
-  double sum_ = 0.0;
-  double lost_ = 0.0;
-};
-
-/// A matrix of compensated sums; sums and lost parts lie apart so that whole rows vectorise.
-class CompensatedSums {
-public:
-  CompensatedSums(std::size_t rows, std::size_t columns)
-      : columns_(columns), sums_(rows * columns), lost_(rows * columns) {}
-
-  /// Adds weight * x to a row.
-  template <typename T>
-  void add(std::size_t row, const T* x, double weight) {
-    double* const sums = sums_.data() + row * columns_;
-    double* const lost = lost_.data() + row * columns_;
-    for (std::size_t f = 0; f < columns_; ++f) {
-      const double term = weight * static_cast<double>(x[f]);
-      const double sum = sums[f] + term;
-      const double term_arrived = sum - sums[f];
-      lost[f] += (sums[f] - (sum - term_arrived)) + (term - term_arrived);
-      sums[f] = sum;
-    }
-  }
-  void add(const CompensatedSums& other) {
-    const std::size_t rows = sums_.size() / columns_;
-    for (std::size_t row = 0; row < rows; ++row) {
-      add(row, other.sums_.data() + row * columns_, 1.0);
-    }
-    for (std::size_t i = 0; i < lost_.size(); ++i) {
-      lost_[i] += other.lost_[i];
-    }
-  }
-  double value(std::size_t row, std::size_t column) const {
-    return sums_[row * columns_ + column] + lost_[row * columns_ + column];
-  }
-
-private:
-  std::size_t columns_;
-  std::vector<double> sums_;
-  std::vector<double> lost_;
-};
+  return std::move(partials[0]);
+}
 
 } // namespace clusterbench

@@ -1,5 +1,6 @@
 #include "harness/judge/run_view.hpp"
 
+#include "harness/judge/known_sets.hpp"
 #include "harness/judge/rounding.hpp"
 
 #include <fmt/format.h>
@@ -11,8 +12,8 @@
 namespace clusterbench {
 
 template <typename T>
-RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
-                    double budget, bool returned)
+RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem,
+                    const JudgedAnswer<T>& answer, double budget, bool returned)
     : meta_(meta), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
   const std::vector<bool> chosen = sets_to_look_at(budget, returned);
   std::optional<PassView> before;
@@ -34,11 +35,7 @@ RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem, const An
 
 template <typename T>
 std::span<const T> RunView<T>::set(std::size_t number) const {
-  const std::size_t size = problem_.k * problem_.d;
-  return number == passes()         ? answer_.centroids
-         : number == 0              ? problem_.centroids
-         : answer_.recorded.empty() ? std::span<const T>{}
-                                    : answer_.recorded.subspan((number - 1) * size, size);
+  return known_set(problem_, answer_, number);
 }
 
 /// All if the budget allows, otherwise those of the end and the beginning and then an even spread.
@@ -51,8 +48,13 @@ std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
     sampled_ = true;
     return chosen;
   }
-  if (answer_.recorded.empty() && passes() > 1) {
-    chosen[passes()] = returned; // the sets between are unknown
+  if (answer_.recorded.empty() && passes() > 1) { // the sets between are unknown
+    // The exact step judges the last pass. Only whether one more would change labels is open.
+    const bool both =
+        affordable >= 2.0 && !answer_.entering.empty() && meta_.family == Family::kmeans &&
+        problem_.stop.kind == StopRule::Kind::iterations && passes() < problem_.stop.max_iterations;
+    chosen[passes()] = returned || both;
+    chosen[passes() - 1] = both;
     return chosen;
   }
   if (affordable >= static_cast<double>(passes() + 1)) {
@@ -111,6 +113,7 @@ SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
   seen.objective = view.objective;
   seen.may_rise = view.choice;
   seen.doubt = view.doubt;
+  seen.choice = view.choice;
   seen.next_objective = view.next_objective;
   seen.has_objective = has_objective;
   seen.may_have_empty = view.means.may_have_empty();

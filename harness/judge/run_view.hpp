@@ -20,6 +20,7 @@ struct SeenSet {
   double objective = 0.0;
   double may_rise = 0.0;       ///< by how much the next objective may exceed this one
   double doubt = 0.0;          ///< as PassView::doubt
+  double choice = 0.0;         ///< as PassView::choice
   double next_objective = 0.0; ///< as PassView::next_objective; only if the next set is known
   double mean_noise = 0.0;     ///< what sums in T usually add to that
   bool may_have_empty = false;
@@ -34,9 +35,9 @@ struct SeenSet {
 template <typename T>
 class RunView {
 public:
-  /// The answer must have the right shapes and be finite. returned: look at the returned set even if
-  /// that alone exceeds the budget, because its objective is compared.
-  RunView(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
+  /// The answer must have the right shapes and be finite. returned: look at the returned set even
+  /// if that alone exceeds the budget, because its objective is compared.
+  RunView(const Declaration& meta, const Problem<T>& problem, const JudgedAnswer<T>& answer,
           double budget, bool returned);
 
   std::size_t passes() const { return answer_.iterations; }
@@ -65,7 +66,7 @@ private:
 
   const Declaration& meta_;
   const Problem<T>& problem_;
-  const Answer<T>& answer_;
+  const JudgedAnswer<T>& answer_;
   std::vector<SeenSet> seen_; ///< by number
   bool sampled_ = false;
   std::size_t passes_compared_ = 0;

@@ -1,5 +1,6 @@
 #include "harness/judge/stop_check.hpp"
 
+#include "harness/judge/label_check.hpp"
 #include "harness/judge/rounding.hpp"
 
 #include <fmt/format.h>
@@ -11,13 +12,13 @@ namespace {
 
 enum class Met { surely, surely_not, open };
 
-struct Judgement {
+struct Ruling {
   Met met;
   std::string why;
   bool too_coarse = false; ///< rounding exceeds the threshold
 };
 
-Judgement below(double value, double threshold, double rounding, const char* what) {
+Ruling below(double value, double threshold, double rounding, const char* what) {
   const Met met = value + rounding < threshold    ? Met::surely
                   : value - rounding <= threshold ? Met::open
                                                   : Met::surely_not;
@@ -28,7 +29,7 @@ Judgement below(double value, double threshold, double rounding, const char* wha
 }
 
 template <typename T>
-Judgement shift_met(const Problem<T>& problem, const RunView<T>& run, std::size_t pass) {
+Ruling shift_met(const Problem<T>& problem, const RunView<T>& run, std::size_t pass) {
   if (run.set(pass).empty() || run.set(pass - 1).empty()) {
     return {Met::open, "unknown centroids"};
   }
@@ -47,7 +48,7 @@ Judgement shift_met(const Problem<T>& problem, const RunView<T>& run, std::size_
 
 /// Whether a pass (counted from 1) met the stop rule.
 template <typename T>
-Judgement judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size_t pass) {
+Ruling judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size_t pass) {
   if (problem.stop.kind == StopRule::Kind::shift) {
     return shift_met(problem, run, pass);
   }
@@ -76,7 +77,7 @@ Judgement judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size
 /// the returned centroids. Nothing can be said so of memberships.
 template <typename T>
 std::optional<std::string> next_would_change(const Declaration& meta, const Problem<T>& problem,
-                                             const Answer<T>& answer,
+                                             const JudgedAnswer<T>& answer,
                                              const PointSelection& points) {
   if (meta.family == Family::fcm) {
     return std::nullopt;
@@ -94,7 +95,7 @@ std::optional<std::string> next_would_change(const Declaration& meta, const Prob
 /// Why one more pass would change something beyond rounding; nothing at a fixed point.
 template <typename T>
 std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>& problem,
-                                       const Answer<T>& answer, const RunView<T>& run,
+                                       const JudgedAnswer<T>& answer, const RunView<T>& run,
                                        const PointSelection* sample) {
   const std::size_t last = run.passes();
   if (meta.family == Family::kmeans && run.seen(last).follows) {
@@ -123,8 +124,9 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
 } // namespace
 
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
-                        const RunView<T>& run, const PointSelection* sample) {
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
+                        const JudgedAnswer<T>& answer, const RunView<T>& run,
+                        const PointSelection* sample) {
   StopFindings findings;
   const bool early = run.passes() < problem.stop.max_iterations;
   if (problem.stop.kind == StopRule::Kind::iterations) {
@@ -139,27 +141,29 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, cons
     return findings;
   }
   for (std::size_t pass = 1; pass < run.passes(); ++pass) {
-    const Judgement judgement = judge_pass(problem, run, pass);
-    if (judgement.met == Met::surely) {
+    const Ruling ruling = judge_pass(problem, run, pass);
+    if (ruling.met == Met::surely) {
       findings.offence = fmt::format("iteration {} met the rule ({}), but {} were made", pass,
-                                     judgement.why, run.passes());
+                                     ruling.why, run.passes());
       return findings;
     }
   }
-  const Judgement judgement = judge_pass(problem, run, run.passes());
-  findings.too_coarse = problem.stop.kind == StopRule::Kind::loss && judgement.too_coarse;
+  const Ruling ruling = judge_pass(problem, run, run.passes());
+  findings.too_coarse = problem.stop.kind == StopRule::Kind::loss && ruling.too_coarse;
   if (early) {
-    if (judgement.met == Met::surely_not) {
+    if (ruling.met == Met::surely_not) {
       findings.offence = fmt::format("iteration {} was the last, but did not meet the rule: {}",
-                                     run.passes(), judgement.why);
+                                     run.passes(), ruling.why);
     }
   }
   return findings;
 }
 
-template StopFindings check_stop(const Declaration&, const Problem<float>&, const Answer<float>&,
-                                 const RunView<float>&, const PointSelection*);
-template StopFindings check_stop(const Declaration&, const Problem<double>&, const Answer<double>&,
-                                 const RunView<double>&, const PointSelection*);
+template StopFindings check_stop(const Declaration&, const Problem<float>&,
+                                 const JudgedAnswer<float>&, const RunView<float>&,
+                                 const PointSelection*);
+template StopFindings check_stop(const Declaration&, const Problem<double>&,
+                                 const JudgedAnswer<double>&, const RunView<double>&,
+                                 const PointSelection*);
 
 } // namespace clusterbench

@@ -1,7 +1,7 @@
 // Was the last pass really the last one that the stop rule asks for?
 #pragma once
 
-#include "harness/judge/point_checks.hpp"
+#include "harness/judge/point_selection.hpp"
 #include "harness/judge/run_view.hpp"
 
 #include <optional>
@@ -20,7 +20,8 @@ struct StopFindings {
 /// none before it, unless rounding in T may hide it.
 /// sample: where looking at all points once more may be too much, those to look at; else nullptr.
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem, const Answer<T>& answer,
-                        const RunView<T>& run, const PointSelection* sample);
+StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
+                        const JudgedAnswer<T>& answer, const RunView<T>& run,
+                        const PointSelection* sample);
 
 } // namespace clusterbench

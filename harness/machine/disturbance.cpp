@@ -9,19 +9,33 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 namespace clusterbench {
 namespace {
 
-long involuntary_switches() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
+std::filesystem::path tasks_of(pid_t process) {
+  return std::filesystem::path("/proc") / std::to_string(process) / "task";
+}
+
+// Of all its threads that live. Those that have ended count no more.
+long involuntary_switches(pid_t process) {
+  long switches = 0;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(tasks_of(process), gone)) {
+    constexpr std::string_view kName = "nonvoluntary_ctxt_switches:";
+    std::ifstream status(thread.path() / "status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(kName)) {
+        switches += std::stol(line.substr(kName.size()));
+      }
+    }
+  }
+  return switches;
 }
 
 std::optional<double> current_mhz() {
@@ -36,6 +50,14 @@ bool moved(std::optional<double> mhz_before, std::optional<double> mhz_after) {
 template <typename T>
 std::optional<T> difference(std::optional<T> after, std::optional<T> before) {
   return after && before ? std::optional(*after - *before) : std::nullopt;
+}
+
+/// thread: its folder in /proc.
+std::optional<double> waited_seconds_of_thread(const std::filesystem::path& thread) {
+  std::ifstream account(thread / "schedstat");
+  double running = 0.0;
+  double waiting = 0.0; // both in nanoseconds
+  return account >> running >> waiting ? std::optional(waiting * 1e-9) : std::nullopt;
 }
 
 } // namespace
@@ -77,19 +99,25 @@ std::optional<double> stolen_seconds() {
   return static_cast<double>(steal) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-std::optional<double> waited_seconds() {
-  double nanoseconds = 0.0;
-  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream account(thread.path() / "schedstat");
-    double running = 0.0;
-    double waiting = 0.0;
-    if (account >> running >> waiting) {
-      nanoseconds += waiting;
+std::optional<double> waited_seconds(pid_t process) {
+  double seconds = 0.0;
+  std::error_code gone;
+  for (const auto& thread : std::filesystem::directory_iterator(tasks_of(process), gone)) {
+    if (const std::optional<double> waited = waited_seconds_of_thread(thread.path())) {
+      seconds += *waited;
     } else if (std::filesystem::exists(thread.path())) { // not a thread that ended meanwhile
       return std::nullopt;
     }
   }
-  return nanoseconds * 1e-9;
+  return seconds;
+}
+
+double waited_seconds_of_first_thread(pid_t process) {
+  return waited_seconds_of_thread(fmt::format("/proc/{0}/task/{0}", process)).value_or(0.0);
+}
+
+double waited_seconds_of_this_thread() {
+  return waited_seconds_of_thread("/proc/thread-self").value_or(0.0);
 }
 
 std::optional<long> thermal_throttles() {
@@ -151,15 +179,16 @@ void to_json(nlohmann::json& json, const Disturbance& disturbance) {
   }
 }
 
-DisturbanceWatch::DisturbanceWatch(const GpuPaceReader* gpu) : gpu_(gpu) {
+DisturbanceWatch::DisturbanceWatch(const GpuPaceReader* gpu, pid_t process)
+    : gpu_(gpu), process_(process != 0 ? process : getpid()) {
   if (gpu_ != nullptr) {
     before_.gpu_before = gpu_->now();
   }
   before_.stolen = stolen_seconds();
   before_.throttles = thermal_throttles();
   before_.mhz_before = current_mhz();
-  before_.involuntary_switches = involuntary_switches();
-  before_.waited = waited_seconds();
+  before_.involuntary_switches = involuntary_switches(process_);
+  before_.waited = waited_seconds(process_);
   start_ = std::chrono::steady_clock::now();
 }
 
@@ -169,8 +198,8 @@ Disturbance DisturbanceWatch::since() const {
   if (gpu_ != nullptr) { // first: its clock falls soon
     result.gpu_after = gpu_->now();
   }
-  result.waited = difference(waited_seconds(), before_.waited);
-  result.involuntary_switches = involuntary_switches() - before_.involuntary_switches;
+  result.waited = difference(waited_seconds(process_), before_.waited);
+  result.involuntary_switches = involuntary_switches(process_) - before_.involuntary_switches;
   result.mhz_after = current_mhz();
   result.stolen = difference(stolen_seconds(), before_.stolen);
   result.throttles = difference(thermal_throttles(), before_.throttles);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <optional>
+#include <sys/types.h>
 
 namespace clusterbench {
 
@@ -19,9 +20,14 @@ std::optional<double> cpu_mhz(int cpu);
 /// steps of a scheduler tick [s]; empty where /proc/stat does not tell.
 std::optional<double> stolen_seconds();
 
-/// Time that the threads of this process were ready to run and waited for a CPU that another
+/// Time that the living threads of a process were ready to run and waited for a CPU that another
 /// process had [s], together; empty where the kernel keeps no such account.
-std::optional<double> waited_seconds();
+std::optional<double> waited_seconds(pid_t process);
+
+/// The same of a process's first thread alone, and of the thread that asks [s]; 0 where there is no
+/// account.
+double waited_seconds_of_first_thread(pid_t process);
+double waited_seconds_of_this_thread();
 
 /// How often CPUs and their packages have slowed down because of heat, since boot; empty where the
 /// system does not tell, as in most virtual machines.
@@ -33,7 +39,7 @@ struct Disturbance {
   std::optional<double> stolen;
   std::optional<double> waited;
   std::optional<long> throttles;
-  long involuntary_switches = 0; ///< times that a thread of this process lost its CPU to another
+  long involuntary_switches = 0; ///< times that a thread of the process lost its CPU to another
   std::optional<double> mhz_before;
   std::optional<double> mhz_after;
   GpuPace gpu_before; ///< both empty unless a GPU is watched
@@ -50,12 +56,14 @@ void to_json(nlohmann::json& json, const Disturbance& disturbance);
 /// Notes the state of the machine when it is made; since() compares with it.
 class DisturbanceWatch {
 public:
-  /// gpu: the device that the sample runs on, or null; must live as long as this.
-  explicit DisturbanceWatch(const GpuPaceReader* gpu = nullptr);
+  /// gpu: the device that the sample runs on, or null; must live as long as this. process: the one
+  /// that runs it; 0: this one.
+  explicit DisturbanceWatch(const GpuPaceReader* gpu = nullptr, pid_t process = 0);
   Disturbance since() const;
 
 private:
   const GpuPaceReader* gpu_;
+  pid_t process_;
   Disturbance before_; ///< of its fields those that count from some other moment
   std::chrono::steady_clock::time_point start_;
 };

@@ -1,16 +1,15 @@
-// Where the CUDA backend, if it is built, leaves its probe for the program to find.
+// The probe of the GPU, a plug-in where CUDA is built.
 #pragma once
 
-#include <functional>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace clusterbench {
 
-/// Measures the limits of the GPU and returns them; empty without a CUDA build. To be called only
-/// in a process that may create a device context.
-inline std::function<nlohmann::json(bool quick)>& gpu_probe() {
-  static std::function<nlohmann::json(bool)> probe;
-  return probe;
-}
+/// Whether the build has it.
+bool has_gpu_probe();
+
+/// Measures the limits of the GPU. To be called only in a process that may create a device context.
+/// Throws std::runtime_error.
+nlohmann::json measure_gpu(bool quick);
 
 } // namespace clusterbench

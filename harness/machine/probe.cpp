@@ -2,6 +2,7 @@
 
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/available_memory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,6 +4,7 @@
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/available_memory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -334,20 +335,6 @@ std::vector<CpuCache> cpu_caches() {
     caches.push_back({std::get<0>(kind), std::get<1>(kind), std::get<2>(kind), count});
   }
   return caches;
-}
-
-std::size_t available_memory_bytes() {
-  const std::optional<std::size_t> available = meminfo("MemAvailable");
-  if (!available) {
-    throw std::runtime_error("/proc/meminfo does not tell how much memory is available");
-  }
-  // A control group may allow less; "max" is no number and means no limit.
-  const auto limit = number_in<std::size_t>("/sys/fs/cgroup/memory.max");
-  const auto used = number_in<std::size_t>("/sys/fs/cgroup/memory.current");
-  if (limit && used) {
-    return std::min(*available, *limit > *used ? *limit - *used : 0);
-  }
-  return *available;
 }
 
 json provenance() {

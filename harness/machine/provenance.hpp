@@ -21,10 +21,6 @@ struct CpuCache {
 /// The caches, by level; empty where the system does not tell.
 std::vector<CpuCache> cpu_caches();
 
-/// Memory that can be taken without swapping, within the control group's limit. Throws
-/// std::runtime_error if /proc/meminfo cannot be read.
-std::size_t available_memory_bytes();
-
 /// Everything that a ledger's header records, under the keys build, cpu, memory, system,
 /// environment, libraries and gpu. What a system does not tell is null. Never creates a CUDA
 /// context.

@@ -16,11 +16,11 @@ using datasets::InputError;
 
 // Why two builds' runs of the cell cannot be compared; empty if they can.
 std::string obstacle(const CellSpec& cell) {
-  const RegisteredVariant* variant = find_variant(cell.variant);
+  const KnownVariant* variant = find_variant(cell.variant);
   if (variant == nullptr) {
     return "this build has no " + cell.variant;
   }
-  if (variant->meta.launch != Launch::process) {
+  if (variant->is_program) {
     return cell.variant + " is a program of its own, no part of a build";
   }
   if (variant->meta.family != cell.problem.family) {
@@ -45,7 +45,7 @@ std::vector<CellSpec> cells_beside(const std::vector<Table>& tables) {
   std::vector<CellSpec> cells;
   for (const Table& table : tables) {
     for (const auto& [id, problem] : table.problems) {
-      for (const RegisteredVariant* variant : all_variants()) {
+      for (const KnownVariant* variant : all_variants()) {
         for (const Precision precision : {Precision::f32, Precision::f64}) {
           cells.push_back({table.name, id, problem, precision, variant->meta.name});
         }

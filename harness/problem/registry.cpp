@@ -3,12 +3,17 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/machine/nvml.hpp"
-#include "harness/peer/peers.hpp"
+#include "harness/problem/description.hpp"
+#include "harness/problem/programs.hpp"
+#include "harness/system/files.hpp"
+#include "harness/system/program_folder.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <fstream>
 #include <stdexcept>
 
 namespace clusterbench {
@@ -61,35 +66,57 @@ std::string_view to_string(Precision precision) {
   return precision == Precision::f32 ? "f32" : "f64";
 }
 
-std::vector<const RegisteredVariant*> all_variants() {
-  register_peers();
-  std::vector<const RegisteredVariant*> variants;
-  for (const RegisteredVariant& variant : registered_variants()) {
-    variants.push_back(&variant);
+namespace {
+
+// "name, source file, backend" of every module of this build.
+void add_modules(std::deque<KnownVariant>& variants) {
+  const std::filesystem::path folder = program_folder() / "modules";
+  std::ifstream list(folder / "list");
+  for (std::string name, file, backend; list >> name >> backend >> std::ws && std::getline(list, file);) {
+    const auto path = folder / (name + ".json");
+    variants.push_back(variant_from(read_json_file(path), file));
+    variants.back().backend = backend;
   }
-  std::ranges::sort(variants, {}, [](const RegisteredVariant* v) { return v->meta.name; });
-  const auto twice = std::ranges::adjacent_find(
-      variants, {}, [](const RegisteredVariant* v) { return v->meta.name; });
-  if (twice != variants.end()) {
-    throw std::logic_error(fmt::format("variant {} is registered twice: in {} and in {}",
-                                       (*twice)->meta.name, (*twice)->file,
-                                       (*std::next(twice))->file));
-  }
+}
+
+const std::deque<KnownVariant>& known_variants() {
+  static const std::deque<KnownVariant> variants = [] {
+    std::deque<KnownVariant> known;
+    add_modules(known);
+    add_programs(known);
+    std::ranges::sort(known, {}, [](const KnownVariant& variant) { return variant.meta.name; });
+    return known;
+  }();
   return variants;
 }
 
-const RegisteredVariant* find_variant(std::string_view name) {
-  register_peers();
-  for (const RegisteredVariant& variant : registered_variants()) {
-    if (variant.meta.name == name) {
-      return &variant;
+} // namespace
+
+const std::vector<const KnownVariant*>& all_variants() {
+  static const std::vector<const KnownVariant*> variants = [] {
+    std::vector<const KnownVariant*> pointers;
+    for (const KnownVariant& variant : known_variants()) {
+      if (!pointers.empty() && pointers.back()->meta.name == variant.meta.name) {
+        throw std::logic_error(fmt::format("variant {} is there twice: in {} and in {}",
+                                           variant.meta.name, pointers.back()->file.string(),
+                                           variant.file.string()));
+      }
+      pointers.push_back(&variant);
     }
-  }
-  return nullptr;
+    return pointers;
+  }();
+  return variants;
 }
 
-std::vector<const RegisteredVariant*> match_variants(const std::vector<std::string>& globs) {
-  const auto variants = all_variants();
+const KnownVariant* find_variant(std::string_view name) {
+  const auto& variants = all_variants();
+  const auto found =
+      std::ranges::find_if(variants, [&](const auto* variant) { return variant->meta.name == name; });
+  return found == variants.end() ? nullptr : *found;
+}
+
+std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs) {
+  const auto& variants = all_variants();
   std::vector<bool> taken(variants.size(), false);
   for (const std::string& glob : globs) {
     bool matched = false;
@@ -108,7 +135,7 @@ std::vector<const RegisteredVariant*> match_variants(const std::vector<std::stri
                                              glob, datasets::nearest(glob, names)));
     }
   }
-  std::vector<const RegisteredVariant*> matching;
+  std::vector<const KnownVariant*> matching;
   for (std::size_t i = 0; i < variants.size(); ++i) {
     if (taken[i]) {
       matching.push_back(variants[i]);
@@ -117,20 +144,14 @@ std::vector<const RegisteredVariant*> match_variants(const std::vector<std::stri
   return matching;
 }
 
-bool supports(const RegisteredVariant& variant, Precision precision) {
-  return precision == Precision::f32 ? static_cast<bool>(variant.factories.f32)
-                                     : static_cast<bool>(variant.factories.f64);
+bool supports(const KnownVariant& variant, Precision precision) {
+  return std::ranges::find(variant.precisions, precision) != variant.precisions.end();
 }
 
-std::string backend_of(const RegisteredVariant& variant) {
-  return std::filesystem::path(variant.file).parent_path().filename().string();
-}
-
-std::string unavailable_reason(const RegisteredVariant& variant) {
+std::string unavailable_reason(const KnownVariant& variant) {
   const bool needs_gpu =
       variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
-  const Peer* peer = find_peer(variant.meta.name);
-  const std::string program = peer != nullptr ? start_of(*peer).reason_if_not : "";
+  const std::string program = variant.is_program ? start_of(variant).reason_if_not : "";
   return program.empty() && needs_gpu ? gpu_missing_reason() : program;
 }
 

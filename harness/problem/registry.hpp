@@ -1,8 +1,11 @@
-// The registered variants, sorted and searchable by name.
+// The variants that this build and the programs added to it hold, sorted and searchable by name. Known
+// by their descriptions: nothing is loaded or started.
 #pragma once
 
 #include "impls/contract.hpp"
 
+#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,33 +21,45 @@ std::string_view to_string(Arithmetic arithmetic);
 std::string_view to_string(Multiplier multiplier);
 std::string_view to_string(Precision precision);
 
-/// All variants by name. Throws std::logic_error if two files register the same name.
-std::vector<const RegisteredVariant*> all_variants();
+/// A Python module that a program needs.
+struct PythonModule {
+  std::string module;       ///< as imported
+  std::string distribution; ///< as installed, by which its version is found
+  std::string at_least;     ///< the oldest version that will do; empty: any
+};
+
+/// A variant by its description (docs/peers.md, "A description").
+struct KnownVariant {
+  Meta meta;
+  std::filesystem::path file; ///< its source, or the program that holds it
+  std::string backend;        ///< folder under impls/
+  std::vector<Precision> precisions;
+  std::vector<StopRule::Kind> stops; ///< the rules that it can apply
+  bool starts_from_centroids = true;
+  bool starts_from_memberships = true;
+  bool records = false;        ///< can hand over the centroids of every pass
+  bool gives_entering = false; ///< and those that entered the last one
+  bool centres_points = false; ///< takes their mean off first, which decides what is rounded
+  bool is_program = false;     ///< a program of another ecosystem; else a module of the build
+  std::vector<PythonModule> modules;
+  nlohmann::json description; ///< what all of this was read from
+};
+
+/// All variants by name. Throws datasets::InputError for an added program that cannot be asked, and
+/// std::logic_error if two files have a variant of the same name.
+const std::vector<const KnownVariant*>& all_variants();
 
 /// The variant of that name, or nullptr.
-const RegisteredVariant* find_variant(std::string_view name);
+const KnownVariant* find_variant(std::string_view name);
 
 /// Variants that match any of the shell globs, by name. Throws datasets::InputError for a glob that
 /// matches nothing, with the nearest name.
-std::vector<const RegisteredVariant*> match_variants(const std::vector<std::string>& globs);
+std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs);
 
 /// Whether the variant has an implementation in that precision.
-bool supports(const RegisteredVariant& variant, Precision precision);
-
-/// The folder under impls/ that holds the variant.
-std::string backend_of(const RegisteredVariant& variant);
+bool supports(const KnownVariant& variant, Precision precision);
 
 /// Why the variant cannot run on this machine at all; empty if it can. Creates no device context.
-std::string unavailable_reason(const RegisteredVariant& variant);
-
-/// The factory of a variant in precision T.
-template <typename T>
-std::unique_ptr<Variant<T>> make_variant(const RegisteredVariant& variant) {
-  if constexpr (std::is_same_v<T, float>) {
-    return variant.factories.f32();
-  } else {
-    return variant.factories.f64();
-  }
-}
+std::string unavailable_reason(const KnownVariant& variant);
 
 } // namespace clusterbench

@@ -2,8 +2,8 @@
 
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
-#include "harness/run/files.hpp"
-#include "harness/run/process.hpp"
+#include "harness/system/files.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <cstdlib>

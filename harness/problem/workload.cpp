@@ -5,6 +5,7 @@
 #include "datasets/npy.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/problem/initial_state.hpp"
+#include "harness/problem/problem_key.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -69,6 +70,15 @@ void check_not_tiny(const datasets::Array& array, const std::string& name) {
         name, largest, is_float ? "float32" : "float64", least,
         is_float ? "use --precision f64 or scale the data" : "scale the data"));
   }
+}
+
+template <typename T>
+std::string key_of(const PointSet& points) {
+  Problem<T> problem;
+  problem.n = points.n;
+  problem.d = points.d;
+  problem.points = points.memory.as<T>();
+  return points_key(problem);
 }
 
 std::size_t element_size(Precision precision) {
@@ -172,6 +182,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
     check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
     check_not_tiny<double>(array, spec.data);
   }
+  points->key = precision == Precision::f32 ? key_of<float>(*points) : key_of<double>(*points);
   points->memory.seal(); // a variant that could change them would change those of all others
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;

@@ -1,8 +1,9 @@
 // A problem made concrete: its points and initial state in shared memory, ready for children.
 #pragma once
 
+#include "harness/problem/problem.hpp"
 #include "harness/problem/problem_spec.hpp"
-#include "harness/run/shared_memory.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@ namespace clusterbench {
 /// The points of a dataset in one precision. Shared by all cells on the same data.
 struct PointSet {
   std::string sha256;   ///< of the dataset's content, before rounding
+  std::string key;      ///< points_key() of them as they are in memory
   std::string identity; ///< sha256, type and shape of the dataset: equal ones are the same points
   std::size_t n = 0;    ///< points
   std::size_t d = 0;    ///< features

@@ -1,7 +1,7 @@
 #include "harness/quality/attempts.hpp"
 
 #include "datasets/errors.hpp"
-#include "harness/run/ledger.hpp"
+#include "harness/ledger/statistics.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -21,21 +21,22 @@ double number_or_nan(const json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// The ledger's trace holds the inertia of the centroids that enter each pass, so that of those a
-// pass returns stands one further on; the last are the returned ones, judged by themselves.
-void put_inertia(Attempt& attempt, const json& row) {
-  const std::size_t passes = row.at("iterations");
+// The ledger's trace holds the inertia of the centroids that enter each pass of the run from the
+// problem's own start, so that of those a pass returns stands one further on; the last are the
+// returned ones, judged by themselves.
+void put_inertia(Attempt& attempt, const Row& row) {
+  const auto passes = static_cast<std::size_t>(row.own_start->iterations);
   attempt.inertia.assign(passes, std::numeric_limits<double>::quiet_NaN());
-  if (passes == 0) {
+  if (passes == 0 || row.field("oracle") != "whole run") {
     return;
   }
-  const json verification = row.value("verification", json::array());
-  if (!verification.empty()) {
-    attempt.inertia.back() = number_or_nan(verification.back().at("objective"));
+  for (const json& verdict : row.field("verification")) { // the last is of that run
+    attempt.inertia.back() = number_or_nan(verdict.at("objective"));
   }
-  const json entering = row.value("trace", json::object()).value("inertia", json::array());
-  attempt.recorded = row.value("recorded_passes", std::size_t{0}) == passes &&
-                     entering.size() >= passes && !verification.empty();
+  const json trace = row.field("trace");
+  const json entering = trace.is_object() ? trace.value("inertia", json::array()) : json::array();
+  attempt.recorded =
+      row.number("recorded_passes") == static_cast<double>(passes) && entering.size() >= passes;
   for (std::size_t pass = 1; attempt.recorded && pass < passes; ++pass) {
     attempt.inertia[pass - 1] = number_or_nan(entering.at(pass));
   }
@@ -51,16 +52,31 @@ QualityProblem problem_of(const json& problem) {
           .data_sha256 = problem.at("data_sha256")};
 }
 
+// What a whole answer takes besides its run.
+std::optional<double> around_ms(const Row& row) {
+  std::vector<double> rest;
+  for (const WholeAnswer& answer : row.whole) {
+    rest.push_back(answer.ms - answer.run_ms);
+  }
+  return rest.empty() ? std::nullopt : std::optional(median(rest));
+}
+
 Attempt attempt_of(const Measured& cell) {
-  const json& row = cell.speaker();
+  const Row& row = cell.speaker();
   Attempt attempt;
-  attempt.start = start_state(row.at("problem").at("init"));
-  attempt.status = row.at("status");
-  attempt.message = row.at("message");
-  if (const auto times = cell.times(); attempt.ok() && times) {
-    attempt.run_ms = times->median;
-    attempt.prepare_ms = cell.median_of("prepare_ms");
+  attempt.start = start_state(row.problem().at("init"));
+  attempt.status = row.status;
+  attempt.message = row.message;
+  if (!attempt.ok()) {
+    return attempt;
+  }
+  if (const auto run = cell.own_ms()) {
+    attempt.run_ms = *run;
+    attempt.around_ms = cell.median_of(around_ms).value_or(0.0);
     put_inertia(attempt, row);
+  } else {
+    attempt.status = "error";
+    attempt.message = "it was not run from the problem's own start";
   }
   return attempt;
 }
@@ -113,50 +129,30 @@ StartState start_state(const std::string& text) {
   return start;
 }
 
-Measurements read_all_measurements(const std::vector<std::string>& ledgers) {
-  std::set<std::string> tables;
-  for (const std::string& ledger : ledgers) {
-    for_each_line(ledger, [&](const json& line) {
-      if (line.at("type") == "cell") {
-        tables.insert(line.at("table"));
-      }
-    });
-  }
-  Measurements all;
-  for (const std::string& table : tables) {
-    Measurements part = read_measurements(ledgers, table);
-    for (std::size_t i = 0; i < part.machines.size(); ++i) { // the same ones for every table
-      if (i == all.machines.size()) {
-        all.machines.push_back(part.machines[i]);
-      }
-      all.machines[i].measured_on(part.machines[i].first_day);
-      all.machines[i].measured_on(part.machines[i].last_day);
-    }
-    std::ranges::move(part.cells, std::back_inserter(all.cells));
-  }
-  return all;
-}
-
 Attempts make_attempts(const Measurements& measurements, const std::vector<std::string>& only) {
   std::map<AttemptKey, Attempt> by_key;
   Attempts result;
-  std::set<std::string> not_built;
+  std::set<std::string> not_built, unsandboxed;
   std::size_t fuzzy = 0;
   for (const Measured& cell : measurements.cells) {
-    const json& problem = cell.speaker().at("problem");
-    if (!matches(cell.variant, only)) {
+    const Row& row = cell.speaker();
+    const json problem = row.problem();
+    if (!matches(row.variant, only)) {
       continue;
     }
     if (problem.at("family") != "kmeans") {
       ++fuzzy;
     } else if (!problem.contains("data_sha256")) {
-      not_built.insert(cell.variant);
+      not_built.insert(row.variant);
+    } else if (row.unsandboxed) {
+      unsandboxed.insert(row.variant);
     } else {
       by_key[{problem_of(problem), start_state(problem.at("init")),
-              Solver{cell.variant, cell.precision, cell.threads}}] = attempt_of(cell);
+              Solver{row.variant, row.precision, cell.threads()}}] = attempt_of(cell);
     }
   }
-  result.notes = drop_absent_solvers(by_key);
+  result.notes = measurements.edited;
+  std::ranges::move(drop_absent_solvers(by_key), std::back_inserter(result.notes));
   if (fuzzy > 0) {
     result.notes.push_back(fmt::format(
         "{} cells of fuzzy c-means are left out: time to quality is measured for k-means only",
@@ -164,6 +160,9 @@ Attempts make_attempts(const Measurements& measurements, const std::vector<std::
   }
   for (const std::string& variant : not_built) {
     result.notes.push_back(variant + " is left out: its backend was not built");
+  }
+  for (const std::string& variant : unsandboxed) {
+    result.notes.push_back(variant + " is left out: it ran without a sandbox");
   }
   if (by_key.empty()) {
     throw datasets::InputError("quality: no k-means cell that ran is left to look at");

@@ -1,7 +1,7 @@
 // What ledgers tell of each variant from each initial state: times, and the inertia of every pass.
 #pragma once
 
-#include "harness/report/measurements.hpp"
+#include "harness/ledger/measurements.hpp"
 
 #include <string>
 #include <vector>
@@ -42,8 +42,8 @@ struct Attempt {
   std::size_t solver = 0;  ///< index into Attempts::solvers
   StartState start;
   std::string status, message; ///< as in the ledger; only `ok` has what follows
-  double prepare_ms = 0.0;     ///< median over rounds
-  double run_ms = 0.0;         ///< a whole run; median over rounds
+  double around_ms = 0.0; ///< upload, prepare and download of a whole answer; median over rounds
+  double run_ms = 0.0;    ///< the whole run from this start; median over rounds
   /// [passes executed] of the centroids that each pass returned, in float64 by the harness; NaN
   /// where it is not known.
   std::vector<double> inertia;
@@ -58,9 +58,6 @@ struct Attempts {
   std::vector<Attempt> attempts;        ///< sorted by problem, start, solver
   std::vector<std::string> notes;       ///< what was left out, and why
 };
-
-/// The cells of every table in some ledgers. Throws what read_ledger throws.
-Measurements read_all_measurements(const std::vector<std::string>& ledgers);
 
 /// The k-means cells among `measurements`, of the variants that match one of the shell globs `only`
 /// (empty: all). Where a ledger has a cell twice the later one counts. Throws datasets::InputError

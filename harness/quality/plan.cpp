@@ -23,10 +23,10 @@ std::uint64_t seed_of(std::string_view text, std::string_view whole) {
   return seed;
 }
 
-std::vector<const RegisteredVariant*> chosen_variants(const QualityPlan& plan) {
+std::vector<const KnownVariant*> chosen_variants(const QualityPlan& plan) {
   if (!plan.variants.empty()) {
     const auto chosen = match_variants(plan.variants);
-    for (const RegisteredVariant* variant : chosen) {
+    for (const KnownVariant* variant : chosen) {
       if (variant->meta.family != Family::kmeans) {
         throw InputError(fmt::format("--variant: {} is fuzzy c-means; time to quality is measured "
                                      "for k-means only",
@@ -35,8 +35,8 @@ std::vector<const RegisteredVariant*> chosen_variants(const QualityPlan& plan) {
     }
     return chosen;
   }
-  auto chosen = all_variants();
-  std::erase_if(chosen, [](const RegisteredVariant* variant) {
+  std::vector<const KnownVariant*> chosen = all_variants();
+  std::erase_if(chosen, [](const KnownVariant* variant) {
     return variant->meta.family != Family::kmeans || !unavailable_reason(*variant).empty();
   });
   return chosen;
@@ -98,7 +98,7 @@ std::vector<CellSpec> quality_cells(const QualityPlan& plan) {
   for (ProblemSpec problem : plan.problems) {
     for (const InitSpec& start : starts) {
       problem.init = start;
-      for (const RegisteredVariant* variant : chosen_variants(plan)) {
+      for (const KnownVariant* variant : chosen_variants(plan)) {
         for (const Precision precision : plan.precisions) {
           if (!plan.variants.empty() || supports(*variant, precision)) {
             cells.push_back(

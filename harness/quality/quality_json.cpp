@@ -34,7 +34,7 @@ json attempt_json(const Attempt& attempt, const BestKnown& best) {
   }
   entry["passes"] = attempt.inertia.size();
   entry["recorded"] = attempt.recorded;
-  entry["prepare_ms"] = attempt.prepare_ms;
+  entry["around_ms"] = attempt.around_ms;
   entry["run_ms"] = attempt.run_ms;
   entry["final_inertia"] =
       attempt.inertia.empty() ? json() : finite_or_null(attempt.inertia.back());

@@ -8,7 +8,7 @@
 namespace clusterbench {
 
 /// Version of the form.
-inline constexpr int kQualitySchema = 1;
+inline constexpr int kQualitySchema = 2;
 
 /// Times are milliseconds; null means never, or not known.
 nlohmann::json to_json(const QualityReport& report);

@@ -1,7 +1,6 @@
 #include "harness/quality/quality_report.hpp"
 
 #include "datasets/errors.hpp"
-#include "harness/run/campaign.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -105,7 +104,7 @@ Times times_within(double within, const Grid& grid, QualityReport& report) {
           const Attempt* attempt = grid.find(p, starts[i], solver);
           const Reached reached = attempt == nullptr ? Reached{} : time_to_quality(*attempt, goal);
           const bool timed = attempt != nullptr && attempt->ok();
-          costs.push_back({timed ? attempt->prepare_ms + attempt->run_ms : kNever, reached.ms});
+          costs.push_back({timed ? attempt->around_ms + attempt->run_ms : kNever, reached.ms});
           passes.push_back(reached.passes == 0 ? kNever : static_cast<double>(reached.passes));
           ms.push_back(reached.ms);
           times.one_start[first + i][solver] = reached.ms;

@@ -1,7 +1,7 @@
 // Time to quality of all solvers on all problems: summaries by initialisation, and profiles.
 #pragma once
 
-#include "harness/exit_codes.hpp"
+#include "harness/system/exit_codes.hpp"
 #include "harness/quality/attempts.hpp"
 #include "harness/quality/profile.hpp"
 #include "harness/quality/time_to_quality.hpp"

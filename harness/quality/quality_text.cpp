@@ -108,7 +108,8 @@ std::string quality_text(const QualityReport& report, TextStyle style) {
   }
   text += "passes and ms, one start: medians over the starts, with those that never get there; ms "
           "with restarts: expected time\nof starting again in the order of seeds until one gets "
-          "there, over the cyclic orders. Times contain prepare().\n\n";
+          "there, over the cyclic orders. Times are of whole answers: upload, prepare, passes, "
+          "download.\n\n";
   for (const QualityProfile& entry : report.profiles) {
     if (entry.profile.instances > 0) {
       text += profile_heading(entry, markdown) + profile_table(report, entry.profile, style) + "\n";

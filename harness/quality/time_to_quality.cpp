@@ -14,7 +14,7 @@ Reached time_to_quality(const Attempt& attempt, double goal) {
   }
   const auto passes = static_cast<std::size_t>(first - inertia.begin()) + 1;
   const double share = static_cast<double>(passes) / static_cast<double>(inertia.size());
-  return {passes, attempt.prepare_ms + attempt.run_ms * share};
+  return {passes, attempt.around_ms + attempt.run_ms * share};
 }
 
 double time_with_restarts(std::span<const StartCost> starts) {

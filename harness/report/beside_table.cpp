@@ -7,64 +7,76 @@ namespace {
 
 using Line = std::vector<std::string>;
 
-// One line of the table before it is known which columns are shown.
-struct Row {
-  std::string problem, label, variant, printed, here, printed_speedup, speedup, limit, verified,
-      verdict;
+struct Column {
+  TextColumn text;
+  bool only_full = false;
 };
+
+std::vector<Column> columns_of(SpeedupOf speedup_of) {
+  const std::string unit = speedup_of == SpeedupOf::run ? "ms" : "ms/iteration";
+  return {{{"problem", false}},         {{"printed as", false}},
+          {{"variant", false}},         {{"printed " + unit, true}},
+          {{unit + " here", true}},     {{"printed ×", true}},
+          {{"× here", true}},           {{"whole answer ms", true}, true},
+          {{"% of limit", true}, true}, {{"verified", false}, true},
+          {{"verdict", false}}};
+}
 
 bool across_machines(const ReportCell& cell) {
   return cell.speedup && cell.baseline_machine != cell.measured->machine;
 }
 
-void put_ours(const TableReport& report, const ReportCell& cell, Row& row) {
-  row.variant = fmt::format("{} {}", cell.spec.variant, to_string(cell.spec.precision));
-  row.verified = verification_text(cell);
-  if (cell.ok()) {
-    row.here = figure(compared_ms(*cell.measured, report.published->speedup_of));
-    row.limit = percentage(cell.measured->median_of("percent_of_limit"));
-    row.speedup = times(cell.speedup) + (across_machines(cell) ? " ‡" : "");
-  }
-}
-
-Row printed_row(const TableReport& report, const BesideRow& beside) {
-  const PrintedCell& printed = beside.printed;
+// What the article has of a cell is empty in a line of ours.
+Line line_of(const TableReport& report, const ReportCell& cell, const BesideRow* beside) {
   const bool per_iteration = report.published->speedup_of == SpeedupOf::iteration;
-  Row row;
-  row.problem = printed.problem;
-  row.label = printed.label;
-  row.printed = figure(per_iteration ? printed.ms / *printed.iterations : printed.ms);
-  row.printed_speedup = times(beside.printed_speedup);
-  row.verdict = beside.verdict.word;
-  put_ours(report, report.cells[*beside.cell], row);
-  return row;
+  Line line = {cell.spec.problem_id,
+               "(not in the article)",
+               fmt::format("{} {}", cell.spec.variant, to_string(cell.spec.precision)),
+               "",
+               "",
+               "",
+               "",
+               "",
+               "",
+               verification_text(cell),
+               beside == nullptr && !cell.speedup ? cell.by_iteration.unranked : ""};
+  if (cell.ok()) {
+    line[4] = figure(compared_ms(*cell.measured, report.published->speedup_of));
+    line[6] = times(cell.speedup) + (across_machines(cell) ? " ‡" : "");
+    line[7] = figure(cell.measured->median_of("whole_ms"));
+    line[8] = percentage(cell.measured->median_of("percent_of_limit"));
+  }
+  if (beside != nullptr) {
+    const PrintedCell& printed = beside->printed;
+    line[0] = printed.problem;
+    line[1] = printed.label;
+    line[3] = figure(per_iteration ? printed.ms / *printed.iterations : printed.ms);
+    line[5] = times(beside->printed_speedup);
+    line[10] = beside->verdict.word;
+  }
+  return line;
 }
 
 // The article's rows of one problem, then ours.
-void append_column(const TableReport& report, const std::string& problem, TableForm form,
-                   std::vector<Row>& rows) {
+void append_lines(const TableReport& report, const std::string& problem, TableForm form,
+                  std::vector<Line>& lines) {
   for (const BesideRow& beside : report.beside) {
     if (beside.printed.column == problem) {
-      rows.push_back(printed_row(report, beside));
+      lines.push_back(line_of(report, report.cells[*beside.cell], &beside));
     }
   }
   if (form == TableForm::compact) {
     return;
   }
   for (const ReportCell& cell : report.cells) {
-    if (cell.spec.problem_id == problem && cell.label.empty() && cell.shown_first &&
-        cell.measured) {
-      Row row;
-      row.problem = problem;
-      row.label = "(not in the article)";
-      put_ours(report, cell, row);
-      row.verdict = cell.speedup ? "" : cell.unranked;
-      rows.push_back(std::move(row));
+    if (cell.spec.problem_id == problem && cell.label.empty() && cell.measured &&
+        cell.shown_first()) {
+      lines.push_back(line_of(report, cell, nullptr));
     }
   }
 }
 
-std::vector<std::string> columns_of(const Published& published) {
+std::vector<std::string> problems_of(const Published& published) {
   std::vector<std::string> problems;
   for (const PrintedCell& cell : published.cells) {
     if (std::ranges::find(problems, cell.column) == problems.end()) {
@@ -108,8 +120,9 @@ std::vector<std::string> notes_of(const TableReport& report) {
   const Published& published = *report.published;
   std::vector<std::string> notes;
   notes.push_back(fmt::format(
-      "Printed: {}; its hardware: {}. Speed-ups are of {} ({}), over {} ({}).", published.title,
-      published.hardware.empty() ? "not named" : published.hardware,
+      "Printed: {}; its hardware: {}. Times here are of the run from the article's own start. "
+      "Speed-ups are of {} ({}), over {} ({}).",
+      published.title, published.hardware.empty() ? "not named" : published.hardware,
       published.speedup_of == SpeedupOf::run ? "whole runs" : "single iterations",
       published.speedup_reason, published.baseline, published.baseline_reason));
   for (const ReportCell& cell : report.cells) {
@@ -127,37 +140,23 @@ std::vector<std::string> notes_of(const TableReport& report) {
 } // namespace
 
 TablePart beside_table(const TableReport& report, TableForm form, TextStyle style) {
-  std::vector<Row> rows;
-  for (const std::string& problem : columns_of(*report.published)) {
-    append_column(report, problem, form, rows);
-  }
-  const bool full = form == TableForm::full;
-  const std::string unit =
-      report.published->speedup_of == SpeedupOf::run ? "ms" : "ms/iteration";
-  std::vector<TextColumn> columns = {{"problem", false},
-                                     {"printed as", false},
-                                     {"variant", false},
-                                     {"printed " + unit, true},
-                                     {unit + " here", true},
-                                     {"printed ×", true},
-                                     {"× here", true}};
-  if (full) {
-    columns.push_back({"% of limit", true});
-    columns.push_back({"verified", false});
-  }
-  columns.push_back({"verdict", false});
   std::vector<Line> lines;
-  for (const Row& row : rows) {
-    Line line = {row.problem, row.label,          row.variant, row.printed,
-                 row.here,    row.printed_speedup, row.speedup};
-    if (full) {
-      line.push_back(row.limit);
-      line.push_back(row.verified);
-    }
-    line.push_back(row.verdict);
-    lines.push_back(std::move(line));
+  for (const std::string& problem : problems_of(*report.published)) {
+    append_lines(report, problem, form, lines);
   }
-  return {text_table(columns, lines, style), notes_of(report)};
+  std::vector<TextColumn> headings;
+  std::vector<Line> shown(lines.size());
+  std::size_t index = 0;
+  for (const Column& column : columns_of(report.published->speedup_of)) {
+    if (form == TableForm::full || !column.only_full) {
+      headings.push_back(column.text);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        shown[i].push_back(lines[i][index]);
+      }
+    }
+    ++index;
+  }
+  return {text_table(headings, shown, style), notes_of(report)};
 }
 
 } // namespace clusterbench

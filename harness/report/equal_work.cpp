@@ -29,8 +29,7 @@ Value most_frequent(const std::vector<Value>& values, Value fallback) {
 json most_frequent_field(const std::vector<const Measured*>& cells, const char* field) {
   std::vector<json> values;
   for (const Measured* cell : cells) {
-    const json& problem = cell->speaker().at("problem");
-    if (problem.contains(field)) {
+    if (const json problem = cell->speaker().problem(); problem.contains(field)) {
       values.push_back(problem.at(field));
     }
   }
@@ -53,14 +52,6 @@ void compare_field(const json& problem, const json& wanted, const char* field, c
 
 } // namespace
 
-std::vector<std::string> OtherWork::reasons() const {
-  std::vector<std::string> all = no;
-  if (!iterations.empty()) {
-    all.insert(all.begin(), iterations);
-  }
-  return all;
-}
-
 CommonWork common_work(const json& problem, const std::vector<const Measured*>& cells) {
   CommonWork common;
   common.problem = problem;
@@ -72,19 +63,19 @@ CommonWork common_work(const json& problem, const std::vector<const Measured*>& 
     common.iterations = problem.at("max_iterations");
     return common;
   }
-  std::vector<std::size_t> iterations;
+  std::vector<double> iterations;
   for (const Measured* cell : cells) {
-    if (cell->ok()) {
-      iterations.push_back(cell->speaker().at("iterations"));
+    if (cell->ok() && cell->speaker().own_start) {
+      iterations.push_back(cell->speaker().own_start->iterations);
     }
   }
-  common.iterations = most_frequent(iterations, std::size_t{0});
+  common.iterations = most_frequent(iterations, 0.0);
   return common;
 }
 
 OtherWork other_work(const Measured& cell, const CommonWork& common) {
-  const json& row = cell.speaker();
-  const json& problem = row.at("problem");
+  const Row& row = cell.speaker();
+  const json problem = row.problem();
   OtherWork other;
   compare_field(problem, common.problem, "data", "data", other.no);
   compare_field(problem, common.problem, "take", "rows taken", other.no);
@@ -102,20 +93,25 @@ OtherWork other_work(const Measured& cell, const CommonWork& common) {
     other.no.push_back("other initial rows");
   }
   // Without an empty cluster there is nothing to re-seed; the oracle's whole run tells.
-  if (row.value("reseeds_empty", false) && row.value("empty_at", 1) != 0) {
-    other.no.push_back(row.contains("empty_at")
-                           ? fmt::format("re-seeds empty clusters, as in pass {}",
-                                         row.at("empty_at").get<std::size_t>())
-                           : "re-seeds empty clusters, if there are any");
+  const auto empty_at = row.number("empty_at");
+  if (row.field("reseeds_empty") == true && empty_at != 0.0) {
+    other.no.push_back(empty_at ? fmt::format("re-seeds empty clusters, as in pass {}", *empty_at)
+                                : "re-seeds empty clusters, if there are any");
   }
-  if (const std::string arithmetic = row.value("arithmetic", ""); !arithmetic.empty()) {
-    other.no.push_back("computes in " + arithmetic);
+  // What an approximate variant computes in is its own affair: it is ranked apart.
+  if (const json arithmetic = row.field("arithmetic");
+      !arithmetic.is_null() && !(row.approximate_within > 0.0)) {
+    other.no.push_back("computes in " + shown(arithmetic));
   }
-  if (const auto iterations = row.at("iterations").get<std::size_t>();
-      iterations != common.iterations) {
+  if (std::ranges::any_of(cell.rounds, &Row::unsandboxed)) {
+    other.no.push_back("ran without a sandbox");
+  }
+  if (!row.own_start) {
+    other.iterations = "no run from the problem's own start";
+  } else if (row.own_start->iterations != common.iterations) {
     other.iterations = fmt::format("{}{} iterations, the others {}",
-                                   row.value("early_stop", false) ? "stopped early: " : "",
-                                   iterations, common.iterations);
+                                   row.field("early_stop") == true ? "stopped early: " : "",
+                                   row.own_start->iterations, common.iterations);
   }
   return other;
 }

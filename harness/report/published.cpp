@@ -1,7 +1,7 @@
 #include "harness/report/published.hpp"
 
 #include "datasets/errors.hpp"
-#include "harness/run/files.hpp"
+#include "harness/system/files.hpp"
 
 #include <algorithm>
 #include <cmath>

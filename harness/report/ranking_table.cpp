@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <tuple>
 
 namespace clusterbench {
 namespace {
@@ -20,20 +21,46 @@ Column field(const char* heading, const char* name) {
           [name](const ReportCell& cell) { return figure(cell.measured->median_of(name)); }};
 }
 
-bool any_avoids(const TableReport& report) {
-  return std::ranges::any_of(report.cells, [](const ReportCell& cell) {
-    return cell.ok() && distances_avoided_percent(*cell.measured);
-  });
+Column rank(const char* heading, Place ReportCell::*place) {
+  return {{heading, true},
+          [place](const ReportCell& cell) {
+            const std::size_t number = (cell.*place).rank;
+            return number == 0 ? "–" : fmt::format("{}{}", cell.approximate() ? "≈" : "", number);
+          },
+          false};
+}
+
+bool any(const TableReport& report, const std::function<bool(const Measured&)>& has) {
+  return std::ranges::any_of(
+      report.cells, [&](const ReportCell& cell) { return cell.ok() && has(*cell.measured); });
 }
 
 bool several_threads(const TableReport& report) {
   std::set<int> counts;
   for (const ReportCell& cell : report.cells) {
     if (cell.measured) {
-      counts.insert(cell.measured->threads);
+      counts.insert(cell.measured->threads());
     }
   }
   return counts.size() > 1;
+}
+
+// "1.034 [1.021, 1.047]", or a range: "1.034 (1.021 .. 1.047)".
+std::string over_first(const ReportCell& cell) {
+  if (!cell.over_first) {
+    return {};
+  }
+  const auto& [low, high] = cell.over_first->interval;
+  const std::string range = cell.over_first->is_range
+                                ? fmt::format(" ({} .. {})", times(low), times(high))
+                                : fmt::format(" [{}, {}]", times(low), times(high));
+  return times(cell.over_first->ratio) + (cell.by_iteration.rank == 1 ? "" : range);
+}
+
+std::string unranked(const ReportCell& cell) {
+  const std::string& all = cell.by_iteration.unranked;
+  const std::string& whole = cell.by_whole.unranked;
+  return !all.empty() || whole.empty() ? all : "whole answer: " + whole;
 }
 
 std::vector<Column> columns_of(const TableReport& report) {
@@ -44,63 +71,73 @@ std::vector<Column> columns_of(const TableReport& report) {
                                           to_string(cell.spec.precision));
                      },
                      false});
-  columns.push_back({{"rank", true},
-                     [](const ReportCell& cell) {
-                       return cell.rank == 0 ? "–" : fmt::format("{}", cell.rank);
-                     },
-                     false});
+  columns.push_back(rank("rank, iteration", &ReportCell::by_iteration));
+  columns.push_back(rank("rank, whole answer", &ReportCell::by_whole));
   columns.push_back(
       {{"variant", false}, [](const ReportCell& cell) { return cell.spec.variant; }, false});
   if (report.machines.size() > 1) {
-    columns.push_back({{"on", false},
-                       [&report](const ReportCell& cell) {
-                         return report.machines[cell.measured->machine].id;
-                       },
-                       false});
+    columns.push_back(
+        {{"on", false},
+         [&report](const ReportCell& cell) { return report.machines[cell.measured->machine].id; },
+         false});
   }
   if (several_threads(report)) {
     columns.push_back(
         {{"threads", true},
-         [](const ReportCell& cell) { return fmt::format("{}", cell.measured->threads); },
+         [](const ReportCell& cell) { return fmt::format("{}", cell.measured->threads()); },
          false});
   }
-  columns.push_back(field("ms", "median_ms"));
-  columns.push_back({{"± MAD", true}, [](const ReportCell& cell) {
-                       const auto times = cell.measured->times();
-                       return figure(times ? times->mad : cell.measured->median_of("mad_ms"));
-                     }});
-  columns.push_back({{"iterations", true}, [](const ReportCell& cell) {
-                       const auto count =
-                           cell.measured->speaker().at("iterations").get<std::size_t>();
-                       return fmt::format("{}", count);
-                     }});
   columns.push_back(field("ms/iteration", "ms_per_iteration"));
-  columns.push_back({{"end to end ms", true}, [](const ReportCell& cell) {
-                       return figure(end_to_end_ms(*cell.measured));
+  columns.push_back({{"× the first [95 %]", true}, over_first});
+  columns.push_back(field("whole answer ms", "whole_ms"));
+  columns.push_back(field("run ms", "median_ms"));
+  columns.push_back({{"± MAD", true}, [](const ReportCell& cell) {
+                       return figure(deviation_of_rounds(cell.measured->runs_ms()));
                      }});
+  columns.push_back(field("iterations", "iterations"));
   columns.push_back({{"% of limit", true}, [](const ReportCell& cell) {
                        return percentage(cell.measured->median_of("percent_of_limit"));
                      }});
-  if (any_avoids(report)) {
+  if (any(report,
+          [](const Measured& cell) { return distances_avoided_percent(cell).has_value(); })) {
     columns.push_back({{"% of distances avoided", true}, [](const ReportCell& cell) {
                          return percentage(distances_avoided_percent(*cell.measured));
                        }});
   }
+  if (any(report, [](const Measured& cell) { return warm_up_percent(cell) > 0.0; })) {
+    columns.push_back({{"% warm-up", true}, [](const ReportCell& cell) {
+                         const double percent = warm_up_percent(*cell.measured);
+                         return percent > 0.0 ? percentage(percent) : std::string();
+                       }});
+  }
   columns.push_back({{"verified", false}, verification_text, false});
-  columns.push_back({{"not ranked because", false},
-                     [](const ReportCell& cell) { return cell.unranked; },
-                     false});
+  columns.push_back({{"not ranked because", false}, unranked, false});
   return columns;
 }
 
-// By rank; below the line by time, and last what has none.
+// By rank, the approximate below the exact; below the line by time, and last what has none.
 bool stands_before(const ReportCell* a, const ReportCell* b) {
   const auto key = [](const ReportCell* cell) {
-    const double unknown = std::numeric_limits<double>::infinity();
-    return std::pair(cell->rank == 0 ? std::numeric_limits<std::size_t>::max() : cell->rank,
-                     cell->ok() ? cell->measured->median_of("median_ms") : unknown);
+    const std::size_t rank = cell->by_iteration.rank;
+    const std::optional<double> ms =
+        cell->ok() ? cell->measured->median_of("ms_per_iteration") : std::nullopt;
+    return std::tuple(rank == 0, cell->approximate(), rank,
+                      ms.value_or(std::numeric_limits<double>::infinity()));
   };
   return key(a) < key(b);
+}
+
+std::vector<std::string> notes_of(const TableReport& report) {
+  std::vector<std::string> notes;
+  if (any(report, [](const Measured& cell) { return cell.speaker().approximate_within > 0.0; })) {
+    notes.push_back("≈ Approximate: claims no exact labels, and is ranked apart.");
+  }
+  if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
+        return cell.by_iteration.rank > 1 && cell.over_first && !cell.over_first->paired;
+      })) {
+    notes.push_back("Not all cells had the same starts: those are compared by their medians.");
+  }
+  return notes;
 }
 
 } // namespace
@@ -130,7 +167,7 @@ TablePart ranking_table(const TableReport& report, TextStyle style) {
   for (const Column& column : columns) {
     headings.push_back(column.text);
   }
-  return {text_table(headings, lines, style), {}};
+  return {text_table(headings, lines, style), notes_of(report)};
 }
 
 } // namespace clusterbench

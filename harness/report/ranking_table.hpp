@@ -7,8 +7,9 @@
 
 namespace clusterbench {
 
-/// Sorted by problem, precision and rank. A column for the distances avoided is there if any cell
-/// counts them, machine and threads if they are not the same everywhere.
+/// Sorted by problem, precision and rank by time per iteration; the rank by whole answer stands
+/// beside it. Columns for the distances avoided and for the warm-up are there if any cell has some,
+/// machine and threads if they are not the same everywhere.
 TablePart ranking_table(const TableReport& report, TextStyle style);
 
 } // namespace clusterbench

@@ -1,7 +1,7 @@
 #include "harness/report/splice.hpp"
 
 #include "datasets/errors.hpp"
-#include "harness/run/files.hpp"
+#include "harness/system/files.hpp"
 
 #include <fmt/format.h>
 #include <fstream>

@@ -1,6 +1,8 @@
 #include "harness/report/table_json.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace clusterbench {
 namespace {
@@ -30,6 +32,12 @@ json machine_json(const Machine& machine) {
   return entry;
 }
 
+json machines_json(const std::vector<Machine>& machines) {
+  json entries = json::array();
+  std::ranges::transform(machines, std::back_inserter(entries), machine_json);
+  return entries;
+}
+
 json published_json(const Published& published) {
   json entry = {{"article", published.article},
                 {"title", published.title},
@@ -42,52 +50,85 @@ json published_json(const Published& published) {
 }
 
 // What a measurement says, as the ledger has it; of several rounds the median.
-void put_measured(json& entry, const Measured& measured, const TableReport& report) {
-  const json& row = measured.speaker();
-  entry["machine"] = report.machines[measured.machine].id;
-  entry["threads"] = measured.threads;
-  entry["status"] = row.at("status");
-  for (const char* key : {"device", "backend", "message", "arithmetic", "iterations", "early_stop",
-                          "limit", "counters", "phases_ms", "chosen_path"}) {
-    if (row.contains(key) && row.at(key) != json("") && row.at(key) != json::object()) {
-      entry[key] = row.at(key);
+void put_measured(json& entry, const Measured& measured, const std::vector<Machine>& machines) {
+  const Row& row = measured.speaker();
+  entry["machine"] = machines[measured.machine].id;
+  entry["threads"] = measured.threads();
+  entry["status"] = row.status;
+  put_if_text(entry, "device", row.device);
+  put_if_text(entry, "message", row.message);
+  for (const char* key :
+       {"backend", "arithmetic", "early_stop", "limit", "counters", "phases_ms", "chosen_path"}) {
+    if (const json value = row.field(key);
+        !value.is_null() && value != json("") && value != json::object()) {
+      entry[key] = value;
     }
   }
+  const json problem = row.problem();
   for (const char* key : {"n", "d"}) {
-    if (row.at("problem").contains(key)) {
-      entry[key] = row.at("problem").at(key);
+    if (problem.contains(key)) {
+      entry[key] = problem.at(key);
     }
   }
   entry["rounds"] = measured.rounds.size();
-  if (const auto times = measured.times()) {
-    entry["mad_ms"] = times->mad;
-    entry["interval_ms"] = {times->interval.low, times->interval.high};
+  if (const Rounds runs = measured.runs_ms(); !runs.empty()) {
+    const PooledRounds pooled = pool_rounds(runs);
+    entry["mad_ms"] = pooled.mad;
+    entry["interval_ms"] = {pooled.interval.low, pooled.interval.high};
+    entry["warm_up_percent"] = warm_up_percent(measured);
   }
-  for (const char* key : {"median_ms", "ms_per_iteration", "load_ms", "prepare_ms", "fetch_ms",
-                          "limit_ms_per_iteration", "percent_of_limit", "gb_per_second",
-                          "gflop_per_second", "point_centroids_per_second"}) {
+  for (const char* key :
+       {"median_ms", "ms_per_iteration", "iterations", "start_ms", "context_ms", "upload_ms",
+        "prepare_ms", "download_ms", "whole_ms", "cold_ms", "load_ms", "limit_ms_per_iteration",
+        "percent_of_limit", "gb_per_second", "gflop_per_second", "point_centroids_per_second"}) {
     put_if_known(entry, key, measured.median_of(key));
   }
-  put_if_known(entry, "end_to_end_ms", end_to_end_ms(measured));
+  put_if_known(entry, "own_start_ms", measured.own_ms());
+  put_if_known(entry, "own_start_ms_per_iteration", measured.own_ms_per_iteration());
+  if (row.own_start) {
+    entry["own_start_iterations"] = row.own_start->iterations;
+  }
   put_if_known(entry, "distances_avoided_percent", distances_avoided_percent(measured));
+  if (row.approximate_within > 0.0) {
+    const auto [labels, gap] = approximation_of(measured);
+    json& approximate = entry["approximate"] = {{"within", row.approximate_within}};
+    put_if_known(approximate, "labels_differ", labels);
+    put_if_known(approximate, "objective_gap", gap);
+  }
+  if (row.unsandboxed) {
+    entry["unsandboxed"] = true;
+  }
+}
+
+void put_place(json& entry, const std::string& rank, const std::string& unranked,
+               const Place& place) {
+  if (place.rank != 0) {
+    entry[rank] = place.rank;
+  }
+  put_if_text(entry, unranked.c_str(), place.unranked);
 }
 
 json cell_json(const ReportCell& cell, const TableReport& report) {
   json entry = {{"problem", cell.spec.problem_id},
                 {"variant", cell.spec.variant},
                 {"precision", to_string(cell.spec.precision)},
-                {"shown_first", cell.shown_first},
+                {"shown_first", cell.shown_first()},
                 {"verified", verification_text(cell)}};
   put_if_text(entry, "article_row", cell.label);
   if (cell.measured) {
-    put_measured(entry, *cell.measured, report);
+    put_measured(entry, *cell.measured, report.machines);
   } else {
     entry["status"] = "not run";
   }
-  if (cell.rank != 0) {
-    entry["rank"] = cell.rank;
+  put_place(entry, "rank", "unranked", cell.by_iteration);
+  put_place(entry, "whole_rank", "whole_unranked", cell.by_whole);
+  if (cell.over_first) {
+    const Ratio& over = *cell.over_first;
+    entry["over_first"] = {{"ratio", over.ratio},
+                           {"interval", {over.interval.low, over.interval.high}},
+                           {"interval_is_range", over.is_range},
+                           {"paired", over.paired}};
   }
-  put_if_text(entry, "unranked", cell.unranked);
   put_if_known(entry, "speedup", cell.speedup);
   if (cell.speedup) {
     entry["baseline_machine"] = report.machines[cell.baseline_machine].id;
@@ -117,8 +158,8 @@ json beside_json(const BesideRow& row, const json& cells) {
     entry["cell"] = *row.cell;
     const json& cell = cells.at(*row.cell);
     for (const char* key :
-         {"median_ms", "ms_per_iteration", "iterations", "percent_of_limit", "verified", "machine",
-          "threads", "device", "speedup", "baseline_machine"}) {
+         {"own_start_ms", "own_start_ms_per_iteration", "own_start_iterations", "percent_of_limit",
+          "verified", "machine", "threads", "device", "speedup", "baseline_machine"}) {
       if (cell.contains(key)) {
         entry[key] = cell.at(key);
       }
@@ -130,10 +171,6 @@ json beside_json(const BesideRow& row, const json& cells) {
 } // namespace
 
 json to_json(const TableReport& report) {
-  json machines = json::array();
-  for (const Machine& machine : report.machines) {
-    machines.push_back(machine_json(machine));
-  }
   json problems = json::array();
   for (const auto& [id, problem] : report.table.problems) {
     json entry = to_json(problem);
@@ -154,10 +191,39 @@ json to_json(const TableReport& report) {
           {"title", report.table.title},
           {"source", report.table.source},
           {"notes", report.table.notes},
-          {"machines", machines},
+          {"machines", machines_json(report.machines)},
+          {"edited", report.edited},
           {"published", report.published ? published_json(*report.published) : json()},
           {"problems", problems},
           {"beside", beside},
+          {"cells", cells}};
+}
+
+json to_json(const Measurements& measurements) {
+  json machines = machines_json(measurements.machines);
+  for (std::size_t i = 0; i < machines.size(); ++i) {
+    machines[i]["limits"] = measurements.machines[i].limits;
+  }
+  json cells = json::array();
+  for (const Measured& measured : measurements.cells) {
+    const Row& row = measured.speaker();
+    json entry = {{"name", row.name},           {"table", row.table},
+                  {"variant", row.variant},     {"precision", row.precision},
+                  {"problem", row.problem()},   {"shown_first", measured.shown_first},
+                  {"trace", row.field("trace")}};
+    put_measured(entry, measured, measurements.machines);
+    entry["by_round"] = json::object(); // ms per iteration
+    for (const Row& round : measured.rounds) {
+      if (const auto ms = round.number("ms_per_iteration")) {
+        entry["by_round"][std::to_string(round.round)] = *ms;
+      }
+    }
+    cells.push_back(std::move(entry));
+  }
+  return {{"type", "ledgers"},
+          {"schema", kTableReportSchema},
+          {"machines", machines},
+          {"edited", measurements.edited},
           {"cells", cells}};
 }
 

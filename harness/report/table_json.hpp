@@ -8,9 +8,13 @@
 namespace clusterbench {
 
 /// Version of the form.
-inline constexpr int kTableReportSchema = 1;
+inline constexpr int kTableReportSchema = 2;
 
 /// Times are milliseconds; what is not known is left out.
 nlohmann::json to_json(const TableReport& report);
+
+/// All cells of some ledgers in the same terms, with their traces and the machines' limits: what
+/// `clusterbench ledger --json` prints and plots/ reads.
+nlohmann::json to_json(const Measurements& measurements);
 
 } // namespace clusterbench

@@ -1,7 +1,7 @@
 #include "harness/report/table_report.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <fmt/ranges.h>
 #include <map>
 #include <set>
 
@@ -10,31 +10,29 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kResamples = 1000; ///< of a ratio's interval
+
 // The cells of the table, each once for every machine and number of threads that it was measured
 // with. A machine that lacks the backend says nothing where another has it.
 std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>& measured) {
+  std::multimap<std::string, const Measured*> by_name;
+  for (const Measured& found : measured) {
+    if (found.speaker().status != "unavailable") {
+      by_name.emplace(found.name(), &found);
+    }
+  }
   std::vector<ReportCell> cells;
   for (const CellSpec& spec : table.cells) {
-    const std::size_t first = cells.size();
-    for (const Measured& found : measured) {
-      if (found.problem == spec.problem_id && found.variant == spec.variant &&
-          found.precision == to_string(spec.precision) &&
-          found.speaker().at("status") != "unavailable") {
-        cells.emplace_back().spec = spec;
-        cells.back().measured = found;
-      }
+    const std::string name = fmt::format("{}/{}/{}/{}", table.name, spec.problem_id, spec.variant,
+                                         to_string(spec.precision));
+    const auto [begin, end] = by_name.equal_range(name);
+    for (auto found = begin; found != end; ++found) {
+      cells.emplace_back().spec = spec;
+      cells.back().measured = *found->second;
     }
-    if (cells.size() == first) {
+    if (begin == end) {
       cells.emplace_back().spec = spec;
     }
-    // Of several machines the first whose result is right; there, the most threads.
-    const auto better = [](const ReportCell& a, const ReportCell& b) {
-      return a.ok() != b.ok() ? a.ok()
-             : a.ok() && a.measured->machine == b.measured->machine &&
-                   a.measured->threads > b.measured->threads;
-    };
-    std::min_element(cells.begin() + static_cast<std::ptrdiff_t>(first), cells.end(), better)
-        ->shown_first = true;
   }
   return cells;
 }
@@ -62,26 +60,66 @@ void drop_unused_machines(TableReport& report) {
   }
 }
 
+// In one line, however many findings there are.
 std::string status_reason(const ReportCell& cell) {
   if (!cell.measured) {
     return "not run";
   }
-  const json& row = cell.measured->speaker();
-  const std::string status = row.at("status");
-  const std::string message = row.value("message", "");
-  return status + (message.empty() ? "" : ": " + message);
-}
-
-std::string joined(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    text += (text.empty() ? "" : "; ") + part;
+  const Row& row = cell.measured->speaker();
+  std::string reason = row.status + (row.message.empty() ? "" : ": " + row.message);
+  for (std::size_t at = 0; (at = reason.find('\n', at)) != std::string::npos;) {
+    reason.replace(at, 1, "; ");
   }
-  return text;
+  return reason;
 }
 
-// Ranks the cells of one problem in one precision.
-void rank_cells(const ProblemSpec& problem, std::vector<ReportCell*> cells) {
+using CostsOf = Costs (*)(const Measured&);
+
+// Gives places by the ratio of each cell's costs to those of one of them: start by start, if they
+// had the same starts.
+std::vector<ReportCell*> rank_by(std::vector<ReportCell*> cells, CostsOf costs_of,
+                                 Place ReportCell::*place) {
+  std::erase_if(cells, [&](ReportCell* cell) {
+    if ((cell->*place).unranked.empty() && costs_of(*cell->measured).rounds.empty()) {
+      (cell->*place).unranked = "not timed";
+    }
+    return !(cell->*place).unranked.empty();
+  });
+  const auto order = [&](const auto& key) {
+    std::map<const ReportCell*, double> keys;
+    for (const ReportCell* cell : cells) {
+      keys[cell] = key(costs_of(*cell->measured));
+    }
+    std::ranges::stable_sort(cells, {}, [&](const ReportCell* cell) { return keys.at(cell); });
+  };
+  if (!cells.empty()) {
+    order([](const Costs& costs) { return median_of_rounds(costs.ms()); });
+    const Costs first = costs_of(*cells.front()->measured);
+    order([&](const Costs& costs) { return point_ratio(first, costs); });
+  }
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    (cells[i]->*place).rank = i + 1;
+  }
+  return cells;
+}
+
+// Ranks cells of one problem in one precision that are exact, or that are approximate. Where passes
+// differ, the cost of one is still comparable, but no whole answer.
+void rank_alike(const std::vector<ReportCell*>& cells) {
+  for (ReportCell* cell : cells) {
+    cell->by_iteration.unranked = fmt::format("{}", fmt::join(cell->work.no, "; "));
+    cell->by_whole.unranked =
+        cell->by_iteration.unranked.empty() ? cell->work.iterations : cell->by_iteration.unranked;
+  }
+  const auto ranked = rank_by(cells, pass_costs, &ReportCell::by_iteration);
+  rank_by(cells, whole_costs, &ReportCell::by_whole);
+  for (ReportCell* cell : ranked) {
+    cell->over_first =
+        ratio_of(pass_costs(*ranked.front()->measured), pass_costs(*cell->measured), kResamples);
+  }
+}
+
+void rank_cells(const ProblemSpec& problem, const std::vector<ReportCell*>& cells) {
   std::vector<const Measured*> measured;
   for (const ReportCell* cell : cells) {
     if (cell->measured) {
@@ -89,24 +127,17 @@ void rank_cells(const ProblemSpec& problem, std::vector<ReportCell*> cells) {
     }
   }
   const CommonWork common = common_work(to_json(problem), measured);
-  std::vector<ReportCell*> ranked;
+  std::vector<ReportCell*> exact, approximate;
   for (ReportCell* cell : cells) {
-    if (!cell->ok()) {
-      cell->unranked = status_reason(*cell);
-      continue;
-    }
-    cell->work = other_work(*cell->measured, common);
-    if (cell->work.equal()) {
-      ranked.push_back(cell);
+    if (cell->ok()) {
+      cell->work = other_work(*cell->measured, common);
+      (cell->approximate() ? approximate : exact).push_back(cell);
     } else {
-      cell->unranked = joined(cell->work.reasons());
+      cell->by_iteration.unranked = cell->by_whole.unranked = status_reason(*cell);
     }
   }
-  std::ranges::stable_sort(
-      ranked, {}, [](const ReportCell* cell) { return cell->measured->median_of("median_ms"); });
-  for (std::size_t i = 0; i < ranked.size(); ++i) {
-    ranked[i]->rank = i + 1;
-  }
+  rank_alike(exact);
+  rank_alike(approximate);
 }
 
 void rank_all(TableReport& report) {
@@ -125,8 +156,17 @@ void rank_all(TableReport& report) {
 
 // Whether a speed-up may be made of the cell's time.
 bool comparable(const ReportCell& cell, SpeedupOf speedup_of) {
-  return cell.ok() && cell.work.no.empty() &&
-         (speedup_of == SpeedupOf::iteration || cell.work.iterations.empty());
+  return cell.ok() && !cell.approximate() && cell.work.no.empty() &&
+         (speedup_of == SpeedupOf::iteration || cell.work.iterations.empty()) &&
+         compared_ms(*cell.measured, speedup_of).has_value();
+}
+
+// Why it may not.
+std::string incomparable_because(const ReportCell& cell) {
+  return cell.approximate()                    ? "approximate"
+         : !cell.by_iteration.unranked.empty() ? cell.by_iteration.unranked
+         : !cell.by_whole.unranked.empty()     ? cell.by_whole.unranked
+                                               : "the baseline was not run";
 }
 
 const PrintedCell& baseline_of(const Published& published, const std::string& column) {
@@ -152,9 +192,9 @@ const ReportCell* baseline_for(const TableReport& report, const ReportCell& cell
       continue;
     }
     const bool same_machine = candidate.measured->machine == cell.measured->machine;
-    const bool same_threads = candidate.measured->threads == cell.measured->threads;
+    const bool same_threads = candidate.measured->threads() == cell.measured->threads();
     const int score =
-        4 * same_machine + 2 * (same_machine && same_threads) + (candidate.shown_first ? 1 : 0);
+        4 * same_machine + 2 * (same_machine && same_threads) + (candidate.shown_first() ? 1 : 0);
     if (score > best_score) {
       best = &candidate;
       best_score = score;
@@ -174,8 +214,8 @@ void add_speedups(TableReport& report) {
     const ReportCell* baseline =
         baseline_for(report, cell, baseline_of(published, printed->column));
     if (baseline != nullptr) {
-      cell.speedup = compared_ms(*baseline->measured, published.speedup_of) /
-                     compared_ms(*cell.measured, published.speedup_of);
+      cell.speedup = *compared_ms(*baseline->measured, published.speedup_of) /
+                     *compared_ms(*cell.measured, published.speedup_of);
       cell.baseline_machine = baseline->measured->machine;
     }
   }
@@ -220,13 +260,13 @@ void add_beside_rows(TableReport& report) {
         continue;
       }
       cell.label = printed.label;
-      if (!cell.shown_first) {
+      if (!cell.shown_first()) {
         continue;
       }
       row.cell = i;
       row.speedup = compared.speedup = cell.speedup;
       if (cell.measured) {
-        compared.missing = cell.unranked.empty() ? "the baseline was not run" : cell.unranked;
+        compared.missing = incomparable_because(cell);
       }
     }
     rows.push_back(std::move(compared));
@@ -241,35 +281,51 @@ std::string verification_text(const ReportCell& cell) {
   if (!cell.measured) {
     return "not run";
   }
-  const json& row = cell.measured->speaker();
-  if (!cell.ok()) {
-    return row.at("status");
+  const Row& row = cell.measured->speaker();
+  if (!row.ok()) {
+    return row.status;
   }
-  return row.value("oracle", "") == "whole run" ? "right" : "right (single steps)";
+  if (cell.approximate()) {
+    const auto [labels, gap] = approximation_of(*cell.measured);
+    return "approximate" +
+           (labels ? fmt::format(": {:.3g} % of labels differ", 100.0 * *labels) : "") +
+           (gap ? fmt::format(", objective {:+.2g}", *gap) : "");
+  }
+  return row.field("oracle") == "whole run" ? "right" : "right (single steps)";
 }
 
-double compared_ms(const Measured& cell, SpeedupOf speedup_of) {
-  return cell.median_of(speedup_of == SpeedupOf::run ? "median_ms" : "ms_per_iteration");
+std::optional<double> compared_ms(const Measured& cell, SpeedupOf speedup_of) {
+  return speedup_of == SpeedupOf::run ? cell.own_ms() : cell.own_ms_per_iteration();
 }
 
-std::optional<double> end_to_end_ms(const Measured& cell) {
-  const json& row = cell.speaker();
-  const double data = row.value("load_ms", 0.0);
-  const double libraries = row.contains("peer") ? row.at("peer").value("load_ms", 0.0) : 0.0;
-  return cell.median_of("end_to_end_ms") + data + libraries;
+Approximation approximation_of(const Measured& cell) {
+  const Row& row = cell.speaker();
+  Approximation found;
+  const auto number = [](const json& entry, const char* field) {
+    const json value = entry.value(field, json());
+    return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+  };
+  for (const json& entry : row.field("verification")) { // the last is of the problem's own start
+    found.labels_differ = number(entry, "labels_differ");
+    found.objective_gap = number(entry, "relative_difference");
+  }
+  return found;
 }
 
 std::optional<double> distances_avoided_percent(const Measured& cell) {
-  const json& row = cell.speaker();
-  const json counters = row.value("counters", json::object());
-  const double passes = row.value("recorded_passes", 0.0);
+  const Row& row = cell.speaker();
+  const json counters = row.field("counters");
+  const double passes = row.number("recorded_passes").value_or(0.0);
   if (!counters.contains("distances") || !counters.at("distances").is_number() || !(passes > 0.0)) {
     return std::nullopt;
   }
-  const json& problem = row.at("problem");
-  const double all =
-      problem.at("n").get<double>() * problem.at("k").get<double>() * passes;
+  const json problem = row.problem();
+  const double all = problem.at("n").get<double>() * problem.at("k").get<double>() * passes;
   return 100.0 * (1.0 - counters.at("distances").get<double>() / all);
+}
+
+double warm_up_percent(const Measured& cell) {
+  return 100.0 * *cell.median_of([](const Row& row) { return std::optional(row.warm_up_share()); });
 }
 
 TableReport make_table_report(const Table& table, Measurements measurements,
@@ -277,6 +333,7 @@ TableReport make_table_report(const Table& table, Measurements measurements,
   TableReport report;
   report.table = table;
   report.machines = std::move(measurements.machines);
+  report.edited = std::move(measurements.edited);
   report.cells = cells_of(table, measurements.cells);
   drop_unused_machines(report);
   rank_all(report);

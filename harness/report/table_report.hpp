@@ -2,9 +2,9 @@
 // picture shows of it.
 #pragma once
 
+#include "harness/ledger/ratio.hpp"
 #include "harness/problem/table.hpp"
 #include "harness/report/equal_work.hpp"
-#include "harness/report/measurements.hpp"
 #include "harness/report/published.hpp"
 #include "harness/report/verdict.hpp"
 
@@ -14,19 +14,28 @@
 
 namespace clusterbench {
 
+/// A place among the equal work of one problem in one precision. Approximate variants have an order
+/// of their own.
+struct Place {
+  std::size_t rank = 0; ///< 0: unranked
+  std::string unranked; ///< why not; empty if ranked
+};
+
 /// One cell of the table on one machine, or a cell that no ledger has.
 struct ReportCell {
   CellSpec spec;
   std::optional<Measured> measured; ///< empty: not run
   std::string label;                ///< the article's row that it stands for; empty: not in it
   OtherWork work;                   ///< how its work differs from its problem's
-  std::size_t rank = 0; ///< by time among the equal work of its problem and precision; 0: unranked
-  std::string unranked; ///< why not; empty if ranked
-  std::optional<double> speedup;      ///< over the article's baseline, of runs or iterations
-  std::size_t baseline_machine = 0;   ///< where the baseline was measured, if there is a speed-up
-  bool shown_first = false;           ///< of several machines: the one that the short forms show
+  Place by_iteration, by_whole;     ///< by time per iteration, and by whole answer
+  std::optional<Ratio> over_first;  ///< of times per iteration; empty if unranked
+  std::optional<double>
+      speedup; ///< from the article's start, over its baseline: runs or iterations
+  std::size_t baseline_machine = 0; ///< where the baseline was measured, if there is a speed-up
 
   bool ok() const { return measured && measured->ok(); }
+  bool shown_first() const { return !measured || measured->shown_first; }
+  bool approximate() const { return measured && measured->speaker().approximate_within > 0.0; }
 };
 
 /// One value of the article beside ours.
@@ -42,26 +51,35 @@ struct TableReport {
   Table table;
   std::vector<Machine> machines; ///< those that have a cell of this table
   std::optional<Published> published;
-  std::vector<BesideRow> beside; ///< in the article's order, problem by problem
-  std::vector<ReportCell> cells; ///< in the table's order, then by machine
+  std::vector<BesideRow> beside;   ///< in the article's order, problem by problem
+  std::vector<ReportCell> cells;   ///< in the table's order, then by machine
+  std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
 };
 
 /// Puts together what the definition, the ledgers and the article say.
 TableReport make_table_report(const Table& table, Measurements measurements,
                               std::optional<Published> published);
 
-/// "right", "right (single steps)", the status of a cell that is not ok, or "not run".
+/// "right", "right (single steps)", "approximate: ..." with what it differs by, the status of a
+/// cell that is not ok, or "not run".
 std::string verification_text(const ReportCell& cell);
 
-/// The time that speed-ups are made of [ms]: of the run, or of one iteration.
-double compared_ms(const Measured& cell, SpeedupOf speedup_of);
+/// The time that speed-ups are made of, from the article's own start [ms]: of the run, or of one
+/// iteration.
+std::optional<double> compared_ms(const Measured& cell, SpeedupOf speedup_of);
 
-/// Loading the data and a peer's libraries, where the ledger has it, preparing, running and fetching
-/// [ms].
-std::optional<double> end_to_end_ms(const Measured& cell);
+/// How an approximate variant's answer from the problem's own start differs from the exact one.
+struct Approximation {
+  std::optional<double> labels_differ; ///< share of the labels
+  std::optional<double> objective_gap; ///< relative to the oracle's
+};
+Approximation approximation_of(const Measured& cell);
 
 /// The share of the n k distances of every pass that an algorithm which skips some did not
 /// compute [percent]; empty unless it counts them.
 std::optional<double> distances_avoided_percent(const Measured& cell);
+
+/// The share of all rounds' samples that were dropped as warm-up [percent].
+double warm_up_percent(const Measured& cell);
 
 } // namespace clusterbench

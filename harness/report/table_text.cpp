@@ -22,14 +22,15 @@ std::string title(const TableReport& report, TextStyle style) {
              : fmt::format("{} — {}{}\n", table.name, table.title, source);
 }
 
-// Where the times come from, if that needs saying.
-std::vector<std::string> machine_notes(const TableReport& report) {
+// Where the times come from, and whether they are as they were measured.
+std::vector<std::string> source_notes(const TableReport& report) {
   std::vector<std::string> notes;
   for (const Machine& machine : report.machines) {
-    if (!machine.environment.empty()) { // not of this very run
-      notes.push_back(
-          fmt::format("{}: {}{}.", machine.id, machine.name, in_brackets(machine.days())));
-    }
+    notes.push_back(
+        fmt::format("{}: {}{}.", machine.id, machine.name, in_brackets(machine.days())));
+  }
+  for (const std::string& sentence : report.edited) {
+    notes.push_back(sentence + ".");
   }
   return notes;
 }
@@ -77,7 +78,7 @@ std::string table_text(const TableReport& report, TableForm form, TextStyle styl
   append(form == TableForm::full ? ranking_table(report, style) : variants_table(report, style));
   text += paragraphs(not_run_note(report), style);
   text += paragraphs(report.table.notes, style);
-  text += paragraphs(machine_notes(report), style);
+  text += paragraphs(source_notes(report), style);
   if (!command.empty()) {
     text += fmt::format("\nMade by `{}`\n", command);
   }

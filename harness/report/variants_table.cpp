@@ -17,7 +17,7 @@ std::vector<VariantRow> rows_of(const TableReport& report) {
   std::vector<VariantRow> rows;
   const auto& problems = report.table.problems;
   for (const ReportCell& cell : report.cells) {
-    if (!cell.shown_first || !cell.measured) {
+    if (!cell.shown_first() || !cell.measured) {
       continue;
     }
     auto row = std::ranges::find_if(rows, [&](const VariantRow& known) {
@@ -34,15 +34,35 @@ std::vector<VariantRow> rows_of(const TableReport& report) {
   return rows;
 }
 
+std::string mark(const Place& place, bool approximate) {
+  return place.rank == 1 && !approximate ? "¹" : place.rank == 0 ? " †" : "";
+}
+
+// "0.0234¹ (45.1 %); 12.3": time per iteration with its share of the limit, and whole answer.
 std::string time_of(const ReportCell& cell) {
   if (!cell.ok()) {
     return verification_text(cell);
   }
-  std::string text = figure(cell.measured->median_of("ms_per_iteration"));
-  if (const auto limit = percentage(cell.measured->median_of("percent_of_limit")); !limit.empty()) {
+  const Measured& measured = *cell.measured;
+  std::string text = (cell.approximate() ? "≈ " : "") +
+                     figure(measured.median_of("ms_per_iteration")) +
+                     mark(cell.by_iteration, cell.approximate());
+  if (const auto limit = percentage(measured.median_of("percent_of_limit")); !limit.empty()) {
     text += fmt::format(" ({} %)", limit);
   }
-  return text + (cell.rank == 0 ? " †" : "");
+  const std::string whole = figure(measured.median_of("whole_ms"));
+  return whole.empty() ? text : text + "; " + whole + mark(cell.by_whole, cell.approximate());
+}
+
+// Why a time of the cell has no rank, or what it differs by.
+std::string note_of(const ReportCell& cell) {
+  if (!cell.ok()) {
+    return {};
+  }
+  const std::string& all = cell.by_iteration.unranked;
+  const std::string& whole = cell.by_whole.unranked;
+  const std::string differs = cell.approximate() ? "≈ " + verification_text(cell) : "";
+  return !all.empty() ? "† " + all : !whole.empty() ? "† whole answer: " + whole : differs;
 }
 
 std::string machines_of(const TableReport& report, const VariantRow& row) {
@@ -80,7 +100,8 @@ TablePart turned(const std::vector<TextColumn>& columns,
 
 TablePart variants_table(const TableReport& report, TextStyle style) {
   const bool several = report.machines.size() > 1;
-  std::vector<TextColumn> columns = {{"ms/iteration (% of limit)", false}, {"precision", false}};
+  std::vector<TextColumn> columns = {{"ms/iteration (% of limit); whole answer ms", false},
+                                     {"precision", false}};
   if (several) {
     columns.push_back({"on", false});
   }
@@ -88,7 +109,7 @@ TablePart variants_table(const TableReport& report, TextStyle style) {
     columns.push_back({id, true});
   }
   std::vector<std::vector<std::string>> lines;
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = {"¹ The first of its problem and precision, by either."};
   for (const VariantRow& row : rows_of(report)) {
     std::vector<std::string> line = {row.variant, std::string(to_string(row.precision))};
     if (several) {
@@ -96,9 +117,9 @@ TablePart variants_table(const TableReport& report, TextStyle style) {
     }
     for (const ReportCell* cell : row.cells) {
       line.push_back(cell == nullptr ? "" : time_of(*cell));
-      if (cell != nullptr && cell->ok() && cell->rank == 0) {
-        notes.push_back(fmt::format("† {} {}, {}: {}.", row.variant, to_string(row.precision),
-                                    cell->spec.problem_id, cell->unranked));
+      if (const std::string note = cell == nullptr ? "" : note_of(*cell); !note.empty()) {
+        notes.push_back(fmt::format("{} {}, {}: {}.", row.variant, to_string(row.precision),
+                                    cell->spec.problem_id, note));
       }
     }
     lines.push_back(std::move(line));

@@ -16,7 +16,6 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/fcm_passes.cuh"
 #include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/stream.hpp"
 
 #include <cub/block/block_reduce.cuh>
 
@@ -53,11 +52,12 @@ __device__ T over_warp(T value, Combine combine) {
   return value;
 }
 
-/// A block per entry of centres [k, d]. features: [d, n], memberships: [k, n]
+/// A block per entry of centres [k, d]; before: what they were, or null. features: [d, n],
+/// memberships: [k, n]
 template <bool kTwo, typename T>
 __global__ void update_centres(const T* __restrict__ features, const T* __restrict__ memberships,
                                std::size_t n, std::size_t d, std::size_t k, T m, T* centres,
-                               WantedFacts wanted, DeviceFacts* to_clear) {
+                               T* before, WantedFacts wanted, DeviceFacts* to_clear) {
   using BlockReduce = cub::BlockReduce<T, kThreads>;
   __shared__ typename BlockReduce::TempStorage s_sum, s_weight;
   if (blockIdx.x == 0 && threadIdx.x == 0) {
@@ -84,14 +84,17 @@ __global__ void update_centres(const T* __restrict__ features, const T* __restri
     }
     sum = BlockReduce(s_sum).Sum(sum);
     weight = BlockReduce(s_weight).Sum(weight);
-    if (threadIdx.x == 0 && weight > 0) { // the centre of a cluster without weight stays
-      T& centre = centres[j * d + f];
-      const T mean = sum / weight;
-      const double shift = static_cast<double>(mean) - static_cast<double>(centre);
+    if (threadIdx.x == 0) {
+      const T old = centres[j * d + f];
+      const T mean = weight > 0 ? sum / weight : old; // a cluster without weight stays
+      const double shift = static_cast<double>(mean) - static_cast<double>(old);
       if (wanted.squared_shift != nullptr) {
         atomicAdd(wanted.squared_shift, shift * shift);
       }
-      centre = mean;
+      centres[j * d + f] = mean;
+      if (before != nullptr) {
+        before[j * d + f] = old;
+      }
     }
     __syncthreads(); // the next entry reuses the storage of the sums
   }
@@ -150,52 +153,48 @@ __global__ void update_memberships(const T* __restrict__ points, const T* __rest
 template <typename T>
 class FcmCudaCub final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override { return refuse_fcm(problem, 1); }
+  std::string refuse(const Shape& shape) const override { return refuse_fcm<T>(shape, 1); }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    stream_ = Stream::create();
-    passes_.prepare(problem, stream_);
-    const bool two = problem.fuzzifier == 2.0;
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    passes_.prepare(shape, points.rows);
+    const bool two = shape.fuzzifier == 2.0;
     update_centres_ = two ? update_centres<true, T> : update_centres<false, T>;
     update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
-    allow_shared_memory(update_memberships_, problem.k * sizeof(T));
+    allow_shared_memory(update_memberships_, shape.k * sizeof(T));
   }
 
-  void run(Observer<T>& observer) override {
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     passes_.run(
-        observer, [&](const T* memberships) { launch_update_centres(memberships); },
+        start, answer, observer, [&](T* before) { launch_update_centres(before); },
         [&] { launch_update_memberships(); });
   }
 
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
-
 private:
-  T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
+  T fuzzifier() const { return static_cast<T>(shape_.fuzzifier); }
 
-  void launch_update_centres(const T* memberships) {
-    const unsigned blocks = blocks_at_most(problem_.k * problem_.d, 1, kMaxGridX);
-    update_centres_<<<blocks, kThreads, 0, stream_>>>(
-        passes_.features(), memberships, problem_.n, problem_.d, problem_.k, fuzzifier(),
-        passes_.centres(), passes_.wanted(), passes_.to_clear());
+  void launch_update_centres(T* before) {
+    const unsigned blocks = blocks_at_most(shape_.k * shape_.d, 1, kMaxGridX);
+    update_centres_<<<blocks, kThreads>>>(passes_.features(), passes_.memberships(), shape_.n,
+                                          shape_.d, shape_.k, fuzzifier(), passes_.centres(),
+                                          before, passes_.wanted(), passes_.to_clear());
     check_launch("update_centres");
   }
 
   void launch_update_memberships() {
     // As many warps as there are clusters, up to a full block: others would find nothing to do.
-    const auto k = static_cast<unsigned>(problem_.k);
+    const auto k = static_cast<unsigned>(shape_.k);
     const unsigned threads = 32 * std::min(k, kThreads / 32);
-    const unsigned blocks = blocks_at_most(problem_.n, 1, kMaxGridX);
-    update_memberships_<<<blocks, threads, k * sizeof(T), stream_>>>(
-        passes_.points(), passes_.centres(), problem_.n, static_cast<unsigned>(problem_.d), k,
+    const unsigned blocks = blocks_at_most(shape_.n, 1, kMaxGridX);
+    update_memberships_<<<blocks, threads, k * sizeof(T)>>>(
+        passes_.points(), passes_.centres(), shape_.n, static_cast<unsigned>(shape_.d), k,
         fuzzifier(), passes_.memberships(), passes_.contributions());
     check_launch("update_memberships");
   }
 
-  Problem<T> problem_;
+  Shape shape_;
   decltype(&update_centres<true, T>) update_centres_ = nullptr;
   decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
-  Stream stream_;
   FcmPasses<T> passes_;
 };
 

@@ -2,15 +2,15 @@
 //
 // Changed since fcm_cuda_warp: a sample comes from memory once an iteration instead of twice, and
 //   memberships go there only when somebody will read them. Both halves of a pass are products on
-//   the tensor cores in split tf32, which keeps 22 bits (support/row_tiles.cuh): the warps of a block
-//   share the features of a tile, multiply its rows with all centres, add up these products, turn
-//   one distance each into one membership, and multiply the memberships with the rows again. The
-//   copy engine keeps the next tiles coming.
+//   the tensor cores in split tf32, which keeps 22 bits (support/row_tiles.cuh): the warps of a
+//   block share the features of a tile, multiply its rows with all centres, add up these products,
+//   turn one distance each into one membership, and multiply the memberships with the rows again.
+//   The copy engine keeps the next tiles coming.
 // Distances are |x|^2 - 2 x.c + |c|^2, never below 0: three products a feature instead of the two
 //   instructions a lane of a sum of squares, which were the bound; they cancel far from the origin.
 // Source: article 001, sections 4.2 to 4.4, its kernels as one; one persistent launch.
-// Cost per iteration: n d values and 8 n bytes; some 270 instructions of a warp a row of 500 at c = 8.
-//   Started from memberships, one sweep more for the first centres.
+// Cost per iteration: n d values and 8 n bytes; some 270 instructions of a warp a row of 500 at c =
+//   8. Started from memberships, one sweep more for the first centres.
 // Limits: float; d <= 512, k <= 16, else refused; n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cmath>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     // Features behind d are zero everywhere; so are, without initial centres, those of clusters
     // that never get any weight.
     const unsigned j = e / width, f = e % width;
-    const bool known = f < task.d && task.run.initial != nullptr;
+    const bool known = f < task.d && task.given == nullptr;
     s_centres[e] = known ? task.run.initial[j * task.d + f] : 0.0f;
   }
   // Started from memberships, sweep 0 only finds the first centres, and sweep s is pass s: its
@@ -180,8 +181,8 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocksPerProcessor)
     };
     share_sums<kTeams>(facts_of_all, sums_of_all, task.run.stamp(sweep), team, store_team, s_masses,
                        s_wanted, task.k, s_totals, values);
-    // All threads of all blocks get the same bits, so they take the same decision. From memberships,
-    // a pass moves the centres before it needs them, and the last pass moves them no more.
+    // All threads of all blocks get the same bits, so they take the same decision. From
+    // memberships, a pass moves the centres before it needs them; the last one moves them no more.
     const double fact = s_facts[task.k];
     const double known_shift = previous_shift;
     const auto is_last = [&](double shift) {
@@ -228,36 +229,26 @@ constexpr std::array kKernels{// the first that is large enough is taken
 
 class FcmCudaFused final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (!(problem.fuzzifier > 1.0)) {
+  std::string refuse(const Shape& shape) const override {
+    if (!(shape.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
+    return refuse_tiles<TileKernel<Task>>(kKernels, shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    run_.prepare(kKernels, problem, task_);
-    d_given_ = DeviceBuffer<float>(problem.memberships.size());
-    if (d_given_.size() > 0) {
-      d_given_.upload(problem.memberships, run_.stream());
-    }
-    d_memberships_ = DeviceBuffer<float>(problem.n * problem.k);
-    task_.given = d_given_.data();
-    task_.memberships = d_memberships_.data();
-    task_.fuzzifier = static_cast<float>(problem.fuzzifier);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    run_.prepare(kKernels, shape, points.rows, task_);
+    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
   }
 
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-
-  void fetch(Result<float>& result) override {
-    run_.fetch(result);
-    d_memberships_.download(result.memberships, run_.stream());
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    task_.exchange(start, answer);
+    run_.run(start, answer, observer, task_);
   }
 
 private:
   Task task_{};
   TileRun<Task> run_;
-  DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
 };
 
 const Registration registration({.name = "fcm_cuda_fused",

@@ -1,28 +1,31 @@
 // Fuzzy c-means in one pass over rows that lie in memory as two float16 parts.
 //
 // Changed since fcm_cuda_fused: prepare splits every value into a high and a low float16, together
-//   four bytes as before and as exact as float32 (support/split_rows.cuh). So a sweep splits nothing,
-//   a product of the tensor cores takes 16 features instead of 8, and ldmatrix brings rows for
-//   distances and columns for sums in the form they want. Teams of warps with a ring of tiles each
-//   take turns: one waits, for memory or for weights, while another multiplies.
-// Weights u^m are split as well, times 2^14. A cluster whose weights are so small that their low parts
-//   are lost (2^-17 on average) shows in its mass; then the sweep is done again with a larger factor.
-// Source: article 001, sections 4.2 to 4.4; Markidis and others, 2018, for products of split floats.
-// Cost per iteration: n d values and 4 n bytes; some 195 instructions of a warp a row of 500 at c = 8.
-//   Started from memberships, one sweep more for the first centres.
-// Limits: float; 129 <= d <= 512, k <= 16, values that one scale serves (rows of 2^-12 of the largest value
-//   at least, features of 2^-16; the largest between 2^-48 and 2^58; all finite), else refused;
-//   n < 2^31. Same bits in every run.
+//   four bytes and as exact as float32 (support/split_rows.cuh). So a sweep splits nothing, a
+//   product of the tensor cores takes 16 features instead of 8, and ldmatrix brings rows and
+//   columns in the form they want. Teams of warps with a ring of tiles each take turns: one waits,
+//   one multiplies.
+// Weights u^m are split as well, times 2^14. A cluster whose weights are so small that their low
+//   parts are lost shows in its mass; then the sweep is done again with a larger factor.
+// Source: article 001, sections 4.2 to 4.4; Markidis et al., 2018, for products of split floats.
+// Cost per iteration: n d values and 4 n bytes; some 195 instructions of a warp a row of 500 at
+//   c = 8. Started from memberships, one sweep more for the first centres.
+// Limits: float; 129 <= d <= 512, k <= 16, finite values that one scale serves (rows of 2^-12 of
+//   the largest value at least, features of 2^-16; the largest between 2^-48 and 2^58), else
+//   refused; n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/fcm_weights.cuh"
-#include "impls/cuda/support/pack_split_rows.cuh"
+#include "impls/cuda/support/split_range.hpp"
 #include "impls/cuda/support/split_rows.cuh"
 #include "impls/cuda/support/tile_run.cuh"
 
 #include <array>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -37,7 +40,55 @@ constexpr float kWeightScale = 0x1p14f;  // weights are at most 1
 constexpr double kSmallWeight = 0x1p-17; // on average, or 1 in all: less is scaled again
 constexpr unsigned kRowsOfWeights = 24;  // 16 and a gap: eight clusters in different banks
 
-/// A compiled shape: a team of kSlices warps works on a tile, each on 16 kSteps features, for 8 T clusters.
+/// A warp a row; what lies behind n or d becomes zero. rows: [n, d]; size: rows of all tiles.
+__global__ void pack_split_rows(const float* rows, std::size_t n, unsigned d, std::size_t size,
+                                unsigned tile_rows, float scale, float* tiles) {
+  const SplitLayout layout = SplitLayout::of(d);
+  const unsigned lane = threadIdx.x % 32;
+  for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < size;
+       i += std::size_t{gridDim.x} * blockDim.x / 32) {
+    const unsigned row = static_cast<unsigned>(i % tile_rows);
+    float* tile = tiles + i / tile_rows * tile_rows * (layout.stride() + 1);
+    __half* high = reinterpret_cast<__half*>(tile);
+    __half* low = high + tile_rows * layout.stride();
+    double squared = 0.0;
+#pragma unroll 4
+    for (unsigned f = lane; f < layout.stride(); f += 32) {
+      const float x = i < n && f < d ? rows[i * d + f] : 0.0f;
+      const SplitPair parts = SplitPair::of(x * scale);
+      high[row * layout.stride() + f] = parts.high;
+      low[row * layout.stride() + f] = parts.low;
+      squared += static_cast<double>(x) * static_cast<double>(x);
+    }
+    squared = over_lanes<32>(squared);
+    if (lane == 0) {
+      tile[tile_rows * layout.stride() + row] = static_cast<float>(sqrt(squared));
+    }
+  }
+}
+
+/// What TileRun needs to know of such tiles.
+struct PackedSplitRows {
+  float scale = 1.0f; ///< of all values
+
+  static unsigned width(std::size_t d) { return SplitLayout::of(d).width(); }
+  static std::size_t tile_size(std::size_t rows, std::size_t d) {
+    return rows * (SplitLayout::of(d).stride() + 1);
+  }
+  /// See FloatRows::make_tiles().
+  DeviceBuffer<float> make_tiles(std::span<const float> d_rows, std::size_t n, std::size_t d,
+                                 unsigned tile_rows) const {
+    const std::size_t count = ceil_div(n, tile_rows), size = count * tile_rows;
+    DeviceBuffer<float> tiles(count * tile_size(tile_rows, d));
+    pack_split_rows<<<blocks_at_most(size, 8, 65536), 256>>>(
+        d_rows.data(), n, static_cast<unsigned>(d), size, tile_rows, scale, tiles.data());
+    check_launch("pack_split_rows");
+    return tiles;
+  }
+};
+
+/// A compiled shape: a team of kSlices warps works on a tile, each on 16 kSteps features, for 8 T
+/// clusters.
 template <unsigned kSteps_, unsigned kSlices_, unsigned kTeams_, unsigned T_>
 struct Teams {
   static constexpr unsigned kSteps = kSteps_, kSlices = kSlices_, kTeams = kTeams_, T = T_;
@@ -90,7 +141,7 @@ __global__ void __launch_bounds__(Shape::kThreads, 1) cluster_rows(const Task ta
     // Features behind d are zero everywhere; so are, without initial centres, those of clusters
     // that never get any weight.
     const unsigned j = e / width, f = e % width;
-    const bool known = f < task.d && task.run.initial != nullptr;
+    const bool known = f < task.d && task.given == nullptr;
     s_centres[e] = known ? task.run.initial[j * task.d + f] : 0.0f;
   }
   // Started from memberships, sweep 0 only finds the first centres, and sweep s is pass s: its
@@ -267,42 +318,35 @@ constexpr std::size_t kFeatures = 129; // fewer are left to fcm_cuda_fused
 
 class FcmCudaSplit final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (!(problem.fuzzifier > 1.0)) {
+  std::string refuse(const Shape& shape) const override {
+    if (!(shape.fuzzifier > 1.0)) {
       return "the fuzzifier must be greater than 1";
     }
-    if (problem.d < kFeatures) {
-      return "d = " + std::to_string(problem.d) + ": below " + std::to_string(kFeatures) +
+    if (shape.d < kFeatures) {
+      return "d = " + std::to_string(shape.d) + ": below " + std::to_string(kFeatures) +
              " features splitting is not what a pass waits for, and fcm_cuda_fused is faster";
     }
-    const std::string reason = refuse_tiles<Kernel>(kKernels, problem);
-    return reason.empty() ? SplitRange(problem.points, problem.n, problem.d).refuse() : reason;
+    return refuse_tiles<Kernel>(kKernels, shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    task_.scale = SplitRange(problem.points, problem.n, problem.d).scale();
-    run_.prepare(kKernels, problem, task_, PackedSplitRows{task_.scale});
-    d_given_ = DeviceBuffer<float>(problem.memberships.size());
-    if (d_given_.size() > 0) {
-      d_given_.upload(problem.memberships, run_.stream());
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    const SplitRange range(device_magnitudes(points.rows, shape.d));
+    if (const std::string reason = range.refuse(); !reason.empty()) {
+      throw Refusal(reason);
     }
-    d_memberships_ = DeviceBuffer<float>(problem.n * problem.k);
-    task_.given = d_given_.data();
-    task_.memberships = d_memberships_.data();
-    task_.fuzzifier = static_cast<float>(problem.fuzzifier);
+    task_.scale = range.scale();
+    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
+    run_.prepare(kKernels, shape, points.rows, task_, PackedSplitRows{task_.scale});
   }
 
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-
-  void fetch(Result<float>& result) override {
-    run_.fetch(result);
-    d_memberships_.download(result.memberships, run_.stream());
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    task_.exchange(start, answer);
+    run_.run(start, answer, observer, task_);
   }
 
 private:
   Task task_{};
   TileRun<Task, PackedSplitRows> run_;
-  DeviceBuffer<float> d_given_, d_memberships_; // [n, k]
 };
 
 const Registration registration({.name = "fcm_cuda_split",

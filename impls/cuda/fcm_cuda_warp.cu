@@ -13,7 +13,6 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/support/fcm_passes.cuh"
 #include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/stream.hpp"
 
 #include <cub/block/block_reduce.cuh>
 
@@ -82,11 +81,12 @@ __global__ void sum_slices(const T* __restrict__ features, const T* __restrict__
   }
 }
 
-/// A warp per entry of centres [k, d] adds up the slices. sums and weights: [slices, d, k]
+/// A warp per entry of centres [k, d] adds up the slices; before: what they were, or null. sums and
+/// weights: [slices, d, k]
 template <typename T>
 __global__ void update_centres(const T* __restrict__ sums, const T* __restrict__ weights,
                                std::size_t d, std::size_t k, std::size_t slices, T* centres,
-                               WantedFacts wanted, DeviceFacts* to_clear) {
+                               T* before, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t entry = blockIdx.x;
   if (entry == 0 && threadIdx.x == 0) {
     *to_clear = {};
@@ -100,14 +100,18 @@ __global__ void update_centres(const T* __restrict__ sums, const T* __restrict__
   const auto add = [](T a, T b) { return a + b; };
   sum = over_warp(sum, add);
   weight = over_warp(weight, add);
-  if (threadIdx.x == 0 && weight > 0) { // the centre of a cluster without weight stays
-    T& centre = centres[entry % k * d + entry / k];
-    const T mean = sum / weight;
-    const double shift = static_cast<double>(mean) - static_cast<double>(centre);
+  if (threadIdx.x == 0) {
+    const std::size_t place = entry % k * d + entry / k;
+    const T old = centres[place];
+    const T mean = weight > 0 ? sum / weight : old; // a cluster without weight stays
+    const double shift = static_cast<double>(mean) - static_cast<double>(old);
     if (wanted.squared_shift != nullptr) {
       atomicAdd(wanted.squared_shift, shift * shift);
     }
-    centre = mean;
+    centres[place] = mean;
+    if (before != nullptr) {
+      before[place] = old;
+    }
   }
 }
 
@@ -161,19 +165,18 @@ __global__ void update_memberships(const T* __restrict__ points, const T* __rest
 template <typename T>
 class FcmCudaWarp final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return refuse_fcm(problem, kSamplesPerBlock);
+  std::string refuse(const Shape& shape) const override {
+    return refuse_fcm<T>(shape, kSamplesPerBlock);
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    const std::size_t n = problem.n, values = problem.k * problem.d;
-    stream_ = Stream::create();
-    passes_.prepare(problem, stream_);
-    const bool two = problem.fuzzifier == 2.0;
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    const std::size_t n = shape.n, values = shape.k * shape.d;
+    passes_.prepare(shape, points.rows);
+    const bool two = shape.fuzzifier == 2.0;
     sum_slices_ = two ? sum_slices<true, T> : sum_slices<false, T>;
     update_memberships_ = two ? update_memberships<true, T> : update_memberships<false, T>;
-    allow_shared_memory(update_memberships_, kSamplesPerBlock * problem.k * sizeof(T));
+    allow_shared_memory(update_memberships_, kSamplesPerBlock * shape.k * sizeof(T));
     // Enough blocks to fill the device, and slices short enough that a float keeps its digits.
     const std::size_t longest = kThreads * kLongestRun;
     slices_ =
@@ -183,42 +186,39 @@ public:
     d_weights_ = DeviceBuffer<T>(slices_ * values);
   }
 
-  void run(Observer<T>& observer) override {
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     passes_.run(
-        observer, [&](const T* memberships) { launch_update_centres(memberships); },
+        start, answer, observer, [&](T* before) { launch_update_centres(before); },
         [&] { launch_update_memberships(); });
   }
 
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
-
 private:
-  T fuzzifier() const { return static_cast<T>(problem_.fuzzifier); }
+  T fuzzifier() const { return static_cast<T>(shape_.fuzzifier); }
 
-  void launch_update_centres(const T* memberships) {
-    sum_slices_<<<blocks_at_most(d_sums_.size(), 1, kMaxGridX), kThreads, 0, stream_>>>(
-        passes_.features(), memberships, problem_.n, problem_.d, problem_.k, slices_, fuzzifier(),
-        d_sums_.data(), d_weights_.data());
+  void launch_update_centres(T* before) {
+    sum_slices_<<<blocks_at_most(d_sums_.size(), 1, kMaxGridX), kThreads>>>(
+        passes_.features(), passes_.memberships(), shape_.n, shape_.d, shape_.k, slices_,
+        fuzzifier(), d_sums_.data(), d_weights_.data());
     check_launch("sum_slices");
-    update_centres<<<blocks_for(problem_.k * problem_.d, 1), 32, 0, stream_>>>(
-        d_sums_.data(), d_weights_.data(), problem_.d, problem_.k, slices_, passes_.centres(),
+    update_centres<<<blocks_for(shape_.k * shape_.d, 1), 32>>>(
+        d_sums_.data(), d_weights_.data(), shape_.d, shape_.k, slices_, passes_.centres(), before,
         passes_.wanted(), passes_.to_clear());
     check_launch("update_centres");
   }
 
   void launch_update_memberships() {
-    const auto d = static_cast<unsigned>(problem_.d), k = static_cast<unsigned>(problem_.k);
-    update_memberships_<<<blocks_for(problem_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
-                          kSamplesPerBlock * k * sizeof(T), stream_>>>(
-        passes_.points(), passes_.centres(), problem_.n, d, k, fuzzifier(), passes_.memberships(),
+    const auto d = static_cast<unsigned>(shape_.d), k = static_cast<unsigned>(shape_.k);
+    update_memberships_<<<blocks_for(shape_.n, kSamplesPerBlock), dim3(32, kSamplesPerBlock),
+                          kSamplesPerBlock * k * sizeof(T)>>>(
+        passes_.points(), passes_.centres(), shape_.n, d, k, fuzzifier(), passes_.memberships(),
         passes_.contributions());
     check_launch("update_memberships");
   }
 
-  Problem<T> problem_;
+  Shape shape_;
   decltype(&sum_slices<true, T>) sum_slices_ = nullptr;
   decltype(&update_memberships<true, T>) update_memberships_ = nullptr;
   std::size_t slices_ = 0;
-  Stream stream_;
   FcmPasses<T> passes_;
   DeviceBuffer<T> d_sums_, d_weights_; // [slices, d, k]
 };

@@ -13,14 +13,13 @@
 //   values fit 48 KiB, else in global memory.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/buffer.hpp"
-#include "impls/cuda/support/cublas.hpp"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cublas_v2.h>
 
 namespace clusterbench {
 namespace {
@@ -30,6 +29,15 @@ using namespace cuda;
 constexpr unsigned kThreads = 256;
 constexpr std::size_t kProductBytes = std::size_t{24} << 20; // stays in an L2 of 40 MiB if k >= d
 constexpr std::size_t kSharedBytes = 48 * 1024; // several blocks must fit a multiprocessor
+
+/// Throws std::runtime_error with file, line, the call and the status' name unless all is well.
+void check_cublas(cublasStatus_t status, std::string_view call,
+                  std::source_location where = std::source_location::current()) {
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    throw std::runtime_error(std::string(where.file_name()) + ":" + std::to_string(where.line()) +
+                             ": " + std::string(call) + " failed: " + cublasGetStatusName(status));
+  }
+}
 
 /// norms[j] = |c_j|^2, a warp per centroid. centroids: [k, d]
 template <typename T>
@@ -147,21 +155,25 @@ __global__ void sum_clusters(const T* __restrict__ points, const std::int32_t* _
   }
 }
 
-/// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
+/// Moves the centroid of cluster blockIdx.x to the mean of its points. Keeps the one that entered
+/// the pass, and clears what it has used.
 template <typename T>
-__global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* counts,
+__global__ void update_means(std::size_t d, T* centroids, T* entering, T* sums, unsigned* counts,
                              WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t cluster = blockIdx.x;
   const unsigned count = counts[cluster];
   __syncthreads(); // every thread has the count before the first thread clears it
   double squared_shift = 0.0;
-  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d && count > 0;
-       e += blockDim.x) { // an empty cluster stays where it is
-    const T mean = sums[e] / static_cast<T>(count);
-    const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
-    squared_shift += shift * shift;
-    centroids[e] = mean;
-    sums[e] = 0;
+  for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
+    const T before = centroids[e];
+    entering[e] = before;
+    if (count > 0) { // an empty cluster stays where it is
+      const T mean = sums[e] / static_cast<T>(count);
+      const double shift = static_cast<double>(mean) - static_cast<double>(before);
+      squared_shift += shift * shift;
+      centroids[e] = mean;
+      sums[e] = 0;
+    }
   }
   if (threadIdx.x == 0) {
     counts[cluster] = 0;
@@ -175,20 +187,20 @@ __global__ void update_means(std::size_t d, T* centroids, T* sums, unsigned* cou
 template <typename T>
 class KmeansCublas final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
+  std::string refuse(const Shape& shape) const override {
     const std::size_t most = std::numeric_limits<int>::max();
-    return problem.k <= most && problem.d <= most
+    return shape.k <= most && shape.d <= most
                ? ""
                : "cuBLAS counts k and d in ints, which end at " + std::to_string(most);
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    const std::size_t n = problem.n;
-    const std::size_t d = problem.d;
-    const std::size_t k = problem.k;
-    stream_ = Stream::create();
-    cublas_ = Cublas::create(stream_);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows.data();
+    const std::size_t n = shape.n, d = shape.d, k = shape.k;
+    cublasHandle_t handle = nullptr;
+    check_cublas(cublasCreate(&handle), "cublasCreate");
+    cublas_.reset(handle);
     chunk_ = std::min(n, std::max<std::size_t>(kProductBytes / (k * sizeof(T)), kThreads));
     label_lanes_ = static_cast<unsigned>(std::clamp<std::size_t>(std::bit_floor(k / 4), 1, 32));
     row_lanes_ = static_cast<unsigned>(std::min<std::size_t>(std::bit_ceil(d), 32));
@@ -197,45 +209,29 @@ public:
     sum_clusters_ = shared_bytes_ > 0 ? sum_clusters<true, T> : sum_clusters<false, T>;
     blocks_ = blocks_at_most(n * row_lanes_, kThreads,
                              resident_blocks(sum_clusters_, kThreads, shared_bytes_));
-    d_points_ = DeviceBuffer<T>(n * d);
-    d_points_.upload(problem.points, stream_);
-    d_centroids_ = DeviceBuffer<T>(k * d);
     d_norms_ = DeviceBuffer<T>(k);
     d_products_ = DeviceBuffer<T>(chunk_ * k);
     d_sums_ = DeviceBuffer<T>(k * d);
     d_counts_ = DeviceBuffer<unsigned>(k);
-    d_labels_ = DeviceBuffer<std::int32_t>(n);
     facts_ = FactsBuffer::create();
   }
 
-  void run(Observer<T>& observer) override {
-    StopTest stop(problem_.stop);
-    facts_.start(stop, stream_);
-    d_centroids_.upload(problem_.centroids, stream_);
-    d_labels_.fill_bytes(0xFF, stream_); // -1: every label changes in the first pass
-    d_sums_.zero(stream_);
-    d_counts_.zero(stream_);
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? d_centroids_.size() : 0);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    facts_.start(stop);
+    d_sums_.zero();
+    d_counts_.zero();
+    copy_values(start.centroids, answer.centroids.data());
+    fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
     do {
-      timer.measure("assign", [&] { assign(); });
+      assign(answer, observer);
       if (stop.wants_loss()) {
-        timer.measure("check", [&] { launch_sum_distances(); });
+        launch_sum_distances(answer, observer);
       }
-      timer.measure("update", [&] { update(); });
-      if (observer.recording()) {
-        d_centroids_.download(recorded, stream_);
-        observer.pass(recorded);
-      }
-    } while (!stop.after_pass(facts_.finish_pass(stream_)));
-    stream_.synchronize();
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    d_labels_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
+      update(answer, observer);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts_.finish_pass()));
+    answer.iterations = stop.passes();
   }
 
   std::string chosen_path() const override {
@@ -244,17 +240,21 @@ public:
   }
 
 private:
-  void assign() {
-    const std::size_t k = problem_.k;
-    square_centroids<<<blocks_for(k, 1), 32, 0, stream_>>>(d_centroids_.data(), problem_.d,
-                                                           d_norms_.data());
+  struct Destroy {
+    void operator()(cublasHandle_t handle) const { static_cast<void>(cublasDestroy(handle)); }
+  };
+
+  void assign(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "assign", cudaStreamLegacy);
+    square_centroids<<<blocks_for(shape_.k, 1), 32>>>(answer.centroids.data(), shape_.d,
+                                                      d_norms_.data());
     check_launch("square_centroids");
-    for (std::size_t first = 0; first < problem_.n; first += chunk_) {
-      const std::size_t rows = std::min(chunk_, problem_.n - first);
-      multiply(d_points_.data() + first * problem_.d, rows);
-      label_rows<<<blocks_for(rows * label_lanes_, kThreads), kThreads, 0, stream_>>>(
-          d_products_.data(), d_norms_.data(), rows, static_cast<unsigned>(k), label_lanes_,
-          d_labels_.data() + first, facts_.wanted());
+    for (std::size_t first = 0; first < shape_.n; first += chunk_) {
+      const std::size_t rows = std::min(chunk_, shape_.n - first);
+      multiply(points_ + first * shape_.d, rows, answer.centroids.data());
+      label_rows<<<blocks_for(rows * label_lanes_, kThreads), kThreads>>>(
+          d_products_.data(), d_norms_.data(), rows, static_cast<unsigned>(shape_.k), label_lanes_,
+          answer.labels.data() + first, facts_.wanted());
       check_launch("label_rows");
     }
   }
@@ -262,52 +262,50 @@ private:
   /// products [rows, k] = -2 points [rows, d] * centroids^T [d, k]. cuBLAS is column-major and
   /// takes each of our row-major matrices for its transpose, so it is asked for
   /// products^T [k, rows] = -2 (centroids^T)^T [k, d] * points^T [d, rows].
-  void multiply(const T* points, std::size_t rows) {
+  void multiply(const T* points, std::size_t rows, const T* centroids) {
     constexpr bool kFloat = sizeof(T) == sizeof(float);
     constexpr cudaDataType kType = kFloat ? CUDA_R_32F : CUDA_R_64F;
     constexpr cublasComputeType_t kCompute =
         kFloat ? CUBLAS_COMPUTE_32F_PEDANTIC : CUBLAS_COMPUTE_64F_PEDANTIC;
-    const int d = static_cast<int>(problem_.d);
-    const int k = static_cast<int>(problem_.k);
+    const int d = static_cast<int>(shape_.d);
+    const int k = static_cast<int>(shape_.k);
     const T alpha = -2;
     const T beta = 0;
-    check_cublas(cublasGemmEx(cublas_, CUBLAS_OP_T, CUBLAS_OP_N, k, static_cast<int>(rows), d,
-                              &alpha, d_centroids_.data(), kType, d, points, kType, d, &beta,
+    check_cublas(cublasGemmEx(cublas_.get(), CUBLAS_OP_T, CUBLAS_OP_N, k, static_cast<int>(rows), d,
+                              &alpha, centroids, kType, d, points, kType, d, &beta,
                               d_products_.data(), kType, k, kCompute, CUBLAS_GEMM_DEFAULT),
                  "cublasGemmEx");
   }
 
-  void launch_sum_distances() {
-    sum_distances<<<blocks_, kThreads, 0, stream_>>>(d_points_.data(), d_centroids_.data(),
-                                                     d_labels_.data(), problem_.n, problem_.d,
-                                                     row_lanes_, facts_.wanted().loss);
+  void launch_sum_distances(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "check", cudaStreamLegacy);
+    sum_distances<<<blocks_, kThreads>>>(points_, answer.centroids.data(), answer.labels.data(),
+                                         shape_.n, shape_.d, row_lanes_, facts_.wanted().loss);
     check_launch("sum_distances");
   }
 
-  void update() {
-    sum_clusters_<<<blocks_, kThreads, shared_bytes_, stream_>>>(
-        d_points_.data(), d_labels_.data(), problem_.n, problem_.d, problem_.k, row_lanes_,
-        d_sums_.data(), d_counts_.data());
+  void update(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "update", cudaStreamLegacy);
+    sum_clusters_<<<blocks_, kThreads, shared_bytes_>>>(points_, answer.labels.data(), shape_.n,
+                                                        shape_.d, shape_.k, row_lanes_,
+                                                        d_sums_.data(), d_counts_.data());
     check_launch("sum_clusters");
-    update_means<<<blocks_for(problem_.k, 1), 128, 0, stream_>>>(
-        problem_.d, d_centroids_.data(), d_sums_.data(), d_counts_.data(), facts_.wanted(),
-        facts_.to_clear());
+    update_means<<<blocks_for(shape_.k, 1), 128>>>(
+        shape_.d, answer.centroids.data(), answer.entering.data(), d_sums_.data(), d_counts_.data(),
+        facts_.wanted(), facts_.to_clear());
     check_launch("update_means");
   }
 
-  Problem<T> problem_;
-  Stream stream_;
-  Cublas cublas_; // after the stream that it works in, so that it goes first
-  std::size_t chunk_ = 0, shared_bytes_ = 0, iterations_ = 0;
+  Shape shape_;
+  const T* points_ = nullptr; // [n, d]
+  std::unique_ptr<cublasContext, Destroy> cublas_;
+  std::size_t chunk_ = 0, shared_bytes_ = 0;
   unsigned label_lanes_ = 1, row_lanes_ = 1, blocks_ = 1;
   decltype(&sum_clusters<true, T>) sum_clusters_ = nullptr;
-  DeviceBuffer<T> d_points_;            // [n, d]
-  DeviceBuffer<T> d_centroids_;         // [k, d]
-  DeviceBuffer<T> d_norms_;             // [k]
-  DeviceBuffer<T> d_products_;          // [chunk, k]
-  DeviceBuffer<T> d_sums_;              // [k, d]
-  DeviceBuffer<unsigned> d_counts_;     // [k]
-  DeviceBuffer<std::int32_t> d_labels_; // [n]
+  DeviceBuffer<T> d_norms_;         // [k]
+  DeviceBuffer<T> d_products_;      // [chunk, k]
+  DeviceBuffer<T> d_sums_;          // [k, d]
+  DeviceBuffer<unsigned> d_counts_; // [k]
   FactsBuffer facts_;
 };
 

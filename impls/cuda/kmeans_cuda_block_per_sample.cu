@@ -12,8 +12,7 @@
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
 // Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/lloyd_passes.cuh"
+#include "impls/cuda/support/launch_sizes.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
 #include "impls/cuda/support/stream.hpp"
 
@@ -113,20 +112,25 @@ __global__ void sum_means(const T* __restrict__ points, std::size_t n, std::size
 }
 
 /// Adds up the copies of the means, makes the sums the centroids, and clears the copies.
-/// centroids: [k, d], means: [kCopies, k, d], counts: [k]
+/// centroids and entering (as they were): [k, d], means: [kCopies, k, d], counts: [k]
 template <typename T>
 __global__ void take_means(std::size_t k, std::size_t d, const unsigned* __restrict__ counts,
-                           T* means, T* centroids, WantedFacts wanted, DeviceFacts* to_clear) {
+                           T* means, T* centroids, T* entering, WantedFacts wanted,
+                           DeviceFacts* to_clear) {
   const std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   double shift = 0.0;
-  if (e < k * d && counts[e / d] > 0) { // an empty cluster stays where it is
-    T mean = 0;
-    for (std::size_t copy = 0; copy < kCopies; ++copy) {
-      mean += means[copy * k * d + e];
-      means[copy * k * d + e] = 0;
+  if (e < k * d) {
+    const T before = centroids[e];
+    entering[e] = before;
+    if (counts[e / d] > 0) { // an empty cluster stays where it is
+      T mean = 0;
+      for (std::size_t copy = 0; copy < kCopies; ++copy) {
+        mean += means[copy * k * d + e];
+        means[copy * k * d + e] = 0;
+      }
+      shift = static_cast<double>(mean) - static_cast<double>(before);
+      centroids[e] = mean;
     }
-    shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
-    centroids[e] = mean;
   }
   if (e == 0) {
     *to_clear = {};
@@ -137,90 +141,82 @@ __global__ void take_means(std::size_t k, std::size_t d, const unsigned* __restr
 template <typename T>
 class KmeansCudaBlockPerSample final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    block_ = static_cast<unsigned>(std::min<std::size_t>(kMaxBlock, ceil_div(d_, 32) * 32));
-    stream_ = Stream::create();
-    ready_ = Event::ordering();
-    branches_.clear();
-    for (std::size_t s = 0; s < std::min(k_, kMaxStreams); ++s) {
-      branches_.push_back({Stream::create(), Event::ordering()});
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows.data();
+    block_ = static_cast<unsigned>(std::min<std::size_t>(kMaxBlock, ceil_div(shape.d, 32) * 32));
+    streams_.clear();
+    for (std::size_t s = 0; s < std::min(shape.k, kMaxStreams); ++s) {
+      // Of the kind that waits for what the default stream was given before, and that for it.
+      streams_.push_back(Stream::create(cudaStreamDefault));
     }
-    d_points_ = DeviceBuffer<T>(n_ * d_);
-    d_points_.upload(problem.points, stream_);
-    passes_.prepare(problem, stream_);
-    d_means_ = DeviceBuffer<T>(kCopies * k_ * d_);
-    pitch_ = ceil_div(n_, kLine) * kLine;
-    d_squared_ = DeviceBuffer<T>(k_ * pitch_);
-    d_counts_ = DeviceBuffer<unsigned>(k_);
+    pitch_ = ceil_div(shape.n, kLine) * kLine;
+    d_squared_ = DeviceBuffer<T>(shape.k * pitch_);
+    d_means_ = DeviceBuffer<T>(kCopies * shape.k * shape.d);
+    d_counts_ = DeviceBuffer<unsigned>(shape.k);
+    facts_ = FactsBuffer::create();
   }
 
-  void run(Observer<T>& observer) override {
-    passes_.run(
-        observer, [&] { d_means_.zero(stream_); },
-        [&](PhaseTimer<T>& timer) { // until the stop rule is met
-          timer.measure("distances", [&] { launch_distances(); });
-          timer.measure("minimum", [&] { launch_minimum(); });
-          timer.measure("update", [&] { launch_update(); });
-        });
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    facts_.start(stop);
+    d_means_.zero();
+    copy_values(start.centroids, answer.centroids.data());
+    fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
+    do {
+      launch_distances(answer, observer);
+      launch_minimum(answer, observer);
+      launch_update(answer, observer);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts_.finish_pass()));
+    answer.iterations = stop.passes();
   }
-
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  struct Branch { // a side stream, and the event that says that its part of a pass is done
-    Stream stream;
-    Event done;
-  };
-
-  /// One launch a centroid, dealt to the side streams, which wait for the main one and it for them.
-  void launch_distances() {
-    ready_.record(stream_);
-    for (const Branch& branch : branches_) {
-      ready_.hold_back(branch.stream);
-    }
-    for (std::size_t c = 0; c < k_; ++c) {
-      squared_distances<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0,
-                          branches_[c % branches_.size()].stream>>>(
-          d_points_.data(), n_, d_, passes_.centroids() + c * d_, d_squared_.data() + c * pitch_);
+  /// One launch a centroid, dealt to the streams.
+  void launch_distances(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "distances", cudaStreamLegacy);
+    for (std::size_t c = 0; c < shape_.k; ++c) {
+      squared_distances<<<blocks_at_most(shape_.n, 1, kMaxGridX), block_, 0,
+                          streams_[c % streams_.size()]>>>(points_, shape_.n, shape_.d,
+                                                           answer.centroids.data() + c * shape_.d,
+                                                           d_squared_.data() + c * pitch_);
       check_launch("squared_distances");
-    }
-    for (const Branch& branch : branches_) {
-      branch.done.record(branch.stream);
-      branch.done.hold_back(stream_);
     }
   }
 
-  void launch_minimum() {
-    take_minimum<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_squared_.data(), n_, pitch_, k_, passes_.labels(), d_counts_.data(), passes_.wanted());
+  void launch_minimum(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "minimum", cudaStreamLegacy);
+    take_minimum<<<blocks_for(shape_.n, kThreads), kThreads>>>(d_squared_.data(), shape_.n, pitch_,
+                                                               shape_.k, answer.labels.data(),
+                                                               d_counts_.data(), facts_.wanted());
     check_launch("take_minimum");
   }
 
-  void launch_update() {
-    count_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(passes_.labels(), n_,
-                                                                       d_counts_.data());
+  void launch_update(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "update", cudaStreamLegacy);
+    count_clusters<<<blocks_for(shape_.n, kThreads), kThreads>>>(answer.labels.data(), shape_.n,
+                                                                 d_counts_.data());
     check_launch("count_clusters");
-    sum_means<<<blocks_at_most(n_, 1, kMaxGridX), block_, 0, stream_>>>(
-        d_points_.data(), n_, d_, passes_.labels(), d_counts_.data(), k_, d_means_.data());
+    sum_means<<<blocks_at_most(shape_.n, 1, kMaxGridX), block_>>>(
+        points_, shape_.n, shape_.d, answer.labels.data(), d_counts_.data(), shape_.k,
+        d_means_.data());
     check_launch("sum_means");
-    take_means<<<blocks_for(k_ * d_, kThreads), kThreads, 0, stream_>>>(
-        k_, d_, d_counts_.data(), d_means_.data(), passes_.centroids(), passes_.wanted(),
-        passes_.to_clear());
+    take_means<<<blocks_for(shape_.k * shape_.d, kThreads), kThreads>>>(
+        shape_.k, shape_.d, d_counts_.data(), d_means_.data(), answer.centroids.data(),
+        answer.entering.data(), facts_.wanted(), facts_.to_clear());
     check_launch("take_means");
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0;
-  std::size_t pitch_ = 0; // distances from one centroid's first to the next one's
-  unsigned block_ = 0;    // threads for one sample
-  Stream stream_;
-  Event ready_;
-  std::vector<Branch> branches_;
-  LloydPasses<T> passes_;
-  DeviceBuffer<T> d_points_;        // [n, d]
-  DeviceBuffer<T> d_means_;         // [kCopies, k, d]
+  Shape shape_;
+  const T* points_ = nullptr; // [n, d]
+  std::size_t pitch_ = 0;     // distances from one centroid's first to the next one's
+  unsigned block_ = 0;        // threads for one sample
+  std::vector<Stream> streams_;
   DeviceBuffer<T> d_squared_;       // [k, pitch_]
+  DeviceBuffer<T> d_means_;         // [kCopies, k, d]
   DeviceBuffer<unsigned> d_counts_; // [k]
+  FactsBuffer facts_;
 };
 
 const Registration registration({.name = "kmeans_cuda_block_per_sample",

@@ -12,9 +12,8 @@
 //   refused. Sums have the data's precision and any order, so runs differ in their last digits.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
-#include "impls/cuda/support/lloyd_passes.cuh"
+#include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <cmath>
 
@@ -109,18 +108,21 @@ __global__ void sum_clusters(const T* __restrict__ points, std::size_t n, std::s
   }
 }
 
-/// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
+/// Moves the centroid of cluster blockIdx.x to the mean of its points. Keeps the one that entered
+/// the pass, and clears what it has used.
 template <typename T>
-__global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* counts,
+__global__ void calculate_means(std::size_t d, T* centroids, T* entering, T* sums, unsigned* counts,
                                 WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t cluster = blockIdx.x;
   const unsigned count = counts[cluster];
   __syncthreads(); // every thread has the count before the first thread clears it
   double squared_shift = 0.0;
   for (std::size_t e = cluster * d + threadIdx.x; e < (cluster + 1) * d; e += blockDim.x) {
+    const T before = centroids[e];
+    entering[e] = before;
     if (count > 0) { // an empty cluster stays where it is
       const T mean = sums[e] / static_cast<T>(count);
-      const double shift = static_cast<double>(mean) - static_cast<double>(centroids[e]);
+      const double shift = static_cast<double>(mean) - static_cast<double>(before);
       squared_shift += shift * shift;
       centroids[e] = mean;
       sums[e] = 0;
@@ -138,76 +140,80 @@ __global__ void calculate_means(std::size_t d, T* centroids, T* sums, unsigned* 
 template <typename T>
 class KmeansCudaBlockSums final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    const std::size_t needed = block_sums_bytes(problem.k, problem.d);
+  std::string refuse(const Shape& shape) const override {
+    const std::size_t needed = block_sums_bytes(shape);
     if (needed > shared_memory_limit()) {
-      return "sums of " + std::to_string(problem.k) + " x " + std::to_string(problem.d) +
+      return "sums of " + std::to_string(shape.k) + " x " + std::to_string(shape.d) +
              " and counts take " + std::to_string(needed) +
              " bytes of shared memory, a block has " + std::to_string(shared_memory_limit());
     }
     return {};
   }
 
-  void prepare(const Problem<T>& problem) override {
-    n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    stream_ = Stream::create();
-    d_points_ = upload_columns(problem.points, n_, d_, stream_);
-    passes_.prepare(problem, stream_);
-    d_sums_ = DeviceBuffer<T>(k_ * d_);
-    d_counts_ = DeviceBuffer<unsigned>(k_);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    d_points_ = make_columns(points.rows, shape.n, shape.d);
+    d_sums_ = DeviceBuffer<T>(shape.k * shape.d);
+    d_counts_ = DeviceBuffer<unsigned>(shape.k);
+    facts_ = FactsBuffer::create();
     // As many blocks as run at once: more would only add to the global atomics at their ends.
-    allow_shared_memory(sum_clusters<T>, block_sums_bytes(k_, d_));
-    sum_blocks_ = blocks_at_most(
-        n_, kThreads, resident_blocks(sum_clusters<T>, kThreads, block_sums_bytes(k_, d_)));
+    const std::size_t bytes = block_sums_bytes(shape);
+    allow_shared_memory(sum_clusters<T>, bytes);
+    sum_blocks_ =
+        blocks_at_most(shape.n, kThreads, resident_blocks(sum_clusters<T>, kThreads, bytes));
   }
 
-  void run(Observer<T>& observer) override {
-    passes_.run(
-        observer,
-        [&] {
-          d_sums_.zero(stream_);
-          d_counts_.zero(stream_);
-        },
-        [&](PhaseTimer<T>& timer) { // until the stop rule is met
-          timer.measure("assign", [&] { launch_assign_clusters(); });
-          timer.measure("sum", [&] { launch_sum_clusters(); });
-          timer.measure("means", [&] { launch_calculate_means(); });
-        });
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    facts_.start(stop);
+    d_sums_.zero();
+    d_counts_.zero();
+    copy_values(start.centroids, answer.centroids.data());
+    fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
+    do {
+      launch_assign_clusters(answer, observer);
+      launch_sum_clusters(answer, observer);
+      launch_calculate_means(answer, observer);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts_.finish_pass()));
+    answer.iterations = stop.passes();
   }
-
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  static std::size_t block_sums_bytes(std::size_t k, std::size_t d) {
-    return k * d * sizeof(T) + k * sizeof(unsigned);
+  static std::size_t block_sums_bytes(const Shape& shape) {
+    return shape.k * shape.d * sizeof(T) + shape.k * sizeof(unsigned);
   }
 
-  void launch_assign_clusters() {
-    assign_clusters<<<blocks_for(n_, kThreads), kThreads, 0, stream_>>>(
-        d_points_.data(), n_, d_, passes_.centroids(), k_, passes_.labels(), passes_.wanted());
+  void launch_assign_clusters(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "assign", cudaStreamLegacy);
+    assign_clusters<<<blocks_for(shape_.n, kThreads), kThreads>>>(
+        d_points_.data(), shape_.n, shape_.d, answer.centroids.data(), shape_.k,
+        answer.labels.data(), facts_.wanted());
     check_launch("assign_clusters");
   }
 
-  void launch_sum_clusters() {
-    sum_clusters<<<sum_blocks_, kThreads, block_sums_bytes(k_, d_), stream_>>>(
-        d_points_.data(), n_, d_, passes_.labels(), k_, d_sums_.data(), d_counts_.data());
+  void launch_sum_clusters(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "sum", cudaStreamLegacy);
+    sum_clusters<<<sum_blocks_, kThreads, block_sums_bytes(shape_)>>>(
+        d_points_.data(), shape_.n, shape_.d, answer.labels.data(), shape_.k, d_sums_.data(),
+        d_counts_.data());
     check_launch("sum_clusters");
   }
 
-  void launch_calculate_means() {
-    calculate_means<<<blocks_for(k_, 1), kMeansThreads, 0, stream_>>>(
-        d_, passes_.centroids(), d_sums_.data(), d_counts_.data(), passes_.wanted(),
-        passes_.to_clear());
+  void launch_calculate_means(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "means", cudaStreamLegacy);
+    calculate_means<<<blocks_for(shape_.k, 1), kMeansThreads>>>(
+        shape_.d, answer.centroids.data(), answer.entering.data(), d_sums_.data(), d_counts_.data(),
+        facts_.wanted(), facts_.to_clear());
     check_launch("calculate_means");
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0;
+  Shape shape_;
   unsigned sum_blocks_ = 0;
-  Stream stream_;
-  LloydPasses<T> passes_;
   DeviceBuffer<T> d_points_;        // [d, n]
   DeviceBuffer<T> d_sums_;          // [k, d]
   DeviceBuffer<unsigned> d_counts_; // [k]
+  FactsBuffer facts_;
 };
 
 const Registration registration({.name = "kmeans_cuda_block_sums",

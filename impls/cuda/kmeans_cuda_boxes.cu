@@ -1,29 +1,28 @@
-// K-means with few features: points lie in boxes, and a box that one centroid wins alone is not looked at.
+// K-means with few features: boxes of points that one centroid wins alone are not looked at.
 //
-// Changed since kmeans_cuda_moves: neighbours lie side by side, 32 to a box, in the order of a k-d tree. A
-//   centroid is no candidate of a box if another one is nearer everywhere in it. Few candidates are left: for
-//   many boxes one, and if it has all the points already, nothing changes and they are not looked at.
-// Source: kmeans_cuda_moves; Kanungo et al., 2002, "An efficient k-means clustering algorithm: analysis and
-//   implementation", with the leaves of the tree alone, so that all of them are compared side by side.
-// Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a point and each
-//   candidate; 30 a coordinate that moves; about 2 us of latency. The order is made in prepare(), and labels
-//   go back to the order of the data in fetch(): end_to_end_ms has both. The rule `loss` looks at all points.
-// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64; boxes and labels in shared
-//   memory, 53,000 (d = 1) to 26,000 (d = 8) points a multiprocessor of an H200, else refused. d is padded
-//   to the next size that was compiled. Same bits in every run.
+// Changed since kmeans_cuda_moves: neighbours lie side by side, 32 to a box, in the order of a k-d
+//   tree, made in prepare(). A centroid is no candidate of a box if another one is nearer
+//   everywhere in it. Many boxes have one left; if that has all points already, nothing changes.
+// Source: kmeans_cuda_moves; Kanungo et al., 2002, "An efficient k-means clustering algorithm:
+//   analysis and implementation", with the leaves of the tree alone, compared side by side.
+// Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a
+//   point and each candidate; 30 a coordinate that moves; about 2 us of latency. The rule `loss`
+//   looks at all points; after the last pass n labels go back to the order of the data.
+// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64; boxes and
+//   labels in shared memory, 53,000 (d = 1) to 26,000 (d = 8) points a multiprocessor of an H200,
+//   else refused. d is padded to the next size that was compiled. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/box_candidates.cuh"
-#include "impls/cuda/support/boxes_of_block.cuh"
 #include "impls/cuda/support/column_points.cuh"
-#include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/kd_boxes.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_groups.cuh"
-#include "impls/cuda/support/stream.hpp"
+#include "impls/cuda/support/warp_sums.cuh"
 
 #include <algorithm>
 #include <array>
@@ -42,11 +41,56 @@ constexpr unsigned kMaxFeatures = 8, kMaxClusters = 64;
 constexpr unsigned kCopies = 4;                // of a block's sums
 constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes beside boxes, at most
 
+/// In the rival of a box: it is the label of all points, and was the only candidate.
+inline constexpr unsigned kSettled = 0x80;
+
+/// The boxes of a block, in shared memory, and those of their points that are there, too.
+template <unsigned D>
+struct BoxesOfBlock {
+  static constexpr unsigned kPoints = kBoxPoints * D; ///< floats of a box
+  static constexpr unsigned kExtents = 2 * D + 1;     ///< odd, so that lanes read different banks
+
+  float* s_points;          // [resident, D, 32]
+  float* s_extents;         // [most, kExtents]: middle, and half of the width
+  Candidates* s_candidates; // [most], of the open boxes in their order
+  std::uint16_t* s_open;    // [most]: boxes whose points have to be looked at
+  std::uint8_t* s_labels;   // [most, 32]
+  std::uint8_t* s_rivals;   // [most]: the centroid that others are compared with
+
+  static constexpr std::size_t bytes_of_points() { return kPoints * sizeof(float); }
+  static constexpr std::size_t bytes_of_box() {
+    return kExtents * sizeof(float) + sizeof(Candidates) + sizeof(std::uint16_t) + kBoxPoints + 1;
+  }
+  __device__ BoxesOfBlock(float* s_room, unsigned resident, unsigned most)
+      : s_points(s_room), s_extents(s_points + std::size_t{resident} * kPoints),
+        s_candidates(reinterpret_cast<Candidates*>(s_extents + most * kExtents)),
+        s_open(reinterpret_cast<std::uint16_t*>(s_candidates + most)),
+        s_labels(reinterpret_cast<std::uint8_t*>(s_open + most)),
+        s_rivals(s_labels + most * kBoxPoints) {}
+
+  /// All lanes of a warp: lists the boxes of lanes that want it, in any order, or in their own if
+  /// that matters and all boxes are wanted.
+  __device__ void open(bool wanted, unsigned box, Candidates candidates, bool in_order,
+                       unsigned* s_count) const {
+    const unsigned lane = threadIdx.x % 32, lanes = __ballot_sync(kAllLanes, wanted);
+    if (lanes != 0) {
+      unsigned place = lane == 0 ? atomicAdd(s_count, static_cast<unsigned>(__popc(lanes))) : 0;
+      place = in_order ? box
+                       : __shfl_sync(kAllLanes, place, 0) +
+                             static_cast<unsigned>(__popc(lanes & ((1u << lane) - 1)));
+      if (wanted) {
+        s_open[place] = static_cast<std::uint16_t>(box);
+        s_candidates[place] = candidates;
+      }
+    }
+  }
+};
+
 struct Task {
   RunTask run;
-  const float* points;  // [boxes, D, 32]
-  const float* extents; // [boxes, 2, D]
-  std::uint8_t* labels; // [boxes, 32], in the order of the boxes
+  const float* points;   // [boxes, D, 32]
+  const float* extents;  // [boxes, 2, D]
+  const unsigned* order; // [n]: the row at a place
   unsigned n, d, k;
   unsigned boxes, most;          // of all blocks; of a block, at most
   unsigned resident;             // boxes of a block whose points are in shared memory
@@ -56,8 +100,8 @@ struct Task {
   std::uint64_t* words; // of CountedSums
 };
 
-/// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks and so
-/// on, so that every block has some of every region. Dynamic shared memory: the boxes.
+/// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks
+/// and so on, so that every block has some of every region. Dynamic shared memory: the boxes.
 template <unsigned D, unsigned kThreads>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   using Boxes = BoxesOfBlock<D>;
@@ -79,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   const Boxes boxes(s_room, task.resident, task.most);
   const Kept kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
-  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
+  CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
 
   const unsigned count =
       blockIdx.x < task.boxes ? (task.boxes - blockIdx.x - 1) / gridDim.x + 1 : 0;
@@ -187,8 +231,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   }
   sums.leave();
   for (unsigned box = warp; box < count; box += kThreads / 32) {
-    task.labels[std::size_t{place_of(box)} * kBoxPoints + lane] =
-        boxes.s_labels[box * kBoxPoints + lane];
+    const unsigned place = place_of(box) * kBoxPoints + lane;
+    if (place < task.n) { // labels go back to the order of the data
+      task.run.labels[task.order[place]] = boxes.s_labels[box * kBoxPoints + lane];
+    }
   }
 }
 
@@ -210,75 +256,61 @@ const Size& size_for(std::size_t d) {
 
 class KmeansCudaBoxes final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
     // Half of what a block has room for, so that there is room for points as well.
     const std::size_t limit = shared_memory_limit();
     const std::size_t bytes = limit > kOtherShared ? (limit - kOtherShared) / 2 : 0;
-    return refuse_rows(problem.n, bytes / size_for(problem.d).bytes_of_box * kBoxPoints);
+    return refuse_rows(shape.n, bytes / size_for(shape.d).bytes_of_box * kBoxPoints);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.d);
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    boxes_ = KdBoxes::of(upload_columns(problem.points, problem.n, problem.d, stream_, size_->d),
-                         problem.n, size_->d, stream_);
-    d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t most = ceil_div(boxes_.boxes, shape_.blocks);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    size_ = &size_for(shape.d);
+    launch_.prepare(shape);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads, size_->threads,
+                          CountedWord::kMostParts);
+    boxes_ = KdBoxes::of(points.rows, shape.n, shape.d, size_->d);
+    const std::size_t most = ceil_div(boxes_.boxes, grid_.blocks);
     const std::size_t taken = most * size_->bytes_of_box;
-    if (taken > shape_.shared_bytes) {
-      throw std::runtime_error("the boxes of " + std::to_string(problem.n) + " points need " +
+    if (taken > grid_.shared_bytes) {
+      throw std::runtime_error("the boxes of " + std::to_string(shape.n) + " points need " +
                                std::to_string(taken) + " bytes of shared memory, there are " +
-                               std::to_string(shape_.shared_bytes));
+                               std::to_string(grid_.shared_bytes));
     }
-    const std::size_t values = problem.k * (size_->d + 1);
-    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
-    d_words_.zero(stream_);
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size_->d + 1) + 1));
+    d_words_.zero();
     const int bits = moved_bits(most * kBoxPoints);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+    const Magnitudes of_rows = device_magnitudes(points.rows, shape.d);
     task_ = {.run = {},
              .points = boxes_.points.data(),
              .extents = boxes_.extents.data(),
-             .labels = d_labels_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .order = boxes_.order.data(),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .boxes = boxes_.boxes,
              .most = static_cast<unsigned>(most),
              .resident = static_cast<unsigned>(
-                 std::min(most, (shape_.shared_bytes - taken) / size_->bytes_of_points)),
+                 std::min(most, (grid_.shared_bytes - taken) / size_->bytes_of_points)),
              .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
-             .units = SumUnits<kMaxFeatures>::of(
-                 of_rows, Magnitudes::of(problem.centroids, problem.d), most * kBoxPoints,
-                 problem.stop.kind == StopRule::Kind::loss),
+             .units = SumUnits<kMaxFeatures>::of(of_rows, most * kBoxPoints),
              .words = d_words_.data()};
-    stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_, LabelsBefore::kept);
-  }
-
-  void fetch(Result<float>& result) override {
-    boxes_.restore_order(d_labels_, launch_.labels(), stream_);
-    launch_.fetch(result, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_, LabelsBefore::kept);
   }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
-  Stream stream_;
+  ClusterLaunch grid_{};
   OneLaunch launch_;
   KdBoxes boxes_;
-  DeviceBuffer<std::uint8_t> d_labels_; // [boxes, 32]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };
 

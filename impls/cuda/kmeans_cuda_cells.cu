@@ -1,29 +1,32 @@
-// K-means with few features and more clusters: sums in integer cells, the nearest by groups of four.
+// K-means with few features, more clusters: sums in integer cells, the nearest by groups of four.
 //
-// Changed since kmeans_cuda_persistent: warps share a block's sums instead of having one each, so that
-//   k (d + 1) may be ten times as large: values are integers in two words, and additions of integers
-//   have no order, so atomics give the same bits in every run. Blocks add theirs up the same way,
-//   between barriers of the grid.
+// Changed since kmeans_cuda_persistent: warps share a block's sums instead of having one each, so
+//   that k (d + 1) may be ten times as large: values are integers in two words, and additions of
+//   integers have no order, so atomics give the same bits in every run. Blocks add theirs up the
+//   same way, between barriers of the grid.
 // The nearest centroid is looked for by scores of one instruction a feature, in groups of four; the
 //   winning four, or all where rounding could matter, are compared by squared differences.
 // Source: kmeans_cuda_persistent; support/group_search.cuh, integer_sums.cuh, after exact_sums.cuh.
-// Cost per iteration: 4 n d bytes from L2; n k (d + 1.5) + n (19 d + 40) instructions, a fourth more by
-//   counters, 2 flops of them useful a coordinate; about 5 us between blocks.
-// Limits: float; d <= 16, k <= 256, what shared memory holds, else refused; n < 2^31. d is padded to
-//   the next size that was compiled. Far from the origin all points are compared with all. Same bits.
+// Cost per iteration: 4 n d bytes from L2; n k (d + 1.5) + n (19 d + 40) instructions, a fourth
+//   more by counters, 2 flops of them useful a coordinate; about 5 us between blocks.
+// Limits: float; d <= 16, k <= 256, what shared memory holds, else refused; n < 2^31. d is padded
+//   to the next size that was compiled. Far from the origin all points are compared with all.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/group_search.cuh"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
-#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <type_traits>
 
 namespace clusterbench {
@@ -39,11 +42,12 @@ struct Task {
   unsigned n, d, k;
   unsigned copies; // of a block's sums
   GroupSearch search;
-  float to_word[kMaxFeatures]; // powers of two
-  long long* words;            // of GridSums
+  ToWords<kMaxFeatures> to_word;
+  long long* words; // of GridSums
 };
 
-/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see below.
+/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see
+/// below.
 template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   constexpr unsigned kStep = C * kThreads;
@@ -108,7 +112,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         if (p >= left) {
           break;
         }
-        cells.add(x[p], label[p], task.to_word);
+        cells.add(x[p], label[p], task.to_word.factor);
         if constexpr (kKeep) {
           if (task.run.rule == StopRule::Kind::loss) {
             wanted += static_cast<double>(sqrtf(nearest[p]));
@@ -158,7 +162,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     share_fact<kThreads>(task.run, sums, wants_changes ? static_cast<double>(changes) : wanted);
     sums.finish();
     const auto mean_of = [&](unsigned j, unsigned f, float old) {
-      return sums.mean(j, f, D + 1, static_cast<double>(task.to_word[f]) * (1 << kBits), old);
+      return sums.mean(j, f, D + 1, static_cast<double>(task.to_word.factor[f]) * (1 << kBits),
+                       old);
     };
     last = end_pass<kThreads>(task.run, sums, task.k, task.d, mean_of, s_centroids, place_of, pass,
                               previous);
@@ -194,70 +199,63 @@ std::size_t bytes_of_copy(const Size& size, std::size_t k) {
 
 class KmeansCudaCells final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Size& size = size_for(problem.d);
-    return refuse_shared(bytes_beside(size, problem.k) + kCopies * bytes_of_copy(size, problem.k) +
+    const Size& size = size_for(shape.d);
+    return refuse_shared(bytes_beside(size, shape.k) + kCopies * bytes_of_copy(size, shape.k) +
                          kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Size& size = size_for(problem.d);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    const Size& size = size_for(shape.d);
     kernel_ = size.kernel;
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size.d);
+    launch_.prepare(shape);
+    d_points_ = make_columns(points.rows, shape.n, shape.d, nullptr, size.d);
     const std::size_t room = shared_memory_limit() - kStatic;
     const std::size_t copies = std::bit_floor(std::min<std::size_t>(
-        32, (room - bytes_beside(size, problem.k)) / bytes_of_copy(size, problem.k)));
+        32, (room - bytes_beside(size, shape.k)) / bytes_of_copy(size, shape.k)));
     // A block that takes all shared memory is alone on its multiprocessor.
-    shape_ = {.blocks = 0, .threads = size.threads, .cluster = 1, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
-        resident_in_clusters(kernel_, shape_), ceil_div(problem.n, size.threads)));
-    d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (size.d + 1), shape_.blocks));
-    d_words_.zero(stream_);
+    grid_ = {.blocks = 0, .threads = size.threads, .cluster = 1, .shared_bytes = room};
+    grid_.blocks = static_cast<unsigned>(std::min<std::size_t>(resident_in_clusters(kernel_, grid_),
+                                                               ceil_div(shape.n, size.threads)));
+    d_words_ = DeviceBuffer<long long>(GridSums::words(shape.k * (size.d + 1), grid_.blocks));
+    d_words_.zero();
+    const Magnitudes of_points = device_magnitudes(points.rows, shape.d);
+    longest_ = of_points.longest;
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .copies = static_cast<unsigned>(copies),
              .search = {},
-             .to_word = {},
+             .to_word = ToWords<kMaxFeatures>::of(of_points, IntegerCells<1>::kBits),
              .words = d_words_.data()};
-    set_scales(problem, size.d);
-    stream_.synchronize();
+    padded_d_ = size.d;
+    start_ = PinnedBuffer<float>(shape.k * shape.d);
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    // Means are no longer than the longest point, nor are empty clusters than the start.
+    const auto centroids = start_on_host(start.centroids, start_);
+    const double longest = std::max(longest_row(centroids, task_.d), longest_);
+    task_.search = GroupSearch::of(task_.k, padded_d_, longest_, longest);
+    launch_.run(start, answer, observer, kernel_, task_, grid_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
-  /// What follows from the magnitudes of the data.
-  void set_scales(const Problem<float>& problem, std::size_t padded_d) {
-    const Magnitudes of_points = Magnitudes::of(problem.points, problem.d);
-    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
-    for (std::size_t f = 0; f < kMaxFeatures; ++f) {
-      task_.to_word[f] = of_points.to_word(f, IntegerCells<1>::kBits);
-    }
-    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
-    task_.search = GroupSearch::of(problem.k, padded_d, of_points.longest,
-                                   std::max(initial, of_points.longest));
-  }
-
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
-  Stream stream_;
+  ClusterLaunch grid_{};
   OneLaunch launch_;
   DeviceBuffer<float> d_points_; // [D, n]
   DeviceBuffer<long long> d_words_;
+  std::size_t padded_d_ = 0;
+  double longest_ = 0.0;      // point
+  PinnedBuffer<float> start_; // [k, d]
 };
 
 const Registration registration({.name = "kmeans_cuda_cells",

@@ -1,31 +1,34 @@
 // K-means with some features and up to 64 clusters: integer cells, and products on tensor cores.
 //
 // Changed since kmeans_cuda_cells: a warp takes 16 rows, splits their values in registers into two
-//   float16 parts of 11 bits, and multiplies them with all centroids' (three products of parts, of 16
-//   features and 8 clusters each), where a score took an instruction a feature. Where one score alone
-//   is least beyond all rounding, it has the label; other rows are compared by squared differences,
-//   all lanes of the warp together.
-//   The lane that splits a value also adds it to cells of its own, as integers.
+//   float16 parts of 11 bits, and multiplies them with all centroids' (three products of parts, of
+//   16 features and 8 clusters each), where a score took an instruction a feature. Where one score
+//   alone is least beyond all rounding, it has the label; other rows are compared by squared
+//   differences, all lanes of the warp together. The lane that splits a value also adds it to cells
+//   of its own, as integers.
 // Source: kmeans_cuda_cells; the parts as in kmeans_cuda_split, the bound: docs/certified.md.
-// Cost per iteration: 4 n d bytes; for 16 rows 3 k d / 128 products and about 10 d + 4 k + 250 other
-//   instructions of a warp; 2 n k d flops of them useful; about 8 us between blocks.
-// Limits: float; d <= 64, k <= 64, what shared memory holds, else refused; n < 2^31; rows are padded to
-//   four features. Far from the origin nearly all rows are compared with all centroids. Same bits in every run.
+// Cost per iteration: 4 n d bytes; for 16 rows 3 k d / 128 products and about 10 d + 4 k + 250
+//   other instructions of a warp; 2 n k d flops of them useful; about 8 us between blocks.
+// Limits: float; d <= 64, k <= 64, what shared memory holds, else refused; n < 2^31; rows are
+//   padded to four features. Rows far from the origin, of which nearly all would be compared, are
+//   refused (far_rows.hpp). Same bits.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/support/certified_bound.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
-#include "impls/cuda/support/padded_rows.hpp"
+#include "impls/cuda/support/padded_rows.cuh"
 #include "impls/cuda/support/split_products.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -40,12 +43,13 @@ constexpr unsigned kThreads = kChunks == 1 || (kChunks <= 3 && T <= 3) ? 512 : 3
 struct Task {
   RunTask run;
   ProductRows rows;
-  unsigned d, copies;   // features; of the cells
-  const float* to_word; // [kMaxFeatures] powers of two
-  long long* words;     // of GridSums
+  unsigned d, copies; // features; of the cells
+  ToWords<kMaxFeatures> to_word;
+  long long* words; // of GridSums
 };
 
-/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see below.
+/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see
+/// below.
 template <unsigned kChunks, unsigned T>
 __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Task task) {
   using Cells = QuadCells<kChunks>;
@@ -72,7 +76,7 @@ __global__ void __launch_bounds__(kThreads<kChunks, T>, 1) cluster_rows(const Ta
     rows.s_centroids[e] = j < k && f < task.d ? task.run.initial[j * task.d + f] : 0.0f;
   }
   for (unsigned e = threadIdx.x; e < kMaxFeatures; e += kAll) {
-    s_to_word[e] = task.to_word[e];
+    s_to_word[e] = task.to_word.factor[e];
   }
   cells.template clear<kAll>();
   const unsigned tiles = (n + kRows - 1) / kRows;
@@ -179,77 +183,68 @@ struct Plan {
 
 class KmeansCudaCellsMma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Plan plan = Plan::of(problem.d, problem.k);
+    const Plan plan = Plan::of(shape.d, shape.k);
     return refuse_shared(plan.beside + plan.copy + kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Plan plan = Plan::of(problem.d, problem.k);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    const Plan plan = Plan::of(shape.d, shape.k);
     kernel_ = plan.size->kernel;
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_rows_ = upload_padded(problem.points, problem.n, problem.d,
-                            ceil_div(problem.n, kRows) * kRows, stream_);
+    launch_.prepare(shape);
+    const Magnitudes of_points = device_magnitudes(points.rows, shape.d);
+    longest_ = of_points.longest;
+    throw_if_far(points.rows, shape.d, shape.k, longest_);
+    rows_ = PaddedRows(points.rows, shape.n, shape.d, ceil_div(shape.n, kRows) * kRows);
     const std::size_t room = shared_memory_limit() - kStatic;
     const std::size_t copies =
         std::bit_floor(std::min<std::size_t>(8, (room - plan.beside) / plan.copy));
     // A block that takes all shared memory is alone on its multiprocessor.
     shape_ = {.blocks = 0, .threads = plan.size->threads, .cluster = 1, .shared_bytes = room};
-    shape_.blocks = static_cast<unsigned>(
-        std::min<std::size_t>(resident_in_clusters(kernel_, shape_),
-                              ceil_div(problem.n, kRows * plan.size->threads / 32)));
-    d_words_ = DeviceBuffer<long long>(GridSums::words(problem.k * (problem.d + 1), shape_.blocks));
-    d_words_.zero(stream_);
-    d_to_word_ = DeviceBuffer<float>(kMaxFeatures);
-    task_.rows.rows = d_rows_.data();
-    task_.rows.n = static_cast<unsigned>(problem.n);
+    shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
+        resident_in_clusters(kernel_, shape_), ceil_div(shape.n, kRows * plan.size->threads / 32)));
+    d_words_ = DeviceBuffer<long long>(GridSums::words(shape.k * (shape.d + 1), shape_.blocks));
+    d_words_.zero();
+    start_ = PinnedBuffer<float>(shape.k * shape.d);
+    task_.rows.rows = rows_.data();
+    task_.rows.n = static_cast<unsigned>(shape.n);
     task_.rows.width = static_cast<unsigned>(plan.width);
-    task_.rows.k = static_cast<unsigned>(problem.k);
-    task_.d = static_cast<unsigned>(problem.d);
+    task_.rows.k = static_cast<unsigned>(shape.k);
+    task_.d = static_cast<unsigned>(shape.d);
     task_.copies = static_cast<unsigned>(copies);
-    task_.to_word = d_to_word_.data();
+    task_.to_word = ToWords<kMaxFeatures>::of(of_points, QuadCells<1>::kBits);
     task_.words = d_words_.data();
-    set_scales(problem);
-    stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    fit_scale(start_on_host(start.centroids, start_));
+    launch_.run(start, answer, observer, kernel_, task_, shape_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
-  /// What follows from the magnitudes of the data.
-  void set_scales(const Problem<float>& problem) {
-    const Magnitudes of_points = Magnitudes::of(problem.points, problem.d);
-    std::array<float, kMaxFeatures> to_word{};
-    for (std::size_t f = 0; f < kMaxFeatures; ++f) {
-      to_word[f] = of_points.to_word(f, QuadCells<1>::kBits);
-    }
-    d_to_word_.upload(to_word, stream_);
-    // Means are no longer than the longest point, nor are empty clusters than the initial centroids.
-    const double x = of_points.longest;
-    const double c = std::max(x, Magnitudes::of(problem.centroids, problem.d).longest);
+  /// The parts' scale and the scores' error, of points and a start: means are no longer than the
+  /// longest point, nor are empty clusters than the centroids of the start.
+  void fit_scale(std::span<const float> start) {
+    const double x = longest_, c = std::max(x, longest_row(start, task_.d));
     // Vectors no longer than 64: no part or score overflows, and parts reach far down.
     const int exponent = c > 0.0 ? std::clamp(std::ilogb(c), -110, 127) : 5;
     const double power = std::ldexp(1.001, 5 - exponent); // norms are rounded
     task_.rows.scale = std::ldexp(1.0f, 5 - exponent);
-    task_.rows.certain = 2.0f * split_error_small_first(problem.d).of(
-                                    static_cast<float>(power * x), static_cast<float>(power * c));
+    task_.rows.certain = 2.0f * split_error_small_first(task_.d).of(static_cast<float>(power * x),
+                                                                    static_cast<float>(power * c));
   }
 
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
   ClusterLaunch shape_{};
-  Stream stream_;
+  double longest_ = 0.0; // length of a point
   OneLaunch launch_;
-  DeviceBuffer<float> d_rows_, d_to_word_; // [n, width]
+  PaddedRows rows_;
+  PinnedBuffer<float> start_; // [k, d]
   DeviceBuffer<long long> d_words_;
 };
 

@@ -1,26 +1,28 @@
 // K-means with few clusters: labels and sums in one pass over the data, one launch for the run.
 //
-// Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products on
-//   the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their weights, 1
-//   or 0, with the rows again (support/row_tiles.cuh). The copy engine keeps the next tiles coming
-//   without any thread's help.
+// Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products
+//   on the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their
+//   weights, 1 or 0, with the rows again (support/row_tiles.cuh). The copy engine keeps the next
+//   tiles coming without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
-//   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows whose
-//   nearest centroids are closer than that are settled by sums of squared differences in float32.
+//   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows
+//   whose nearest centroids are closer than that are settled by squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; some 880 instructions of a warp per 16 rows of 100.
-// Limits: float; 13 <= d <= 512, k <= 16, else refused; n < 2^31. Rows are padded to 4 features. Where
-//   many rows lie between centroids, or far from the origin, settling them adds to the pass,
-//   as does the rule `loss`, which sums every row's distance that way. Same bits in every run.
+// Limits: float; 13 <= d <= 512, k <= 16, n < 2^31, else refused, as are rows of up to 64 features
+//   far from the origin (far_rows.hpp). Where many rows lie between centroids, settling them adds
+//   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all runs.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/bulk_ring.cuh"
 #include "impls/cuda/support/cluster_sums.cuh"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/row_tiles.cuh"
 #include "impls/cuda/support/settled_labels.cuh"
 #include "impls/cuda/support/tile_run.cuh"
 
 #include <array>
 #include <cmath>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -206,21 +208,28 @@ constexpr std::array kKernels{// the first that is large enough is taken
                               kKernel<Teams<2, 1, 4, 2, 3>>, kKernel<Teams<2, 2, 4, 2, 1>>,
                               kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>};
 
-constexpr std::size_t kFeatures = 13; // fewer are left to kmeans_cuda_persistent
+constexpr std::size_t kFeatures = 13;    // fewer are left to kmeans_cuda_persistent
+constexpr std::size_t kFarFeatures = 64; // of rows far from the origin, to kmeans_cuda_wgmma
 
 class KmeansCudaFused final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    if (problem.d < kFeatures) {
-      return "d = " + std::to_string(problem.d) + ": below " + std::to_string(kFeatures) +
+  std::string refuse(const Shape& shape) const override {
+    if (shape.d < kFeatures) {
+      return "d = " + std::to_string(shape.d) + ": below " + std::to_string(kFeatures) +
              " features most of a tile would be padding, 5 to 20 % of the limit; "
              "kmeans_cuda_persistent keeps such points on the chip";
     }
-    return refuse_tiles<TileKernel<Task>>(kKernels, problem);
+    return refuse_tiles<TileKernel<Task>>(kKernels, shape);
   }
-  void prepare(const Problem<float>& problem) override { run_.prepare(kKernels, problem, task_); }
-  void run(Observer<float>& observer) override { run_.run(observer, task_); }
-  void fetch(Result<float>& result) override { run_.fetch(result); }
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    if (shape.d <= kFarFeatures) {
+      throw_if_far(points.rows, shape.d, shape.k, device_magnitudes(points.rows, shape.d).longest);
+    }
+    run_.prepare(kKernels, shape, points.rows, task_);
+  }
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    run_.run(start, answer, observer, task_);
+  }
 
 private:
   Task task_{};

@@ -1,17 +1,16 @@
 // K-means with up to 64 features and clusters: both products of a pass by wgmma, in one launch.
 //
-// Changed since kmeans_cuda_cells_mma: the rows lie in memory as two float16 parts, which reach shared
-//   memory in the form in which wgmma multiplies them with the centroids and, read the other way round,
-//   adds them up: as products with weights, 1 or 0, that a comparison of labels makes. So a warp neither
-//   splits a value nor adds one: it compares scores, while other warpgroups multiply.
-// Where one score alone is least beyond all rounding, it has the label; other rows are compared by squared
-// differences, of their parts, or of the rows as they came if that could matter (docs/certified.md).
+// Changed since kmeans_cuda_cells_mma: the rows lie in memory as two float16 parts, as wgmma
+//   multiplies them with the centroids and, read the other way round, adds them up: as products
+//   with weights, 1 or 0, made by comparing labels. A warp neither splits a value nor adds one.
+// Where one score alone is least beyond all rounding, it has the label; other rows are compared by
+//   squared differences, of their parts or, if that could matter, as they came (docs/certified.md).
 // Source: kmeans_cuda_fused, which does both on mma.sync; fcm_cuda_split for the parts.
-// Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns and 8
-//   with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
-// Limits: float; d, k <= 64, values that one scale serves (split_range.hpp), else refused; n < 2^31. The
-//   data lies on the device twice; far from the origin all rows are compared, and the rule `loss` reads
-//   all again. Same bits in every run.
+// Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns
+//   and 8 with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
+// Limits: float; d, k <= 64, values that one scale serves (split_range.hpp), not far from the
+//   origin (far_rows.hpp), else refused; n < 2^31. The data lies on the device once more, twice if
+//   d is no multiple of four; the rule `loss` reads it all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
@@ -19,7 +18,6 @@
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/split_data.cuh"
 #include "impls/cuda/support/split_teams.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +38,8 @@ struct Task {
   GridMeansView means;
 };
 
-/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see below.
+/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: see
+/// below.
 template <typename S>
 __global__ void __launch_bounds__(S::kThreads, 1) cluster_rows(const Task task) {
   constexpr unsigned kThreads = S::kThreads, kTeams = S::kTeams, D = S::D, K = S::K;
@@ -196,36 +195,33 @@ const Kernel& kernel_for(std::size_t d, std::size_t k) {
 
 class KmeansCudaFusedWgmma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return SplitData::refuse(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    return SplitData::refuse(shape, kMaxFeatures, kMaxClusters);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    const Kernel& kernel = kernel_for(problem.d, problem.k);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    const Kernel& kernel = kernel_for(shape.d, shape.k);
     kernel_ = kernel.run;
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    data_ = SplitData(problem, stream_);
+    launch_.prepare(shape);
+    data_ = SplitData(shape, points.rows);
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
     shape_.blocks = static_cast<unsigned>(std::min<std::size_t>(
         resident_in_clusters(kernel_, shape_), ceil_div(data_.run().tiles_count, kernel.teams)));
-    means_ = GridMeansBuffers(problem.k, ceil_div(problem.d, 8) * 8, shape_.blocks, stream_);
+    means_ = GridMeansBuffers(shape.k, ceil_div(shape.d, 8) * 8, shape_.blocks);
     task_ = {.run = {}, .split = data_.run(), .means = means_.view()};
-    stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, kernel_, task_, shape_, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    data_.fit(start.centroids);
+    task_.split = data_.run();
+    launch_.run(start, answer, observer, kernel_, task_, shape_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
   ClusterLaunch shape_{};
-  Stream stream_;
   OneLaunch launch_;
   SplitData data_;
   GridMeansBuffers means_;

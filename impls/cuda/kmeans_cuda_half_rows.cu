@@ -1,28 +1,31 @@
-// K-means with up to 64 features and clusters: sweeps read rows rounded to float16, and few of them again.
+// K-means with up to 64 features and clusters: sweeps read rows rounded to float16, few again.
 //
-// Changed since kmeans_cuda_moves_wgmma: a pass reads and multiplies only the first of the two float16 parts of a
-//   row. What rounding took can change its nearest centroid only where two are almost as near (rounded_bound.hpp):
-//   of such rows each warp takes a note, and of those that change their cluster. After its sweep, or 97 notes, it
-//   reads these from memory as they came, compares them, and moves them from sum to sum. A warp takes 16 rows of
-//   each of two tiles: every lane answers for one. Scores, half squares included, are compared in pairs of float16.
-// Passes that add up all rows read both parts, as before; so does every pass of a block once it has found one row
-// of eight left open, as in data far from the origin.
+// Changed since kmeans_cuda_moves_wgmma: a pass multiplies only the first of the two float16 parts
+//   of a row. What rounding took can change its nearest centroid only where two are almost as near
+//   (rounded_bound.hpp): of such rows, and of those that change their cluster, a warp takes notes.
+//   After its sweep, or 97 notes, it reads them as they came, compares them, and moves them. A warp
+//   takes 16 rows of each of two tiles, a lane a row, and compares scores in pairs of float16.
+// Passes that add up all rows read both parts, as does every pass of a block once it has found one
+//   row of eight left open.
 // Source: kmeans_cuda_moves_wgmma; kmeans_cuda_certified settles labels of narrow products, too.
-// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows two products with k columns for
-//   every 16 features and one more; for 32 rows some 2 k + 200 other instructions of a warp, and those for notes.
-// Limits: those of kmeans_cuda_moves_wgmma, whose passes it has under the rule `loss` and where rows lie far from
-//   the origin. Same bits in every run.
+// Cost per iteration: 2 n d bytes, d padded to eight, and five a row; for 64 rows two products with
+//   k columns for every 16 features and one more; for 32 rows 2 k + 200 others of a warp.
+// Limits: those of kmeans_cuda_moves_wgmma, whose passes it has under the rule `loss`.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
+#include "impls/cuda/support/exact_rows.cuh"
 #include "impls/cuda/support/kept_launch.cuh"
 #include "impls/cuda/support/kept_run.cuh"
+#include "impls/cuda/support/kept_state.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
-#include "impls/cuda/support/noted_rows.cuh"
 #include "impls/cuda/support/opaque.cuh"
+#include "impls/cuda/support/quarter_row.cuh"
+#include "impls/cuda/support/rounded_bound.hpp"
 #include "impls/cuda/support/rounded_rows.cuh"
 
 #include <array>
+#include <cstddef>
 #include <string>
 
 namespace clusterbench {
@@ -38,9 +41,96 @@ struct Task : KeptTask {
   PlainError error;          // of these
 };
 
-/// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's were left open.
-/// ring: of the first parts of tiles, two at a time; half_squares: all of them `shift` more; s_notes: [kNotes] of this
-/// warp.
+/// A row, less than 2^25 (kMostOfBlock for each of the 144 multiprocessors that sm_90a has at
+/// most), what KeptTask::clusters has of it, and which centroids may be nearest to it: one or more.
+struct Note {
+  NearOnes near;
+  unsigned row_and_before;
+
+  __device__ static Note of(NearOnes near, unsigned row, unsigned before) {
+    return {near, row * (2 * kWithZeros) + before};
+  }
+  __device__ unsigned row() const { return row_and_before / (2 * kWithZeros); }
+  __device__ unsigned from() const { return row_and_before % kMostKept; }
+  __device__ bool with_zeros() const { return row_and_before / kWithZeros % 2 != 0; }
+};
+
+/// Any thread: sends for a row of up to D features to the L2 cache.
+template <unsigned D>
+__device__ void expect_row(const ExactRows& exact, unsigned row) {
+  const char* first = reinterpret_cast<const char*>(exact.rows + std::size_t{row} * exact.width);
+#pragma unroll
+  for (unsigned byte = 0; byte < D * sizeof(float); byte += 128) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(first + byte));
+  }
+}
+
+/// A warp's notes, in shared memory. Other warps wait for one that looks at its rows, so it does
+/// that seldom, and at eight rows at once, by four lanes each.
+template <unsigned kMost>
+class NotedRows {
+public:
+  /// s_notes: [kMost]
+  __device__ NotedRows(Note* s_notes, unsigned lane) : s_notes_(s_notes), lane_(lane) {}
+
+  /// Whether there may not be room for notes of all lanes.
+  __device__ bool is_full() const { return count_ + 32 > kMost; }
+  /// All lanes: takes a note of a lane's row, if it is to be looked at `again`.
+  __device__ void take(bool again, const Note& note) {
+    const unsigned all = __ballot_sync(kAllLanes, again);
+    if (again) {
+      s_notes_[count_ + __popc(all & ((1u << lane_) - 1))] = note;
+    }
+    count_ += __popc(all);
+  }
+  /// All lanes: decides what is open, moves what moves, and begins anew. block: see KeptRun.
+  /// Returns how many were open.
+  template <typename Run>
+  __device__ unsigned look_again(const Run& block) {
+    unsigned open = 0;
+    __syncwarp(); // the notes are there
+#pragma unroll 1
+    for (unsigned first = 0; first < count_; first += 8) {
+      const bool real = first + lane_ / 4 < count_;
+      const Note note = s_notes_[real ? first + lane_ / 4 : first];
+      const QuarterRow<Run::D> row(block.exact, note.row(), lane_ % 4);
+      NearOnes left = note.near;
+      unsigned to = left.take();
+      const unsigned all = __ballot_sync(kAllLanes, real && lane_ % 4 == 0 && !left.empty());
+      open += __popc(all);
+      if (all != 0) {
+        float nearest = row.squared(block.exact, to);
+#pragma unroll 1
+        while (__any_sync(kAllLanes, !left.empty())) { // those who have looked at theirs wait
+          const unsigned other = left.empty() ? to : left.take();
+          const float squared = row.squared(block.exact, other);
+          const bool nearer = squared < nearest || (squared == nearest && other < to);
+          to = nearer ? other : to;
+          nearest = fminf(nearest, squared);
+        }
+      }
+      const unsigned from = note.from();
+      const bool moves = real && to != from;
+      block.note_moves(moves && lane_ % 4 == 0, note.row(), from, to, note.with_zeros());
+      if (moves) {
+        row.in_parts(block.task.split.scale, [&](unsigned f, float value) {
+          block.sums.move(f, value, block.shared.to_word[f], from, to);
+        });
+      }
+    }
+    count_ = 0;
+    __syncwarp(); // nobody needs the notes
+    return open;
+  }
+
+private:
+  Note* s_notes_;
+  unsigned lane_, count_ = 0;
+};
+
+/// Labels rounded rows, and moves those that change their cluster. Returns how many of a warp's
+/// were left open. ring: of the first parts of tiles, two at a time; half_squares: all of them
+/// `shift` more; s_notes: [kNotes] of this warp.
 template <typename S, typename Run, typename Ring>
 __device__ unsigned move_noted(const Run& block, const Task& task, Ring& ring, unsigned sweep,
                                const HalfSquareStep<S>& half_squares, float shift, Note* s_notes) {
@@ -177,32 +267,30 @@ constexpr std::array kKernels{kKernelsOf<8>,  kKernelsOf<16>, kKernelsOf<24>,
 
 class KmeansCudaHalfRows final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return KeptLaunch::refuse(problem);
+  std::string refuse(const Shape& shape) const override { return KeptLaunch::refuse(shape); }
+
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    kernel_ = kernel_for(kKernels, shape.d, shape.k);
+    kept_.prepare(shape, points.rows, kernel_);
+    d_rounded_ = DeviceBuffer<RoundedRow>(shape.n);
+    measure_rounded_rows(kept_.task.split, d_rounded_);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    kernel_ = kernel_for(kKernels, problem.d, problem.k);
-    kept_.prepare(problem, kernel_);
-    d_rounded_ = measure_rounded_rows(kept_.task.split, kept_.stream);
-    const double initial = Magnitudes::of(problem.centroids, problem.d).longest;
-    unit_ = HalfUnit::of(kept_.task.split.longest,
-                         static_cast<float>(initial) * kept_.task.split.scale);
-    kept_.stream.synchronize();
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    const SplitRun& split = kept_.task.split;
+    if (kept_.fit(start.centroids)) { // in parts of another scale
+      measure_rounded_rows(split, d_rounded_);
+    }
+    const double longest = longest_row(kept_.start(), split.d);
+    const HalfUnit unit = HalfUnit::of(split.longest, static_cast<float>(longest) * split.scale);
+    kept_.run(start, answer, observer, kernel_,
+              Task{kept_.task, d_rounded_.data(), unit, unit.error(split.d)});
   }
-
-  void run(Observer<float>& observer) override {
-    kept_.run(observer, kernel_,
-              Task{kept_.task, d_rounded_.data(), unit_, unit_.error(kept_.task.split.d)});
-  }
-
-  void fetch(Result<float>& result) override { kept_.fetch(result); }
 
 private:
   KeptKernel<Task> kernel_{};
   KeptLaunch kept_;
-  DeviceBuffer<RoundedRow> d_rounded_;
-  HalfUnit unit_;
+  DeviceBuffer<RoundedRow> d_rounded_; // [n]
 };
 
 const Registration registration({.name = "kmeans_cuda_half_rows",

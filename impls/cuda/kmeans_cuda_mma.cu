@@ -144,11 +144,11 @@ class MmaSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>&) {
+  static std::string refuse(const Shape&) {
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::size_t bytes(const Shape&) { return 0; }
 
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;
@@ -163,9 +163,10 @@ public:
                                 : sweep_mma<64, 4>;
     allow_shared_memory(kernel_, bytes_);
   }
+  void follow(const SweepTask&) {}
 
-  void launch(const SweepTask& task, cudaStream_t stream) const {
-    kernel_<<<blocks_for(task.points.n, rows_), rows_ * 2, bytes_, stream>>>(task);
+  void launch(const SweepTask& task) const {
+    kernel_<<<blocks_for(task.points.n, rows_), rows_ * 2, bytes_>>>(task);
     check_launch("sweep_mma");
   }
 

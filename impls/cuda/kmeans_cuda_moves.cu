@@ -1,25 +1,25 @@
-// K-means with few features: points stay where they are, and only those that change their cluster are added.
+// K-means with few features: points stay where they are, and those that change cluster are moved.
 //
-// Changed since kmeans_cuda_persistent: the sums are updated incrementally. Every block keeps those of its
-//   points from pass to pass, in fixed point, so that nothing drifts. A sweep compares points and notes
-//   those whose label has changed; then all threads of the block move them, a value each. So no lane
-//   has sums of its own: shared memory holds more points, and more warps compare.
+// Changed since kmeans_cuda_persistent: the sums are updated incrementally. Every block keeps those
+//   of its points from pass to pass, in fixed point, so that nothing drifts. A sweep notes the
+//   points whose label has changed; then all threads of the block move them, a value each. So no
+//   lane has sums of its own: shared memory holds more points, and more warps compare.
 // Where more points move than can be noted, as in the first pass, the block adds up all of them.
-// Source: kmeans_cuda_persistent; MacQueen, 1967, moved a mean with each point, here it is in passes.
-// Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of them
-//   useful a coordinate; 30 a coordinate that moves; about 2 us of latency.
-// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused. d is padded to the
-//   next size that was compiled. Same bits in every run.
+// Source: kmeans_cuda_persistent; MacQueen, 1967, moved a mean with each point, here in passes.
+// Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of
+//   them useful a coordinate; 30 a coordinate that moves; about 2 us of latency.
+// Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused.
+//   d is padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/end_pass.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/moved_points.cuh"
 #include "impls/cuda/support/resident_points.hpp"
-#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <array>
@@ -50,8 +50,8 @@ struct Task {
   std::uint64_t* words; // of CountedSums
 };
 
-/// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change, and notes
-/// them. Returns the sum of the distances, if kLoss.
+/// Compares C points, a step apart, of which `left` steps are real: keeps the labels that change,
+/// and notes them. Returns the sum of the distances, if kLoss.
 template <unsigned D, unsigned C, unsigned kThreads, bool kLoss, typename Label>
 __device__ double label_points(const Task& task, const float (&x)[C][D], unsigned left,
                                const float* s_centroids, Label* labels, unsigned point,
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const MovedPoints<D> kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
   std::uint8_t* s_labels =
       reinterpret_cast<std::uint8_t*>(s_words + task.k * kept.kCopies * kept.kWords);
-  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
+  CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
   const Moves moves{s_moves, &s_moved};
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
@@ -241,65 +241,59 @@ const Size& size_for(std::size_t n, std::size_t d) {
 
 class KmeansCudaMoves final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    if (const std::string many = refuse_rows(problem.n, kMaxOfBlock); !many.empty()) {
+    if (const std::string many = refuse_rows(shape.n, kMaxOfBlock); !many.empty()) {
       return many;
     }
-    if (problem.k * (size_for(problem.n, problem.d).d + 1) > kMaxValues) {
-      return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+    if (shape.k * (size_for(shape.n, shape.d).d + 1) > kMaxValues) {
+      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
              std::to_string(kMaxValues);
     }
     return {};
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.n, problem.d);
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t values = problem.k * (size_->d + 1);
-    const std::size_t sums = problem.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
-    const std::size_t share = ceil_div(problem.n, shape_.blocks);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    size_ = &size_for(shape.n, shape.d);
+    launch_.prepare(shape);
+    d_points_ = make_columns(points.rows, shape.n, shape.d, nullptr, size_->d);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads * size_->chunk, size_->threads,
+                          CountedWord::kMostParts);
+    const std::size_t sums = shape.k * MovedPoints<1>::kCopies * (2 * size_->d + 3) * sizeof(int);
+    const std::size_t share = ceil_div(shape.n, grid_.blocks);
     const auto resident = ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads,
-                                                size_->d, shape_.shared_bytes - sums);
-    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
-    d_words_.zero(stream_);
+                                                size_->d, grid_.shared_bytes - sums);
+    labels_before_ = share <= resident.count ? LabelsBefore::kept : LabelsBefore::always_in_memory;
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size_->d + 1) + 1));
+    d_words_.zero();
     const int bits = moved_bits(share);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+    const Magnitudes of_rows = device_magnitudes(points.rows, shape.d);
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .resident = static_cast<unsigned>(resident.count),
              .stride = static_cast<unsigned>(resident.stride),
              .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
-             .units =
-                 SumUnits<kMaxFeatures>::of(of_rows, Magnitudes::of(problem.centroids, problem.d),
-                                            share, problem.stop.kind == StopRule::Kind::loss),
+             .units = SumUnits<kMaxFeatures>::of(of_rows, share),
              .words = d_words_.data()};
-    stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_, labels_before_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
-  Stream stream_;
+  ClusterLaunch grid_{};
+  LabelsBefore labels_before_ = LabelsBefore::always_in_memory;
   OneLaunch launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums

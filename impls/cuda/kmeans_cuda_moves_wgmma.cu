@@ -1,17 +1,17 @@
 // K-means with up to 64 features and clusters: rows that change their cluster change the sums.
 //
-// Changed since kmeans_cuda_fused_wgmma: the sums are updated incrementally. After a few passes one or two
-//   rows of a hundred change their cluster; every block keeps the sums of its rows in shared memory, in
-//   fixed point, and moves such a row from one cluster to the other. That spares the products for sums
-//   and their registers, so more warpgroups work side by side.
-// All rows are added up, as before, after a pass in which many moved and in every pass under the rule `loss`. Where
-// the mean could show what that rounded (kept_range.hpp), a sum is made anew, of words.
-// Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here it is in passes.
-// Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products with k
-//   columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
-// Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves (split_range.hpp)
-//   and no feature that is tiny, but not zero, in many rows (kept_range.hpp), else refused. The data lies on
-//   the device twice. Same bits in every run.
+// Changed since kmeans_cuda_fused_wgmma: the sums are updated incrementally. After a few passes one
+//   or two rows of a hundred change their cluster; every block keeps the sums of its rows in shared
+//   memory, in fixed point, and moves such a row. That spares the products for sums and their
+//   registers, so more warpgroups work side by side. All rows are added up after a pass in which
+//   many moved, and under the rule `loss`; sums that could show it (kept_range.hpp) are made anew.
+// Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here in passes.
+// Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products
+//   with k columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
+// Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves
+//   (split_range.hpp), not far from the origin (far_rows.hpp), no feature that is tiny, but not
+//   zero, in many rows (kept_range.hpp), else refused. The data lies on the device once more, twice
+//   if d is no multiple of four. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/support/copied_ring.cuh"
@@ -26,8 +26,8 @@ namespace {
 
 using namespace cuda;
 
-/// Moves rows of a tile, which `moving` has a bit for: of the lane (g, t) that knows where from and where to,
-/// row g + 8 t from first_row on.
+/// Moves rows of a tile, which `moving` has a bit for: of the lane (g, t) that knows where from and
+/// where to, row g + 8 t from first_row on.
 template <typename S>
 __device__ void move_rows(const MovedSums<S::D>& sums, unsigned tile, unsigned first_row,
                           unsigned moving, unsigned from, unsigned to) {
@@ -113,19 +113,17 @@ constexpr std::array kKernels{kKernelsOf<8>, kKernelsOf<24>, kKernelsOf<64>};
 
 class KmeansCudaMovesWgmma final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    return KeptLaunch::refuse(problem);
+  std::string refuse(const Shape& shape) const override { return KeptLaunch::refuse(shape); }
+
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    kernel_ = kernel_for(kKernels, shape.d, shape.k);
+    kept_.prepare(shape, points.rows, kernel_);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    kernel_ = kernel_for(kKernels, problem.d, problem.k);
-    kept_.prepare(problem, kernel_);
-    kept_.stream.synchronize();
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    kept_.fit(start.centroids);
+    kept_.run(start, answer, observer, kernel_, kept_.task);
   }
-
-  void run(Observer<float>& observer) override { kept_.run(observer, kernel_, kept_.task); }
-
-  void fetch(Result<float>& result) override { kept_.fetch(result); }
 
 private:
   KeptKernel<KeptTask> kernel_{};

@@ -4,24 +4,24 @@
 //   for all passes; what does not fit is fetched again, from L2 if it can be, a step ahead. Every
 //   lane of every warp has sums of its own in shared memory, [cluster, feature, lane]: adding a
 //   point is a load, an addition and a store a feature, without atomics and bank conflicts.
-// Blocks add their sums to words in the L2 cache that count them (support/counted_sums.cuh). Then all
-//   take the same decision to stop.
+// Blocks add their sums to words in the L2 cache that count them (support/counted_sums.cuh). Then
+//   all take the same decision to stop.
 // Source: article 004, "CUDA (3)", for the sums; persistent kernels, after Gupta and others, 2012.
 // Cost per iteration: bytes of the points that do not fit; n k (2 d + 3) instructions, 2 flops of
 //   them useful a coordinate; about 2 us of latency.
 // Limits: float; d <= 16, k <= 64, k (d + 1) <= 208, what shared memory holds for 8 warps, else
-//   refused; n < 2^31. d is padded to the next size that was compiled. Of sums, what is 2^-91 of a feature's largest
-//   value times a block's points is rounded off. Same bits in every run.
+//   refused; n < 2^31. d is padded to the next size that was compiled. Of sums, what is 2^-91 of a
+//   feature's largest value times a block's points is rounded off. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/column_points.cuh"
 #include "impls/cuda/support/columns.cuh"
 #include "impls/cuda/support/counted_sums.cuh"
 #include "impls/cuda/support/counted_word.hpp"
-#include "impls/cuda/support/lane_sums.cuh"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/resident_points.hpp"
-#include "impls/cuda/support/stream.hpp"
+#include "impls/cuda/support/warp_sums.cuh"
 
 #include <algorithm>
 #include <array>
@@ -46,9 +46,48 @@ struct Task {
   std::uint64_t* words; // of CountedSums
 };
 
+/// Makes the block's sums, s_totals [values], and clears those of its lanes: a warp adds up four
+/// values at a time over the lanes of all warps. A barrier must come before, and another one
+/// follow.
+template <unsigned kThreads>
+__device__ void add_up_lanes(float* s_sums, unsigned values, double* s_totals) {
+  constexpr unsigned kWarps = kThreads / 32, kSteps = kWarps / 4, kAtOnce = 4;
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (unsigned first = warp; first < values; first += kAtOnce * kWarps) {
+    // Eight lanes read the 32 sums of one warp, 16 bytes each; all loads before the first store.
+    float4* from = reinterpret_cast<float4*>(s_sums) + lane / 8 * values * 8 + lane % 8;
+    float4 part[kAtOnce][kSteps];
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      const unsigned own = first + e / kSteps * kWarps, v = own < values ? own : first;
+      part[e / kSteps][e % kSteps] = from[(e % kSteps * 4 * values + v) * 8];
+    }
+    float total[kAtOnce] = {};
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      const float4& four = part[e / kSteps][e % kSteps];
+      total[e / kSteps] += four.x + four.y + (four.z + four.w);
+    }
+    float own = transposing_sum(total, lane); // of value first + lane % kAtOnce * kWarps
+#pragma unroll
+    for (unsigned offset = kAtOnce; offset < 32; offset *= 2) {
+      own += __shfl_xor_sync(kAllLanes, own, static_cast<int>(offset));
+    }
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce * kSteps; ++e) {
+      if (const unsigned v = first + e / kSteps * kWarps; v < values) {
+        from[(e % kSteps * 4 * values + v) * 8] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+      }
+    }
+    if (lane < kAtOnce && first + lane * kWarps < values) {
+      s_totals[first + lane * kWarps] = static_cast<double>(own);
+    }
+  }
+}
+
 /// Adds C points, a step apart, of which `left` steps are real, to the lane's sums, [k, D + 1, 32].
-/// kKeep: keeps their labels, too, and returns what the rule `loss` wants of them, the distances, or else
-/// how many labels change.
+/// kKeep: keeps their labels, too, and returns what the rule `loss` wants of them, the distances,
+/// or else how many labels change.
 template <unsigned D, unsigned C, unsigned kThreads, bool kKeep, typename Label>
 __device__ double add_points(const Task& task, const float (&x)[C][D], unsigned left,
                              const float* s_centroids, float* s_own, Label* labels) {
@@ -93,9 +132,10 @@ __device__ double sweep(const Task& task, const float* points, std::size_t strid
   return wanted;
 }
 
-/// The whole run. One block a multiprocessor, all of them resident. kLastSweep: points are swept once more for their
-/// labels, as passes that may keep them would take a little longer. Dynamic shared memory: sums [kThreads / 32, k,
-/// D + 1, 32], points [D, resident], labels [resident] bytes.
+/// The whole run. One block a multiprocessor, all of them resident. kLastSweep: points are swept
+/// once more for their labels, as passes that may keep them would take a little longer. Dynamic
+/// shared memory: sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident]
+/// bytes.
 template <unsigned D, unsigned kThreads, unsigned C, bool kLastSweep>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   extern __shared__ __align__(16) float s_sums[];
@@ -109,7 +149,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
   float* s_points = s_sums + kThreads * values;
   std::uint8_t* s_labels = reinterpret_cast<std::uint8_t*>(s_points + D * task.resident);
-  CountedSums<D> sums(task.words, values + 1, task.units, s_units_of_sums, s_totals);
+  CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned first = min(blockIdx.x * share, task.n);
@@ -171,8 +211,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       const float mean = size > 0.0f ? sum / size : old; // an empty cluster stays
       s_entering[j * kStride<D> + f] = old;
       s_centroids[j * kStride<D> + f] = mean;
-      if (task.run.history != nullptr && blockIdx.x == 0 && f < task.d) {
-        task.run.history[(pass * task.k + j) * task.d + f] = mean;
+      if (blockIdx.x == 0 && f < task.d) {
+        task.run.leave_centroid(pass, j * task.d + f, task.k * task.d, old, mean);
       }
     }
     const double fact = s_totals[values];
@@ -212,9 +252,6 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   for (unsigned i = threadIdx.x; !kLastSweep && i < resident; i += kThreads) { // others have theirs
     task.run.labels[first + i] = s_labels[i];
   }
-  for (unsigned e = threadIdx.x; blockIdx.x == 0 && e < task.k * task.d; e += kThreads) {
-    task.run.centroids[e] = s_centroids[e / task.d * kStride<D> + e % task.d];
-  }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     *task.run.iterations = pass;
   }
@@ -253,58 +290,50 @@ std::size_t bytes_of_sums(const Size& size, std::size_t k) {
 
 class KmeansCudaPersistent final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
-    const std::string reason = refuse_clustered(problem, kMaxFeatures, kMaxClusters);
+  std::string refuse(const Shape& shape) const override {
+    const std::string reason = refuse_clustered(shape, kMaxFeatures, kMaxClusters);
     if (!reason.empty()) {
       return reason;
     }
-    const Size& size = size_for(problem.n, problem.d, problem.k);
-    if (problem.k * (size.d + 1) > kMaxValues) {
-      return "k = " + std::to_string(problem.k) + " clusters of " + std::to_string(problem.d) +
+    const Size& size = size_for(shape.n, shape.d, shape.k);
+    if (shape.k * (size.d + 1) > kMaxValues) {
+      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
              std::to_string(kMaxValues);
     }
-    return refuse_shared(bytes_of_sums(size, problem.k) + kStatic);
+    return refuse_shared(bytes_of_sums(size, shape.k) + kStatic);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    size_ = &size_for(problem.n, problem.d, problem.k);
-    stream_ = Stream::create();
-    launch_.prepare(problem, stream_);
-    d_points_ = upload_columns(problem.points, problem.n, problem.d, stream_, size_->d);
-    shape_ = lonely_blocks(size_->kernel, problem.n, size_->threads * size_->chunk, size_->threads,
-                           CountedWord::kMostParts);
-    const std::size_t values = problem.k * (size_->d + 1);
-    const auto resident = ResidentPoints::of(
-        ceil_div(problem.n, shape_.blocks), std::size_t{size_->chunk} * size_->threads, size_->d,
-        shape_.shared_bytes - bytes_of_sums(*size_, problem.k));
-    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(values + 1));
-    d_words_.zero(stream_);
-    const Magnitudes of_rows = Magnitudes::of(problem.points, problem.d);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    size_ = &size_for(shape.n, shape.d, shape.k);
+    launch_.prepare(shape);
+    d_points_ = make_columns(points.rows, shape.n, shape.d, nullptr, size_->d);
+    grid_ = lonely_blocks(size_->kernel, shape.n, size_->threads * size_->chunk, size_->threads,
+                          CountedWord::kMostParts);
+    const std::size_t share = ceil_div(shape.n, grid_.blocks);
+    const auto resident =
+        ResidentPoints::of(share, std::size_t{size_->chunk} * size_->threads, size_->d,
+                           grid_.shared_bytes - bytes_of_sums(*size_, shape.k));
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size_->d + 1) + 1));
+    d_words_.zero();
     task_ = {.run = {},
              .points = d_points_.data(),
-             .n = static_cast<unsigned>(problem.n),
-             .d = static_cast<unsigned>(problem.d),
-             .k = static_cast<unsigned>(problem.k),
+             .n = static_cast<unsigned>(shape.n),
+             .d = static_cast<unsigned>(shape.d),
+             .k = static_cast<unsigned>(shape.k),
              .resident = static_cast<unsigned>(resident.count),
-             .units = SumUnits<kMaxFeatures>::of(
-                 of_rows, Magnitudes::of(problem.centroids, problem.d),
-                 ceil_div(problem.n, shape_.blocks), problem.stop.kind == StopRule::Kind::loss),
+             .units = SumUnits<kMaxFeatures>::of(device_magnitudes(points.rows, shape.d), share),
              .words = d_words_.data()};
-    stream_.synchronize();
   }
 
-  void run(Observer<float>& observer) override {
-    launch_.run(observer, size_->kernel, task_, shape_, stream_);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    launch_.run(start, answer, observer, size_->kernel, task_, grid_);
   }
-
-  void fetch(Result<float>& result) override { launch_.fetch(result, stream_); }
 
 private:
   const Size* size_ = nullptr;
   Task task_{};
-  ClusterLaunch shape_{};
-  Stream stream_;
+  ClusterLaunch grid_{};
   OneLaunch launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums

@@ -10,9 +10,8 @@
 //   have the data's precision and any order: see kmeans_cuda_atomic.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
-#include "impls/cuda/support/lloyd_passes.cuh"
+#include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <cmath>
 
@@ -81,22 +80,27 @@ __global__ void assign_and_sum(const T* __restrict__ points, std::size_t n, std:
   add_block(i < n ? static_cast<double>(sqrt(smallest)) : 0.0, wanted.loss);
 }
 
-/// Moves the centroid of cluster blockIdx.x to the mean of its points, and clears what it has used.
+/// Moves the centroid of cluster blockIdx.x to the mean of its points. Keeps the one that entered
+/// the pass, and clears what it has used.
 template <typename T>
-__global__ void update_means(std::size_t k, std::size_t d, T* centroids, T* sums, unsigned* counts,
-                             WantedFacts wanted, DeviceFacts* to_clear) {
+__global__ void update_means(std::size_t k, std::size_t d, T* centroids, T* entering, T* sums,
+                             unsigned* counts, WantedFacts wanted, DeviceFacts* to_clear) {
   const std::size_t cluster = blockIdx.x;
   const unsigned count = counts[cluster];
   __syncthreads(); // every thread has the count before the first thread clears it
   double squared_shift = 0.0;
-  for (std::size_t j = threadIdx.x; j < d && count > 0; j += blockDim.x) { // an empty one stays
-    T& sum = sums[j * line_stride(k) + cluster];
-    T& centroid = centroids[cluster * d + j];
-    const T mean = sum / static_cast<T>(count);
-    const double shift = static_cast<double>(mean) - static_cast<double>(centroid);
-    squared_shift += shift * shift;
-    centroid = mean;
-    sum = 0;
+  for (std::size_t j = threadIdx.x; j < d; j += blockDim.x) {
+    const std::size_t e = cluster * d + j;
+    const T before = centroids[e];
+    entering[e] = before;
+    if (count > 0) { // an empty cluster stays where it is
+      T& sum = sums[j * line_stride(k) + cluster];
+      const T mean = sum / static_cast<T>(count);
+      const double shift = static_cast<double>(mean) - static_cast<double>(before);
+      squared_shift += shift * shift;
+      centroids[e] = mean;
+      sum = 0;
+    }
   }
   if (threadIdx.x == 0) {
     counts[cluster] = 0;
@@ -110,65 +114,65 @@ __global__ void update_means(std::size_t k, std::size_t d, T* centroids, T* sums
 template <typename T>
 class KmeansCudaSharedMeans final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    const std::size_t needed = staged_bytes(problem.k, problem.d);
+  std::string refuse(const Shape& shape) const override {
+    const std::size_t needed = staged_bytes(shape);
     const std::size_t available = shared_memory_limit() - kFactsSharedBytes;
     if (needed > available) {
-      return std::to_string(problem.k) + " x " + std::to_string(problem.d) + " centroids take " +
+      return std::to_string(shape.k) + " x " + std::to_string(shape.d) + " centroids take " +
              std::to_string(needed) + " bytes of shared memory, a block has " +
              std::to_string(available);
     }
     return {};
   }
 
-  void prepare(const Problem<T>& problem) override {
-    n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    stream_ = Stream::create();
-    d_points_ = upload_columns(problem.points, n_, d_, stream_);
-    passes_.prepare(problem, stream_);
-    d_sums_ = DeviceBuffer<T>(d_ * line_stride(k_));
-    d_counts_ = DeviceBuffer<unsigned>(k_);
-    allow_shared_memory(assign_and_sum<T>, staged_bytes(k_, d_));
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    d_points_ = make_columns(points.rows, shape.n, shape.d);
+    d_sums_ = DeviceBuffer<T>(shape.d * line_stride(shape.k));
+    d_counts_ = DeviceBuffer<unsigned>(shape.k);
+    facts_ = FactsBuffer::create();
+    allow_shared_memory(assign_and_sum<T>, staged_bytes(shape));
   }
 
-  void run(Observer<T>& observer) override {
-    passes_.run(
-        observer,
-        [&] {
-          d_sums_.zero(stream_);
-          d_counts_.zero(stream_);
-        },
-        [&](PhaseTimer<T>& timer) { // until the stop rule is met
-          timer.measure("assign and sum", [&] { launch_assign_and_sum(); });
-          timer.measure("means", [&] { launch_update_means(); });
-        });
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    facts_.start(stop);
+    d_sums_.zero();
+    d_counts_.zero();
+    copy_values(start.centroids, answer.centroids.data());
+    fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
+    do {
+      launch_assign_and_sum(answer, observer);
+      launch_update_means(answer, observer);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts_.finish_pass()));
+    answer.iterations = stop.passes();
   }
-
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  static std::size_t staged_bytes(std::size_t k, std::size_t d) { return k * d * sizeof(T); }
+  static std::size_t staged_bytes(const Shape& shape) { return shape.k * shape.d * sizeof(T); }
 
-  void launch_assign_and_sum() {
-    assign_and_sum<<<blocks_for(n_, kThreads), kThreads, staged_bytes(k_, d_), stream_>>>(
-        d_points_.data(), n_, d_, passes_.centroids(), k_, passes_.labels(), d_sums_.data(),
-        d_counts_.data(), passes_.wanted());
+  void launch_assign_and_sum(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "assign and sum", cudaStreamLegacy);
+    assign_and_sum<<<blocks_for(shape_.n, kThreads), kThreads, staged_bytes(shape_)>>>(
+        d_points_.data(), shape_.n, shape_.d, answer.centroids.data(), shape_.k,
+        answer.labels.data(), d_sums_.data(), d_counts_.data(), facts_.wanted());
     check_launch("assign_and_sum");
   }
 
-  void launch_update_means() {
-    update_means<<<blocks_for(k_, 1), kMeansThreads, 0, stream_>>>(
-        k_, d_, passes_.centroids(), d_sums_.data(), d_counts_.data(), passes_.wanted(),
-        passes_.to_clear());
+  void launch_update_means(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "means", cudaStreamLegacy);
+    update_means<<<blocks_for(shape_.k, 1), kMeansThreads>>>(
+        shape_.k, shape_.d, answer.centroids.data(), answer.entering.data(), d_sums_.data(),
+        d_counts_.data(), facts_.wanted(), facts_.to_clear());
     check_launch("update_means");
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0;
-  Stream stream_;
-  LloydPasses<T> passes_;
+  Shape shape_;
   DeviceBuffer<T> d_points_;        // [d, n]
   DeviceBuffer<T> d_sums_;          // [d, line_stride(k)]
   DeviceBuffer<unsigned> d_counts_; // [k]
+  FactsBuffer facts_;
 };
 
 const Registration registration({.name = "kmeans_cuda_shared_means",

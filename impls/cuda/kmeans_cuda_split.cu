@@ -20,18 +20,17 @@ using namespace cuda;
 constexpr unsigned kRows = 64, kThreads = 256, kStages = 2;
 constexpr std::size_t kMostSplitFeatures = 448;
 
-/// tiles = what rounding to float16 has left over, rounded to float16. rows: [count, d]
+/// rests = what rounding to float16 has left over, rounded to float16. rows: [count, d]
 __global__ void round_rest(const float* rows, std::size_t count, unsigned d, Frame frame,
-                           HalfTiles shape, __half* tiles) {
+                           HalfTiles shape, const __half* rounded, __half* rests) {
   const std::size_t warps = std::size_t{gridDim.x} * blockDim.x / 32;
   for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < count;
        i += warps) {
     for (unsigned f = threadIdx.x % 32; f < d; f += 32) {
       const double value =
           (static_cast<double>(rows[i * d + f]) - static_cast<double>(frame.mean[f])) * frame.scale;
-      const double high =
-          static_cast<double>(__half2float(__double2half(fmin(fmax(value, -65504.0), 65504.0))));
-      tiles[shape.offset(i, f)] = __double2half(value - high);
+      const std::size_t place = shape.offset(i, f);
+      rests[place] = __double2half(value - static_cast<double>(__half2float(rounded[place])));
     }
   }
 }
@@ -43,8 +42,8 @@ struct Rests {
 };
 
 /// 64 points a block; 2 x 4 warps, each with 32 points and 32 of the 128 centroids of a tile.
-/// Dynamic shared memory: points [2 parts][chunks][kRows][kWidth], then kStages times two parts of a
-/// tile of centroids.
+/// Dynamic shared memory: points [2 parts][chunks][kRows][kWidth], then kStages times two parts of
+/// a tile of centroids.
 template <unsigned kWidth>
 __global__ void __launch_bounds__(kThreads) sweep_split(const SweepTask task, const Rests rests) {
   constexpr unsigned kStageSize = kHalfTileRows * kWidth;
@@ -170,41 +169,44 @@ class SplitSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>& problem) {
-    if (problem.d > kMostSplitFeatures) {
-      return "d = " + std::to_string(problem.d) + ": both parts of 64 points fit up to " +
+  static std::string refuse(const Shape& shape) {
+    if (shape.d > kMostSplitFeatures) {
+      return "d = " + std::to_string(shape.d) + ": both parts of 64 points fit up to " +
              std::to_string(kMostSplitFeatures) + " features";
     }
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>& problem) {
-    const HalfTiles shape = HalfTiles::of(problem.d);
-    return (shape.size(problem.n) + shape.size(problem.k)) * sizeof(__half);
+  static std::size_t bytes(const Shape& shape) {
+    const HalfTiles tiles = HalfTiles::of(shape.d);
+    return (tiles.size(shape.n) + tiles.size(shape.k)) * sizeof(__half);
   }
 
   void prepare(const SweepTask& task) {
     const HalfTiles shape = task.points.shape;
     d_points_ = DeviceBuffer<__half>(shape.size(task.points.n));
-    d_points_.zero(nullptr);
+    d_points_.zero();
     d_centroids_ = DeviceBuffer<__half>(shape.size(task.centroids.k));
-    d_centroids_.zero(nullptr);
-    round_rest<<<blocks_at_most(task.points.n * 32, 256, 8192), 256>>>(
-        task.points.exact, task.points.n, task.points.d, task.frame, shape, d_points_.data());
-    check_launch("round_rest");
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize after rounding");
+    d_centroids_.zero();
     bytes_ = (std::size_t{2} * kRows * shape.chunks + 2 * kStages * kHalfTileRows) * shape.width *
              sizeof(__half);
     kernel_ = shape.width == 32 ? sweep_split<32> : sweep_split<64>;
     allow_shared_memory(kernel_, bytes_);
   }
-
-  void launch(const SweepTask& task, cudaStream_t stream) {
-    const std::size_t k = task.centroids.k;
-    round_rest<<<blocks_for(k * 32, 256), 256, 0, stream>>>(
-        task.centroids.exact, k, task.points.d, task.frame, task.points.shape, d_centroids_.data());
+  void follow(const SweepTask& task) {
+    round_rest<<<blocks_at_most(task.points.n * 32, 256, 8192), 256>>>(
+        task.points.exact, task.points.n, task.points.d, task.frame, task.points.shape,
+        task.points.rounded, d_points_.data());
     check_launch("round_rest");
-    kernel_<<<blocks_for(task.points.n, kRows), kThreads, bytes_, stream>>>(
+  }
+
+  void launch(const SweepTask& task) {
+    const std::size_t k = task.centroids.k;
+    round_rest<<<blocks_for(k * 32, 256), 256>>>(task.centroids.exact, k, task.points.d, task.frame,
+                                                 task.points.shape, task.centroids.rounded,
+                                                 d_centroids_.data());
+    check_launch("round_rest");
+    kernel_<<<blocks_for(task.points.n, kRows), kThreads, bytes_>>>(
         task, {d_points_.data(), d_centroids_.data(), split_error(task.points.d)});
     check_launch("sweep_split");
   }

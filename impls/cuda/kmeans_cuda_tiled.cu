@@ -1,7 +1,8 @@
 // K-means for many clusters in plain float32: the matrix product and its minimum in one kernel.
 //
-// Idea: the scores |c|^2 / 2 - x.c of 128 points and 128 centroids are one tile of a matrix product;
-//   a thread holds 8 x 8 of them, and when they are complete keeps the two least of each point.
+// Idea: the scores |c|^2 / 2 - x.c of 128 points and 128 centroids are one tile of a matrix
+//   product; a thread holds 8 x 8 of them, and when they are complete keeps the two least of each
+//   point.
 // Changed since kmeans_cublas: no n x k matrix is written and read; the gap between the two least
 //   scores proves the label, so that the product form, which cancels, ends in labels of the
 //   difference form: see docs/certified.md. Data are moved to their mean on the way.
@@ -145,14 +146,15 @@ class TiledSweep {
 public:
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
-  static std::string refuse(const Problem<float>&) {
+  static std::string refuse(const Shape&) {
     const int capability = compute_capability(); // 0: no device, which others report
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask& task) { of_scores_ = float_error(task.points.d); }
-  void launch(const SweepTask& task, cudaStream_t stream) const {
-    sweep_tiles<<<blocks_for(task.points.n, kTile), kThreads, 0, stream>>>(task, of_scores_);
+  void follow(const SweepTask&) {}
+  void launch(const SweepTask& task) const {
+    sweep_tiles<<<blocks_for(task.points.n, kTile), kThreads>>>(task, of_scores_);
     check_launch("sweep_tiles");
   }
   std::string path() const { return "128 x 128 x 16 a block"; }

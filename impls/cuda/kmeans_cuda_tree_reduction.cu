@@ -4,17 +4,15 @@
 //   point, or zero, into shared memory and add it up in a tree of log2(256) levels, count included;
 //   a second kernel adds up the blocks. Nobody queues for an address, and the order of all sums is
 //   fixed, so every run gives the same bits. Faster while k is small: a tree a cluster is built.
-// Source: article 004, "CUDA (3)", whose program is wrong (it takes the first block's sums for those
-//   of all, and fails for many blocks). Right here for any n, k, d: at most 1024 blocks stride over
-//   the points, all threads reach every barrier; the last levels of a tree are shuffles in a warp.
+// Source: article 004, "CUDA (3)", whose program is wrong (it takes the first block's sums for
+//   those of all, and fails for many blocks). Right here for any n, k, d: at most 1024 blocks
+//   stride over the points, all threads reach every barrier; a tree ends in a warp's shuffles.
 // Cost per iteration: ceil(k/8) n d values read for distances, n d for sums and k n ceil((d+1)/4)
 //   labels (repeats hit the caches); 3 n k d + n d flops; 2 k (d + 1) partial sums a block.
 // Limits: the partial sums take up to 1024 k (d + 1) values of device memory.
 #include "impls/contract.hpp"
 #include "impls/cuda/support/columns.cuh"
-#include "impls/cuda/support/lloyd_passes.cuh"
 #include "impls/cuda/support/pass_facts.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <cmath>
 
@@ -128,10 +126,10 @@ __global__ void fine_reduce(const T* __restrict__ points, std::size_t n, std::si
 }
 
 /// A block a centroid entry: adds up the blocks' sums and counts, and makes the mean.
-/// partial: [k, d + 1, blocks], centroids and shifts: [k, d]
+/// partial: [k, d + 1, blocks], centroids, entering (as they were) and shifts: [k, d]
 template <typename T>
 __global__ void coarse_reduce(const T* __restrict__ partial, std::size_t blocks, std::size_t d,
-                              T* centroids, double* shifts, DeviceFacts* to_clear) {
+                              T* centroids, T* entering, double* shifts, DeviceFacts* to_clear) {
   __shared__ double tree[2][kThreads];
   const std::size_t entry = blockIdx.x;
   const std::size_t cluster = entry / d;
@@ -142,10 +140,12 @@ __global__ void coarse_reduce(const T* __restrict__ partial, std::size_t blocks,
   }
   tree_sum(tree, sum_and_count);
   if (threadIdx.x == 0) {
+    const T before = centroids[entry];
+    entering[entry] = before;
     shifts[entry] = 0.0;
     if (sum_and_count[1] > 0.0) { // an empty cluster stays where it is
       const T mean = static_cast<T>(sum_and_count[0] / sum_and_count[1]);
-      const double shift = static_cast<double>(mean) - static_cast<double>(centroids[entry]);
+      const double shift = static_cast<double>(mean) - static_cast<double>(before);
       shifts[entry] = shift * shift;
       centroids[entry] = mean;
     }
@@ -171,58 +171,61 @@ __global__ void total_reduce(const double* __restrict__ values, std::size_t coun
 template <typename T>
 class KmeansCudaTreeReduction final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    blocks_ = blocks_at_most(n_, kThreads, kMaxBlocks);
-    stream_ = Stream::create();
-    d_points_ = upload_columns(problem.points, n_, d_, stream_);
-    passes_.prepare(problem, stream_);
-    d_partial_ = DeviceBuffer<T>(k_ * (d_ + 1) * blocks_);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    blocks_ = blocks_at_most(shape.n, kThreads, kMaxBlocks);
+    d_points_ = make_columns(points.rows, shape.n, shape.d);
+    d_partial_ = DeviceBuffer<T>(shape.k * (shape.d + 1) * blocks_);
     d_losses_ = DeviceBuffer<double>(blocks_);
-    d_shifts_ = DeviceBuffer<double>(k_ * d_);
+    d_shifts_ = DeviceBuffer<double>(shape.k * shape.d);
+    facts_ = FactsBuffer::create();
   }
 
-  void run(Observer<T>& observer) override {
-    passes_.run(
-        observer, [] {}, // nothing to clear: a pass adds to nothing that another one left
-        [&](PhaseTimer<T>& timer) { // until the stop rule is met
-          timer.measure("assign and reduce blocks", [&] { launch_fine(); });
-          timer.measure("reduce to means", [&] { launch_coarse(); });
-        });
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    facts_.start(stop);
+    copy_values(start.centroids, answer.centroids.data());
+    fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
+    do {
+      launch_fine(answer, observer);
+      launch_coarse(answer, observer);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts_.finish_pass()));
+    answer.iterations = stop.passes();
   }
-
-  void fetch(Result<T>& result) override { passes_.fetch(result); }
 
 private:
-  void launch_fine() {
-    fine_reduce<<<blocks_, kThreads, 0, stream_>>>(d_points_.data(), n_, d_, passes_.centroids(),
-                                                   k_, passes_.labels(), d_partial_.data(),
-                                                   d_losses_.data(), passes_.wanted());
+  void launch_fine(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "assign and reduce blocks", cudaStreamLegacy);
+    fine_reduce<<<blocks_, kThreads>>>(d_points_.data(), shape_.n, shape_.d,
+                                       answer.centroids.data(), shape_.k, answer.labels.data(),
+                                       d_partial_.data(), d_losses_.data(), facts_.wanted());
     check_launch("fine_reduce");
-    launch_total(d_losses_, passes_.wanted().loss);
+    launch_total(d_losses_, facts_.wanted().loss);
   }
 
-  void launch_coarse() {
-    coarse_reduce<<<blocks_for(k_ * d_, 1), kThreads, 0, stream_>>>(
-        d_partial_.data(), blocks_, d_, passes_.centroids(), d_shifts_.data(), passes_.to_clear());
+  void launch_coarse(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "reduce to means", cudaStreamLegacy);
+    coarse_reduce<<<blocks_for(shape_.k * shape_.d, 1), kThreads>>>(
+        d_partial_.data(), blocks_, shape_.d, answer.centroids.data(), answer.entering.data(),
+        d_shifts_.data(), facts_.to_clear());
     check_launch("coarse_reduce");
-    launch_total(d_shifts_, passes_.wanted().squared_shift);
+    launch_total(d_shifts_, facts_.wanted().squared_shift);
   }
 
   void launch_total(const DeviceBuffer<double>& values, double* total) {
     if (total != nullptr) {
-      total_reduce<<<1, kThreads, 0, stream_>>>(values.data(), values.size(), total);
+      total_reduce<<<1, kThreads>>>(values.data(), values.size(), total);
       check_launch("total_reduce");
     }
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0;
-  unsigned blocks_ = 0; // of the first reduction
-  Stream stream_;
-  LloydPasses<T> passes_;
+  Shape shape_;
+  unsigned blocks_ = 0;                      // of the first reduction
   DeviceBuffer<T> d_points_;                 // [d, n]
   DeviceBuffer<T> d_partial_;                // [k, d + 1, blocks]
   DeviceBuffer<double> d_losses_, d_shifts_; // [blocks], [k, d]
+  FactsBuffer facts_;
 };
 
 const Registration registration({.name = "kmeans_cuda_tree_reduction",

@@ -7,8 +7,8 @@
 //   Warpgroups with 64 points each share the centroids' tiles and run out of step by themselves:
 //   what one compares, another multiplies. Blocks stay, and their next points arrive early.
 // Source: kmeans_cuda_mma; docs/certified.md has the proof of the bound.
-// Cost per iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2, up to n k d / 32
-//   where a block has room for fewer points; 2 n k d flops.
+// Cost per iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2, up to n k d /
+//   32 where a block has room for fewer points; 2 n k d flops.
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/support/each_score.cuh"
@@ -18,8 +18,8 @@ namespace {
 
 using namespace cuda;
 
-// The kernel is in support/wgmma_sweep.cuh, because the next rung has it, too, and what it does with
-// scores in support/each_score.cuh; the rest of a pass is that of all variants for many clusters.
+// The kernel is in support/wgmma_sweep.cuh, because kmeans_cuda_moves_wgmma has it, too. What it does
+// with scores is in support/each_score.cuh. The rest of a pass is that of all variants for many clusters.
 const Registration registration({.name = "kmeans_cuda_wgmma",
                                  .idea = "warpgroup products beside the comparison of scores",
                                  .source = "kmeans_cuda_mma, for compute capability 9.0",

@@ -12,8 +12,7 @@
 // Limits: sums have the data's precision and any order, so runs differ in their last digits. A
 //   float sum loses more where count * |mean| nears 2^24 times the spread of a cluster's points.
 #include "impls/contract.hpp"
-#include "impls/cuda/support/grid.hpp"
-#include "impls/cuda/support/phase_timer.hpp"
+#include "impls/cuda/support/launch_sizes.hpp"
 
 #include <cmath>
 #include <thrust/copy.h>
@@ -94,15 +93,17 @@ struct AssignAndSum {
   }
 };
 
-/// Makes entry e of the centroids a mean, and clears its sum. [k, d]
+/// Makes entry e of the centroids a mean, keeps what entered the pass, and clears the sum. [k, d]
 template <typename T>
 struct UpdateMeans {
   std::size_t k, d;
   T* centroids;
+  T* entering;
   T* sums;
   const unsigned* counts;
 
   __device__ void operator()(std::size_t e) const {
+    entering[e] = centroids[e];
     if (const unsigned count = counts[e / d]; count > 0) { // an empty cluster stays where it is
       T& sum = sums[e % d * line_stride(k) + e / d];
       centroids[e] = sum / static_cast<T>(count);
@@ -133,113 +134,88 @@ auto* raw(Vector& vector) {
   return vector.empty() ? nullptr : thrust::raw_pointer_cast(vector.data());
 }
 
+// Algorithms run in the default stream; those that return nothing do not wait.
+constexpr auto& kPolicy = thrust::cuda::par_nosync;
+
 template <typename T>
 class KmeansThrustAtomic final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    n_ = problem.n, d_ = problem.d, k_ = problem.k;
-    rule_ = problem.stop;
-    const StopTest stop(rule_);
-    stream_ = Stream::create();
-    const thrust::device_vector<T> d_rows(problem.points.begin(), problem.points.end());
-    d_points_.resize(n_ * d_);
-    d_initial_.assign(problem.centroids.begin(), problem.centroids.end());
-    d_centroids_.resize(k_ * d_);
-    d_before_.resize(stop.wants_shift() ? k_ * d_ : 0);
-    d_sums_.resize(d_ * line_stride(k_));
-    d_counts_.resize(k_);
-    d_labels_.resize(n_);
-    d_previous_labels_.resize(stop.wants_labels_changed() ? n_ : 0);
-    d_distances_.resize(stop.wants_loss() ? n_ : 0);
-    // The vectors are filled in the default stream, for which ours does not wait by itself.
-    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    thrust::for_each_n(policy(), thrust::counting_iterator<std::size_t>(0), n_ * d_,
-                       Transpose<T>{raw(d_rows), raw(d_points_), n_, d_});
-    stream_.synchronize();
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    const std::size_t n = shape.n, d = shape.d, k = shape.k;
+    const StopTest stop(shape.stop);
+    d_points_.resize(n * d);
+    d_sums_.resize(d * line_stride(k));
+    d_counts_.resize(k);
+    d_previous_labels_.resize(stop.wants_labels_changed() ? n : 0);
+    d_distances_.resize(stop.wants_loss() ? n : 0);
+    thrust::for_each_n(kPolicy, thrust::counting_iterator<std::size_t>(0), n * d,
+                       Transpose<T>{points.rows.data(), raw(d_points_), n, d});
   }
 
-  void run(Observer<T>& observer) override {
-    StopTest stop(rule_);
-    thrust::copy(policy(), d_initial_.begin(), d_initial_.end(), d_centroids_.begin());
-    thrust::fill(policy(), d_sums_.begin(), d_sums_.end(), T{0});
-    thrust::fill(policy(), d_previous_labels_.begin(), d_previous_labels_.end(), -1);
-    PhaseTimer<T> timer(observer, stream_);
-    std::vector<T> recorded(observer.recording() ? k_ * d_ : 0);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    StopTest stop(shape_.stop);
+    thrust::copy_n(kPolicy, start.centroids.data(), start.centroids.size(),
+                   answer.centroids.data());
+    thrust::fill(kPolicy, d_sums_.begin(), d_sums_.end(), T{0});
+    thrust::fill(kPolicy, d_previous_labels_.begin(), d_previous_labels_.end(), -1);
     PassFacts found;
     do {
-      timer.measure("assign and sum", [&] { assign_and_sum(); });
-      timer.measure("means", [&] { update_means(); });
-      if (observer.recording()) {
-        stream_.synchronize();
-        thrust::copy(d_centroids_.begin(), d_centroids_.end(), recorded.begin());
-        observer.pass(recorded);
-      }
-      found = facts_of_pass(stop);
+      assign_and_sum(answer, observer);
+      update_means(answer, observer);
+      observer.pass(answer.centroids);
+      found = facts_of_pass(stop, answer);
     } while (!stop.after_pass(found));
-    stream_.synchronize();
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    thrust::copy(d_labels_.begin(), d_labels_.end(), result.labels.begin());
-    thrust::copy(d_centroids_.begin(), d_centroids_.end(), result.centroids.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  /// Algorithms run in our stream; those that return nothing do not wait.
-  auto policy() const { return thrust::cuda::par_nosync.on(stream_); }
-
-  void assign_and_sum() {
-    thrust::fill(policy(), d_counts_.begin(), d_counts_.end(), 0u);
-    thrust::for_each_n(policy(), thrust::counting_iterator<std::size_t>(0), n_,
-                       AssignAndSum<T>{raw(d_points_), raw(d_centroids_), n_, d_, k_,
-                                       raw(d_labels_), raw(d_distances_), raw(d_sums_),
-                                       raw(d_counts_)});
+  void assign_and_sum(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "assign and sum", cudaStreamLegacy);
+    thrust::fill(kPolicy, d_counts_.begin(), d_counts_.end(), 0u);
+    thrust::for_each_n(kPolicy, thrust::counting_iterator<std::size_t>(0), shape_.n,
+                       AssignAndSum<T>{raw(d_points_), answer.centroids.data(), shape_.n, shape_.d,
+                                       shape_.k, answer.labels.data(), raw(d_distances_),
+                                       raw(d_sums_), raw(d_counts_)});
   }
 
-  void update_means() {
-    if (!d_before_.empty()) {
-      thrust::copy(policy(), d_centroids_.begin(), d_centroids_.end(), d_before_.begin());
-    }
-    thrust::for_each_n(policy(), thrust::counting_iterator<std::size_t>(0), k_ * d_,
-                       UpdateMeans<T>{k_, d_, raw(d_centroids_), raw(d_sums_), raw(d_counts_)});
+  void update_means(Answer<T>& answer, Observer<T>& observer) {
+    const Phase phase(observer, "means", cudaStreamLegacy);
+    thrust::for_each_n(kPolicy, thrust::counting_iterator<std::size_t>(0), shape_.k * shape_.d,
+                       UpdateMeans<T>{shape_.k, shape_.d, answer.centroids.data(),
+                                      answer.entering.data(), raw(d_sums_), raw(d_counts_)});
   }
 
   /// Only what the rule wants; algorithms that return a value wait for it.
-  PassFacts facts_of_pass(const StopTest& stop) {
+  PassFacts facts_of_pass(const StopTest& stop, const Answer<T>& answer) {
     PassFacts facts;
     if (stop.wants_loss()) {
-      facts.loss = thrust::transform_reduce(policy(), d_distances_.begin(), d_distances_.end(),
+      facts.loss = thrust::transform_reduce(kPolicy, d_distances_.begin(), d_distances_.end(),
                                             ToDouble<T>{}, 0.0, thrust::plus<double>{});
     }
     if (stop.wants_labels_changed()) {
       // Counted, not compared: thrust::equal downloads a pair whose padding nobody has written.
       const std::size_t changed = thrust::inner_product(
-          policy(), d_labels_.begin(), d_labels_.end(), d_previous_labels_.begin(), std::size_t{0},
-          thrust::plus<std::size_t>{}, thrust::not_equal_to<std::int32_t>{});
+          kPolicy, d_previous_labels_.begin(), d_previous_labels_.end(), answer.labels.data(),
+          std::size_t{0}, thrust::plus<std::size_t>{}, thrust::not_equal_to<std::int32_t>{});
       facts.labels_changed = changed > 0;
-      thrust::copy(policy(), d_labels_.begin(), d_labels_.end(), d_previous_labels_.begin());
+      thrust::copy_n(kPolicy, answer.labels.data(), shape_.n, d_previous_labels_.begin());
     }
     if (stop.wants_shift()) {
-      facts.squared_shift = thrust::transform_reduce(
-          policy(), thrust::counting_iterator<std::size_t>(0),
-          thrust::counting_iterator<std::size_t>(k_ * d_),
-          SquaredShift<T>{raw(d_centroids_), raw(d_before_)}, 0.0, thrust::plus<double>{});
+      facts.squared_shift =
+          thrust::transform_reduce(kPolicy, thrust::counting_iterator<std::size_t>(0),
+                                   thrust::counting_iterator<std::size_t>(shape_.k * shape_.d),
+                                   SquaredShift<T>{answer.centroids.data(), answer.entering.data()},
+                                   0.0, thrust::plus<double>{});
     }
     return facts;
   }
 
-  std::size_t n_ = 0, d_ = 0, k_ = 0, iterations_ = 0;
-  StopRule rule_;
-  Stream stream_;
+  Shape shape_;
   thrust::device_vector<T> d_points_;                     // [d, n]
-  thrust::device_vector<T> d_initial_, d_centroids_;      // [k, d]
   thrust::device_vector<T> d_sums_;                       // [d, line_stride(k)]
-  thrust::device_vector<T> d_before_;                     // [k, d] if the shift is wanted
   thrust::device_vector<T> d_distances_;                  // [n] if the loss is wanted
   thrust::device_vector<unsigned> d_counts_;              // [k]
-  thrust::device_vector<std::int32_t> d_labels_;          // [n]
   thrust::device_vector<std::int32_t> d_previous_labels_; // [n] if changes are wanted
 };
 

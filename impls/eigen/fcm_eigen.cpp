@@ -31,67 +31,63 @@ using Array = Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <typename T>
 class FcmEigen final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return problem.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
+  std::string refuse(const Shape& shape) const override {
+    return shape.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    n_ = static_cast<Eigen::Index>(problem.n);
-    d_ = static_cast<Eigen::Index>(problem.d);
-    k_ = static_cast<Eigen::Index>(problem.k);
-    m_ = static_cast<T>(problem.fuzzifier);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    samples_ = points.rows.data();
+    n_ = static_cast<Eigen::Index>(shape.n);
+    d_ = static_cast<Eigen::Index>(shape.d);
+    k_ = static_cast<Eigen::Index>(shape.k);
+    m_ = static_cast<T>(shape.fuzzifier);
     chunk_ = std::clamp<Eigen::Index>(kChunkBytes / (d_ * Eigen::Index{sizeof(T)}), 16, 1024);
   }
 
-  void run(Observer<T>& observer) override {
-    const bool starts_from_centres = problem_.memberships.empty();
-    labels_.assign(problem_.n, -1);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    const bool starts_from_centres = !shape_.starts_from_memberships;
     if (starts_from_centres) {
-      centres_ = Eigen::Map<const Columns<T>>(problem_.centroids.data(), d_, k_);
-      memberships_.resize(k_, n_);
+      centres_ = Eigen::Map<const Columns<T>>(start.centroids.data(), d_, k_);
     } else {
       centres_.setZero(d_, k_);
-      memberships_ = Eigen::Map<const Array<T>>(problem_.memberships.data(), k_, n_);
-      sweep(observer, false);
+      sweep(start.memberships.data(), answer, observer);
     }
-    StopTest stop(problem_.stop);
+    StopTest stop(shape_.stop);
     PassFacts facts;
     do {
+      const bool first = stop.passes() == 0;
       if (starts_from_centres) {
-        facts = sweep(observer, true);
-        facts.squared_shift = update_centres(observer);
+        facts = sweep(nullptr, answer, observer);
+        facts.squared_shift = update_centres(answer, observer);
       } else {
         // There were no centres before the first pass, so none can have come to rest in it.
-        const double shift = update_centres(observer);
-        facts = sweep(observer, true);
-        facts.squared_shift = stop.passes() > 0 ? shift : std::numeric_limits<double>::infinity();
+        const double shift = update_centres(answer, observer);
+        facts = sweep(nullptr, answer, observer);
+        facts.squared_shift = first ? std::numeric_limits<double>::infinity() : shift;
       }
-      observer.pass({centres_.data(), problem_.k * problem_.d});
+      facts.labels_changed |= first;
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::copy_n(centres_.data(), centres_.size(), result.centroids.begin());
-    std::copy_n(memberships_.data(), memberships_.size(), result.memberships.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  /// Memberships of all samples (or those at hand), and the sums that make the next centres.
-  PassFacts sweep(Observer<T>& observer, bool renew_memberships) {
+  /// Memberships of all samples, unless they are given [n, k], and the sums that make the next
+  /// centres.
+  PassFacts sweep(const T* given, Answer<T>& answer, Observer<T>& observer) {
     const Phase phase(observer, "memberships and sums");
-    const Eigen::Map<const Columns<T>> samples(problem_.points.data(), d_, n_);
+    const Eigen::Map<const Columns<T>> samples(samples_, d_, n_);
     PassFacts facts{.labels_changed = false};
     sums_.setZero(d_, k_);
     weights_.setZero(k_);
     for (Eigen::Index first = 0; first < n_; first += chunk_) {
       const Eigen::Index count = std::min(chunk_, n_ - first);
       const auto chunk = samples.middleCols(first, count);
-      auto u = memberships_.middleCols(first, count);
-      if (renew_memberships) {
+      if (given != nullptr) {
+        raise(Eigen::Map<const Array<T>>(given + first * k_, k_, count));
+      } else {
+        Eigen::Map<Array<T>> u(answer.memberships.data() + first * k_, k_, count);
         measure(chunk);
         const auto smallest = distances_.colwise().minCoeff().replicate(k_, 1).eval();
         // The select gives 1, not 0 / 0, where a sample lies on a centre.
@@ -100,14 +96,12 @@ private:
           ratios_ = ratios_.pow(T{1} / (m_ - T{1})).eval();
         }
         u = ratios_.rowwise() / ratios_.colwise().sum();
+        raise(u);
+        facts.loss += (powers_ * distances_).template cast<double>().sum();
+        facts.labels_changed |= label(u, answer.labels.data() + first);
       }
-      powers_ = m_ == T{2} ? u.square().eval() : u.pow(m_).eval();
       sums_ += (chunk * powers_.matrix().transpose()).template cast<double>();
       weights_ += powers_.rowwise().sum().template cast<double>();
-      if (renew_memberships) {
-        facts.loss += (powers_ * distances_).template cast<double>().sum();
-        facts.labels_changed |= label(first, count);
-      }
     }
     return facts;
   }
@@ -123,22 +117,29 @@ private:
     }
   }
 
+  /// Powers u^m of the memberships of a chunk.
+  template <typename Memberships>
+  void raise(const Memberships& u) {
+    powers_ = m_ == T{2} ? u.square().eval() : u.pow(m_).eval();
+  }
+
   /// Labels of a chunk: the first of the largest memberships. Returns whether any changed.
-  bool label(Eigen::Index first, Eigen::Index count) {
+  static bool label(const Eigen::Map<Array<T>>& u, std::int32_t* labels) {
     bool changed = false;
-    for (Eigen::Index i = first; i < first + count; ++i) {
+    for (Eigen::Index i = 0; i < u.cols(); ++i) {
       Eigen::Index largest = 0;
-      memberships_.col(i).maxCoeff(&largest);
+      u.col(i).maxCoeff(&largest);
       const auto label = static_cast<std::int32_t>(largest);
-      changed |= std::exchange(labels_[static_cast<std::size_t>(i)], label) != label;
+      changed |= std::exchange(labels[i], label) != label;
     }
     return changed;
   }
 
   /// Moves every centre to its weighted mean; that of an empty cluster stays. Returns the summed
   /// squared shift.
-  double update_centres(Observer<T>& observer) {
+  double update_centres(Answer<T>& answer, Observer<T>& observer) {
     const Phase phase(observer, "centres");
+    std::copy_n(centres_.data(), centres_.size(), answer.entering.begin());
     double squared_shift = 0.0;
     for (Eigen::Index j = 0; j < k_; ++j) {
       if (weights_(j) > 0.0) {
@@ -147,19 +148,18 @@ private:
         centres_.col(j) = centre;
       }
     }
+    std::copy_n(centres_.data(), centres_.size(), answer.centroids.begin());
     return squared_shift;
   }
 
-  Problem<T> problem_;
+  Shape shape_;
+  const T* samples_ = nullptr; // [n, d]
   Eigen::Index n_ = 0, d_ = 0, k_ = 0, chunk_ = 0;
   T m_ = 2;
   Columns<T> centres_;                              // [d, k]
-  Array<T> memberships_;                            // [k, n]
   Array<T> distances_, ratios_, powers_;            // [k, chunk]
   Columns<double> sums_;                            // [d, k] of u^m x
   Eigen::Array<double, Eigen::Dynamic, 1> weights_; // [k] of u^m
-  std::vector<std::int32_t> labels_;
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "fcm_eigen",

@@ -28,54 +28,41 @@ using Columns = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic>;
 template <typename T>
 class KmeansEigenGemm final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    const auto [n, d, k] = sizes();
-    chunk_ = std::clamp<Eigen::Index>(kBlockBytes / (k * Eigen::Index{sizeof(T)}), 16, 1024);
-    products_.resize(k, chunk_);
-    chunk_sums_.resize(d, k);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    stop_rule_ = shape.stop;
+    n_ = static_cast<Eigen::Index>(shape.n);
+    d_ = static_cast<Eigen::Index>(shape.d);
+    k_ = static_cast<Eigen::Index>(shape.k);
+    points_ = points.rows.data();
+    chunk_ = std::clamp<Eigen::Index>(kBlockBytes / (k_ * Eigen::Index{sizeof(T)}), 16, 1024);
+    products_.resize(k_, chunk_);
+    chunk_sums_.resize(d_, k_);
   }
 
-  void run(Observer<T>& observer) override {
-    const auto [n, d, k] = sizes();
-    centroids_ = Eigen::Map<const Columns<T>>(problem_.centroids.data(), d, k);
-    labels_.assign(problem_.n, -1);
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    centroids_ = Eigen::Map<const Columns<T>>(start.centroids.data(), d_, k_);
+    StopTest stop(stop_rule_);
     PassFacts facts;
     do {
-      facts = {.labels_changed = false};
-      assign(observer, facts, stop.wants_loss());
-      update(observer, facts);
-      observer.pass({centroids_.data(), problem_.k * problem_.d});
+      facts = {.labels_changed = stop.passes() == 0};
+      assign(answer.labels, observer, facts, stop.wants_loss());
+      update(answer, observer, facts);
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::copy_n(centroids_.data(), centroids_.size(), result.centroids.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  struct Sizes {
-    Eigen::Index n, d, k;
-  };
-  Sizes sizes() const {
-    return {static_cast<Eigen::Index>(problem_.n), static_cast<Eigen::Index>(problem_.d),
-            static_cast<Eigen::Index>(problem_.k)};
-  }
-
-  void assign(Observer<T>& observer, PassFacts& facts, bool wants_loss) {
+  void assign(std::span<std::int32_t> labels, Observer<T>& observer, PassFacts& facts,
+              bool wants_loss) {
     const Phase phase(observer, "assign");
-    const auto [n, d, k] = sizes();
-    const Eigen::Map<const Columns<T>> points(problem_.points.data(), d, n);
+    const Eigen::Map<const Columns<T>> points(points_, d_, n_);
     const Eigen::Matrix<T, Eigen::Dynamic, 1> half_norms =
         centroids_.colwise().squaredNorm().transpose() / T{2};
-    sums_.setZero(d, k);
-    counts_.setZero(k);
-    for (Eigen::Index first = 0; first < n; first += chunk_) {
-      const Eigen::Index count = std::min(chunk_, n - first);
+    sums_.setZero(d_, k_);
+    counts_.setZero(k_);
+    for (Eigen::Index first = 0; first < n_; first += chunk_) {
+      const Eigen::Index count = std::min(chunk_, n_ - first);
       products_.leftCols(count).noalias() =
           centroids_.transpose() * points.middleCols(first, count);
       // The sums of a chunk stay in T; chunks are added up in double, so that no digit is lost.
@@ -84,7 +71,7 @@ private:
         Eigen::Index nearest = 0; // minCoeff keeps the first of equal minima
         (half_norms - products_.col(i - first)).minCoeff(&nearest);
         const auto label = static_cast<std::int32_t>(nearest);
-        facts.labels_changed |= std::exchange(labels_[static_cast<std::size_t>(i)], label) != label;
+        facts.labels_changed |= std::exchange(labels[static_cast<std::size_t>(i)], label) != label;
         if (wants_loss) { // one distance per point, so without the cancellation of the expansion
           facts.loss += std::sqrt(double{(points.col(i) - centroids_.col(nearest)).squaredNorm()});
         }
@@ -96,26 +83,27 @@ private:
   }
 
   /// Moves every centroid to the mean of its points; that of an empty cluster stays.
-  void update(Observer<T>& observer, PassFacts& facts) {
+  void update(Answer<T>& answer, Observer<T>& observer, PassFacts& facts) {
     const Phase phase(observer, "update");
-    for (Eigen::Index j = 0; j < centroids_.cols(); ++j) {
+    std::copy_n(centroids_.data(), centroids_.size(), answer.entering.begin());
+    for (Eigen::Index j = 0; j < k_; ++j) {
       if (counts_(j) > 0.0) {
         const auto mean = (sums_.col(j) / counts_(j)).template cast<T>().eval();
         facts.squared_shift += (mean - centroids_.col(j)).template cast<double>().squaredNorm();
         centroids_.col(j) = mean;
       }
     }
+    std::copy_n(centroids_.data(), centroids_.size(), answer.centroids.begin());
   }
 
-  Problem<T> problem_;
-  Eigen::Index chunk_ = 0;
-  Columns<T> centroids_;  // [d, k]
-  Columns<T> products_;   // [k, chunk]
-  Columns<T> chunk_sums_; // [d, k]
-  Columns<double> sums_;  // [d, k]
+  StopRule stop_rule_;
+  Eigen::Index n_ = 0, d_ = 0, k_ = 0, chunk_ = 0;
+  const T* points_ = nullptr; // [n, d]
+  Columns<T> centroids_;      // [d, k]
+  Columns<T> products_;       // [k, chunk]
+  Columns<T> chunk_sums_;     // [d, k]
+  Columns<double> sums_;      // [d, k]
   Eigen::VectorXd counts_;
-  std::vector<std::int32_t> labels_;
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "kmeans_eigen_gemm",

@@ -30,17 +30,17 @@ using RowMajor = Eigen::Array<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor
 template <typename T>
 class KmeansEigenReplicated final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    const double bytes = double(problem.n) * double(problem.k) * double(problem.d) * sizeof(T);
+  std::string refuse(const Shape& shape) const override {
+    const double bytes = double(shape.n) * double(shape.k) * double(shape.d) * sizeof(T);
     return bytes <= kLargestReplicaGiB * 0x1p30 ? "" : "its k copies of the data exceed 4 GiB";
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    n_ = static_cast<Eigen::Index>(problem.n);
-    d_ = static_cast<Eigen::Index>(problem.d);
-    k_ = static_cast<Eigen::Index>(problem.k);
-    points_ = Eigen::Map<const RowMajor<T>>(problem.points.data(), n_, d_);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    stop_rule_ = shape.stop;
+    n_ = static_cast<Eigen::Index>(shape.n);
+    d_ = static_cast<Eigen::Index>(shape.d);
+    k_ = static_cast<Eigen::Index>(shape.k);
+    points_ = Eigen::Map<const RowMajor<T>>(points.rows.data(), n_, d_);
     replicas_.clear();
     for (Eigen::Index f = 0; f < d_; ++f) {
       replicas_.push_back(points_.col(f).rowwise().replicate(k_));
@@ -48,24 +48,17 @@ public:
     distances_.resize(n_, k_);
   }
 
-  void run(Observer<T>& observer) override {
-    centroids_ = Eigen::Map<const RowMajor<T>>(problem_.centroids.data(), k_, d_);
-    labels_.assign(problem_.n, -1);
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    centroids_ = Eigen::Map<const RowMajor<T>>(start.centroids.data(), k_, d_);
+    StopTest stop(stop_rule_);
     PassFacts facts;
     do {
-      facts = {.labels_changed = false};
+      facts = {.labels_changed = stop.passes() == 0};
       measure(observer);
-      assign_and_update(observer, facts, stop.wants_loss());
-      observer.pass({centroids_.data(), problem_.k * problem_.d});
+      assign_and_update(answer, observer, facts, stop.wants_loss());
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::copy_n(centroids_.data(), centroids_.size(), result.centroids.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
@@ -80,7 +73,8 @@ private:
   }
 
   /// Eigen has no arg-min of every row at once, hence a loop, which also sums and counts.
-  void assign_and_update(Observer<T>& observer, PassFacts& facts, bool wants_loss) {
+  void assign_and_update(Answer<T>& answer, Observer<T>& observer, PassFacts& facts,
+                         bool wants_loss) {
     const Phase phase(observer, "update");
     RowMajor<T> sums = RowMajor<T>::Zero(k_, d_);
     Eigen::Array<T, Eigen::Dynamic, 1> counts = Eigen::Array<T, Eigen::Dynamic, 1>::Zero(k_);
@@ -88,7 +82,8 @@ private:
       Eigen::Index nearest = 0; // minCoeff keeps the first of equal minima
       const T smallest = distances_.row(i).minCoeff(&nearest);
       const auto label = static_cast<std::int32_t>(nearest);
-      facts.labels_changed |= std::exchange(labels_[static_cast<std::size_t>(i)], label) != label;
+      facts.labels_changed |=
+          std::exchange(answer.labels[static_cast<std::size_t>(i)], label) != label;
       facts.loss += wants_loss ? std::sqrt(double{smallest}) : 0.0;
       sums.row(nearest) += points_.row(i);
       counts(nearest) += 1;
@@ -97,17 +92,17 @@ private:
     // An empty cluster keeps its centroid; the division by max(count, 1) is then not used.
     const RowMajor<T> means = (filled > T{0}).select(sums.colwise() / counts.max(T{1}), centroids_);
     facts.squared_shift = (means - centroids_).template cast<double>().square().sum();
+    std::copy_n(centroids_.data(), centroids_.size(), answer.entering.begin());
+    std::copy_n(means.data(), means.size(), answer.centroids.begin());
     centroids_ = means;
   }
 
-  Problem<T> problem_;
+  StopRule stop_rule_;
   Eigen::Index n_ = 0, d_ = 0, k_ = 0;
   Array<T> points_;                // [n, d]
   std::vector<Array<T>> replicas_; // d times [n, k], all columns of a replica equal
   Array<T> distances_;             // [n, k], squared
   RowMajor<T> centroids_;          // [k, d]
-  std::vector<std::int32_t> labels_;
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "kmeans_eigen_replicated",

@@ -35,8 +35,8 @@ T power(T x, T exponent) {
 /// Memberships u [k] of sample x in the centres [k, d]: ratios to the smallest squared distance,
 /// which neither overflow nor divide by zero. Returns the sample's term of the objective.
 template <typename T>
-double memberships_of(const T* x, const std::vector<T>& centres, std::size_t d, T m,
-                      std::span<T> distances, T* u) {
+double memberships_of(const T* x, const T* centres, std::size_t d, T m, std::span<T> distances,
+                      T* u) {
   for (std::size_t j = 0; j < distances.size(); ++j) {
     distances[j] = squared_distance(x, &centres[j * d], d);
   }
@@ -67,64 +67,59 @@ struct Part {
 template <typename T>
 class FcmOpenmp final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return problem.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
+  std::string refuse(const Shape& shape) const override {
+    return shape.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows;
+    const auto threads = static_cast<std::size_t>(std::max(shape.threads, 1));
     parts_.assign(threads, {});
     for (std::size_t p = 0; p < threads; ++p) {
-      parts_[p].begin = problem.n * p / threads;
-      parts_[p].end = problem.n * (p + 1) / threads;
+      parts_[p].begin = shape.n * p / threads;
+      parts_[p].end = shape.n * (p + 1) / threads;
     }
   }
 
-  void run(Observer<T>& observer) override {
-    const bool starts_from_centres = problem_.memberships.empty();
-    centres_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    centres_.resize(problem_.k * problem_.d);
-    memberships_.assign(problem_.memberships.begin(), problem_.memberships.end());
-    memberships_.resize(problem_.n * problem_.k);
-    labels_.assign(problem_.n, -1);
-    if (!starts_from_centres) {
-      sweep(observer, false);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    const bool starts_from_centres = !shape_.starts_from_memberships;
+    if (starts_from_centres) {
+      std::ranges::copy(start.centroids, answer.centroids.begin());
+    } else {
+      std::ranges::fill(answer.centroids, T{0}); // of a cluster without any membership
+      sweep(start.memberships.data(), answer, observer);
     }
-    StopTest stop(problem_.stop);
+    StopTest stop(shape_.stop);
     PassFacts facts;
     do {
+      const bool first = stop.passes() == 0;
       if (starts_from_centres) {
-        facts = sweep(observer, true);
-        facts.squared_shift = update_centres(observer);
+        facts = sweep(nullptr, answer, observer);
+        facts.squared_shift = update_centres(answer, observer);
       } else {
         // There were no centres before the first pass, so none can have come to rest in it.
-        const double shift = update_centres(observer);
-        facts = sweep(observer, true);
-        facts.squared_shift = stop.passes() > 0 ? shift : std::numeric_limits<double>::infinity();
+        const double shift = update_centres(answer, observer);
+        facts = sweep(nullptr, answer, observer);
+        facts.squared_shift = first ? std::numeric_limits<double>::infinity() : shift;
       }
-      observer.pass(centres_);
+      facts.labels_changed |= first;
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centres_, result.centroids.begin());
-    std::ranges::copy(memberships_, result.memberships.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  /// Memberships of all samples (or those at hand), and the sums that make the next centres.
-  PassFacts sweep(Observer<T>& observer, bool renew_memberships) {
+  /// Memberships of all samples, unless they are given [n, k], and the sums that make the next
+  /// centres.
+  PassFacts sweep(const T* given, Answer<T>& answer, Observer<T>& observer) {
     const Phase phase(observer, "memberships and sums");
     const auto threads = static_cast<int>(parts_.size());
     // A loop over parts, not over threads: should the runtime grant fewer threads than asked for,
     // the parts and hence the bits stay the same.
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int p = 0; p < threads; ++p) {
-      sweep(parts_[static_cast<std::size_t>(p)], renew_memberships);
+      sweep(given, answer, parts_[static_cast<std::size_t>(p)]);
     }
     PassFacts facts{.labels_changed = false};
     for (const Part& part : parts_) {
@@ -134,22 +129,24 @@ private:
     return facts;
   }
 
-  void sweep(Part& part, bool renew_memberships) {
-    const auto [d, k] = std::pair(problem_.d, problem_.k);
-    const auto m = static_cast<T>(problem_.fuzzifier);
+  void sweep(const T* given, Answer<T>& answer, Part& part) const {
+    const auto [d, k] = std::pair(shape_.d, shape_.k);
+    const auto m = static_cast<T>(shape_.fuzzifier);
     part.sums.assign(k * d, 0.0);
     part.weights.assign(k, 0.0);
     std::vector<T> distances(k);
+    const T* centres = answer.centroids.data();
+    const T* memberships = given != nullptr ? given : answer.memberships.data();
     // Plain locals: what neighbouring threads write per sample must not share a cache line.
     bool changed = false;
     double loss = 0.0;
     for (std::size_t i = part.begin; i < part.end; ++i) {
-      const T* x = &problem_.points[i * d];
-      T* u = &memberships_[i * k];
-      if (renew_memberships) {
-        loss += memberships_of<T>(x, centres_, d, m, distances, u);
+      const T* x = &points_[i * d];
+      const T* u = &memberships[i * k];
+      if (given == nullptr) {
+        loss += memberships_of<T>(x, centres, d, m, distances, &answer.memberships[i * k]);
         const auto label = static_cast<std::int32_t>(std::max_element(u, u + k) - u);
-        changed |= std::exchange(labels_[i], label) != label;
+        changed |= std::exchange(answer.labels[i], label) != label;
       }
       for (std::size_t j = 0; j < k; ++j) {
         const double weight{power(u[j], m)};
@@ -166,31 +163,29 @@ private:
 
   /// Moves every centre to its weighted mean, the parts added up in the order of their numbers;
   /// that of an empty cluster stays. Returns the summed squared shift.
-  double update_centres(Observer<T>& observer) {
+  double update_centres(Answer<T>& answer, Observer<T>& observer) const {
     const Phase phase(observer, "centres");
     double squared_shift = 0.0;
-    for (std::size_t c = 0; c < centres_.size(); ++c) {
+    for (std::size_t c = 0; c < answer.centroids.size(); ++c) {
       double sum = 0.0;
       double weight = 0.0;
       for (const Part& part : parts_) {
         sum += part.sums[c];
-        weight += part.weights[c / problem_.d];
+        weight += part.weights[c / shape_.d];
       }
+      const T entered = answer.entering[c] = answer.centroids[c];
       if (weight > 0.0) {
         const auto centre = static_cast<T>(sum / weight);
-        squared_shift += std::pow(double{centre} - double{centres_[c]}, 2);
-        centres_[c] = centre;
+        squared_shift += std::pow(double{centre} - double{entered}, 2);
+        answer.centroids[c] = centre;
       }
     }
     return squared_shift;
   }
 
-  Problem<T> problem_;
-  std::vector<Part> parts_;          // [threads]
-  std::vector<T> centres_;           // [k, d]
-  std::vector<T> memberships_;       // [n, k]
-  std::vector<std::int32_t> labels_; // [n]
-  std::size_t iterations_ = 0;
+  Shape shape_;
+  std::span<const T> points_; // [n, d]
+  std::vector<Part> parts_;   // [threads]
 };
 
 const Registration registration({.name = "fcm_openmp",

@@ -8,7 +8,8 @@
 // Source: Hamerly, Making k-means even faster, SIAM International Conference on Data Mining, 2010.
 //   Bounds give way by the rounding as well (support/slack.hpp): labels are those of a plain pass.
 // Cost per iteration: 4 n sizeof(T) + 4 n bytes, and d sizeof(T) for each point whose bounds meet;
-//   3 d flops for each distance evaluated: 1 or k + 1 for such a point, k (k + 1) / 2 for centroids.
+//   3 d flops for each distance evaluated: 1 or k + 1 for such a point, k (k + 1) / 2 for
+//   centroids.
 // Limits: the rule `loss` asks for every point's distance, so no point is skipped unread.
 #include "impls/contract.hpp"
 #include "impls/openmp/support/bounded_lloyd.hpp"
@@ -45,15 +46,15 @@ class KmeansOpenmpHamerly final : public openmp::BoundedLloyd<T> {
   using Part = openmp::BoundedPart<T>;
   using Base::centroids_;
   using Base::labels_;
-  using Base::problem_;
+  using Base::points_;
+  using Base::shape_;
 
 public:
-  void prepare(const Problem<T>& problem) override {
-    Base::start(problem);
-    const auto [n, k] = std::pair(problem.n, problem.k);
-    upper_.resize(n);
-    lower_.resize(n);
-    separation_.resize(k);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    Base::start(shape, points);
+    upper_ = Base::bounds(1);
+    lower_ = Base::bounds(1);
+    separation_.resize(shape.k);
   }
 
 private:
@@ -62,41 +63,40 @@ private:
   /// Half of a lower bound of each centroid's distance to the next one; infinite for a single one.
   /// Returns the number of distances.
   std::uint64_t separate() {
-    const auto k = static_cast<std::ptrdiff_t>(problem_.k);
+    const auto k = static_cast<std::ptrdiff_t>(shape_.k);
     const auto threads = static_cast<int>(Base::threads());
     const openmp::Distances<T>& distances = centroids_.distances();
-    std::vector<T> smallest(problem_.k * Base::threads(), std::numeric_limits<T>::infinity());
+    std::vector<T> smallest(shape_.k * Base::threads(), std::numeric_limits<T>::infinity());
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
     for (int p = 0; p < threads; ++p) {
-      T* const mine = &smallest[static_cast<std::size_t>(p) * problem_.k];
+      T* const mine = &smallest[static_cast<std::size_t>(p) * shape_.k];
       for (std::ptrdiff_t a = p; a < k; a += threads) { // rows of a triangle, dealt out in turn
         for (std::ptrdiff_t b = 0; b < a; ++b) {
-          const T squared =
-              distances.one(&centroids_.now()[static_cast<std::size_t>(a) * problem_.d],
-                            static_cast<std::size_t>(b));
+          const T squared = distances.one(&centroids_.now()[static_cast<std::size_t>(a) * shape_.d],
+                                          static_cast<std::size_t>(b));
           mine[a] = std::min(mine[a], squared);
           mine[b] = std::min(mine[b], squared);
         }
       }
     }
-    for (std::size_t j = 0; j < problem_.k; ++j) {
+    for (std::size_t j = 0; j < shape_.k; ++j) {
       T squared = smallest[j];
       for (std::size_t p = 1; p < Base::threads(); ++p) {
-        squared = std::min(squared, smallest[p * problem_.k + j]);
+        squared = std::min(squared, smallest[p * shape_.k + j]);
       }
       separation_[j] = centroids_.slack().lower(squared) / 2;
     }
-    return problem_.k * (problem_.k - 1) / 2;
+    return shape_.k * (shape_.k - 1) / 2;
   }
 
   void assign_first(Part& part) override {
     part.sums.clear();
     part.changed = true;
-    part.evaluated = (part.end - part.begin) * problem_.k;
+    part.evaluated = (part.end - part.begin) * shape_.k;
     double loss = 0.0;
     std::vector<T> squared(centroids_.distances().room());
     for (std::size_t i = part.begin; i < part.end; ++i) {
-      const T* x = &problem_.points[i * problem_.d];
+      const T* x = &points_[i * shape_.d];
       const Nearest<T> nearest = search(x, i, squared);
       labels_[i] = static_cast<std::int32_t>(nearest.label);
       part.sums.join(nearest.label, x);
@@ -108,7 +108,7 @@ private:
   /// Evaluates all distances of point i and renews its bounds.
   Nearest<T> search(const T* x, std::size_t i, std::vector<T>& squared) {
     centroids_.distances().all(x, squared.data());
-    const Nearest<T> nearest = nearest_of(squared, problem_.k);
+    const Nearest<T> nearest = nearest_of(squared, shape_.k);
     upper_[i] = centroids_.slack().upper(nearest.smallest);
     lower_[i] = centroids_.slack().lower(nearest.second);
     return nearest;
@@ -122,7 +122,7 @@ private:
     // if that is the point's own, the next.
     const auto most = static_cast<std::size_t>(std::ranges::max_element(moved) - moved.begin());
     T second_most = 0;
-    for (std::size_t j = 0; j < problem_.k; ++j) {
+    for (std::size_t j = 0; j < shape_.k; ++j) {
       second_most = j == most ? second_most : std::max(second_most, moved[j]);
     }
     std::vector<T> squared(distances.room());
@@ -137,7 +137,7 @@ private:
       if (bound > slack.must_exceed(upper_[i]) && !wants_loss) {
         continue;
       }
-      const T* x = &problem_.points[i * problem_.d];
+      const T* x = &points_[i * shape_.d];
       const T own = distances.one(x, label);
       ++evaluated;
       upper_[i] = slack.upper(own);
@@ -146,7 +146,7 @@ private:
         continue;
       }
       const Nearest<T> nearest = search(x, i, squared);
-      evaluated += problem_.k;
+      evaluated += shape_.k;
       loss += std::sqrt(double{nearest.smallest});
       if (nearest.label != label) {
         changed = true;
@@ -160,8 +160,8 @@ private:
     part.evaluated = evaluated;
   }
 
-  std::vector<T> upper_, lower_; // [n] bounds of distances, not squared
-  std::vector<T> separation_;    // [k]
+  std::unique_ptr<T[]> upper_, lower_; // [n] bounds of distances, not squared
+  std::vector<T> separation_;          // [k]
 };
 
 const Registration registration({.name = "kmeans_openmp_hamerly",

@@ -1,14 +1,14 @@
 // K-means with one lower bound for every point and group of about ten centroids.
 //
-// Changed since kmeans_openmp_elkan: the centroids are grouped once, by a few passes of k-means over
-//   themselves, and a point keeps a bound for a group instead of for a centroid: a tenth of the
-//   memory. A group whose bound fails is looked through; of its centroids those are evaluated that
-//   the group's bound of the pass before, less the centroid's own way, does not rule out. No
+// Changed since kmeans_openmp_elkan: the centroids are grouped once, by a few passes of k-means
+//   over themselves, and a point keeps a bound for a group instead of for a centroid: a tenth of
+//   the memory. A group whose bound fails is looked through; of its centroids those are evaluated
+//   that the group's bound of the pass before, less the centroid's own way, does not rule out. No
 //   distances between centroids. Between Hamerly (one group) and Elkan (k groups) in memory and in
-//   distances, but with one group alone it evaluates more than Hamerly; on the shapes that were measured
-//   (docs/studies.md) one of the two is faster.
-// Source: Ding et al., Yinyang K-means: a drop-in replacement of the classic K-means with consistent
-//   speedup, ICML 2015. Rounding: support/slack.hpp; labels are those of a plain pass.
+//   distances, but with one group alone it evaluates more than Hamerly; on the shapes that were
+//   measured (docs/studies.md) one of the two is faster.
+// Source: Ding et al., Yinyang K-means: a drop-in replacement of the classic K-means with
+//   consistent speedup, ICML 2015. Rounding: support/slack.hpp; labels are those of a plain pass.
 // Cost per iteration: (2 + k / 10) sizeof(T) n + 4 n bytes, d sizeof(T) for each point with a bound
 //   that fails; 3 d flops for each distance evaluated; once, 5 k k / 10 distances for the groups.
 // Limits: the rule `loss` asks for every point's distance; below k = 20 there is only one group.
@@ -35,15 +35,15 @@ class KmeansOpenmpYinyang final : public openmp::BoundedLloyd<T> {
   using Part = openmp::BoundedPart<T>;
   using Base::centroids_;
   using Base::labels_;
-  using Base::problem_;
+  using Base::points_;
+  using Base::shape_;
 
 public:
-  void prepare(const Problem<T>& problem) override {
-    Base::start(problem);
-    const auto [n, k] = std::pair(problem.n, problem.k);
-    groups_ = std::max<std::size_t>(k / 10, 1);
-    upper_.resize(n);
-    lower_.resize(n * groups_);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    Base::start(shape, points);
+    groups_ = std::max<std::size_t>(shape.k / 10, 1);
+    upper_ = Base::bounds(1);
+    lower_ = Base::bounds(groups_);
   }
 
 private:
@@ -58,7 +58,7 @@ private:
   /// Groups the initial centroids by five passes of k-means, seeded by every tenth. Any grouping
   /// gives the same labels; a good one has centroids that move alike. Returns the distances.
   std::uint64_t group_centroids() {
-    const auto [d, k] = std::pair(problem_.d, problem_.k);
+    const auto [d, k] = std::pair(shape_.d, shape_.k);
     constexpr int kPasses = 5;
     const std::vector<T>& centroids = centroids_.now();
     std::vector<T> centres(groups_ * d);
@@ -110,13 +110,13 @@ private:
   void assign_first(Part& part) override {
     part.sums.clear();
     part.changed = true;
-    part.evaluated = (part.end - part.begin) * problem_.k;
+    part.evaluated = (part.end - part.begin) * shape_.k;
     double loss = 0.0;
     std::vector<T> squared(centroids_.distances().room());
     for (std::size_t i = part.begin; i < part.end; ++i) {
-      const T* x = &problem_.points[i * problem_.d];
+      const T* x = &points_[i * shape_.d];
       centroids_.distances().all(x, squared.data());
-      const auto all = std::span(squared).first(problem_.k);
+      const auto all = std::span(squared).first(shape_.k);
       const auto nearest = static_cast<std::size_t>(std::ranges::min_element(all) - all.begin());
       const T smallest = std::exchange(squared[nearest], std::numeric_limits<T>::infinity());
       for (std::size_t g = 0; g < groups_; ++g) {
@@ -139,7 +139,7 @@ private:
   std::uint64_t search(std::size_t i, std::size_t g, T own, Nearest<T>& nearest) {
     const openmp::Slack<T>& slack = centroids_.slack();
     const auto label = static_cast<std::size_t>(labels_[i]);
-    const T* x = &problem_.points[i * problem_.d];
+    const T* x = &points_[i * shape_.d];
     T* const bounds = &lower_[i * groups_];
     const T before = slack.minus(bounds[g], previous_way_[g]);
     bounds[g] = std::numeric_limits<T>::infinity();
@@ -190,7 +190,7 @@ private:
       if (fail == 0 && !wants_loss) {
         continue;
       }
-      const T* x = &problem_.points[i * problem_.d];
+      const T* x = &points_[i * shape_.d];
       const T own = centroids_.distances().one(x, label);
       ++evaluated;
       Nearest<T> nearest{label, own, slack.must_exceed(slack.upper(own))};
@@ -218,8 +218,8 @@ private:
   std::vector<std::size_t> members_;      // [k] the centroids, group after group
   std::vector<std::size_t> first_member_; // [groups + 1] in members_
   std::vector<T> way_, previous_way_;     // [groups] gone in this run, and before the last update
-  std::vector<T> upper_;                  // [n] bounds of distances, not squared
-  std::vector<T> lower_;                  // [n, groups] each raised by the way its group had gone
+  std::unique_ptr<T[]> upper_;            // [n] bounds of distances, not squared
+  std::unique_ptr<T[]> lower_;            // [n, groups] each raised by the way its group had gone
 };
 
 const Registration registration({.name = "kmeans_openmp_yinyang",

@@ -6,7 +6,7 @@
 # Source: article 001, section 2, whose kernels these expressions replace.
 # Cost per iteration: (n d + n k) sizeof(T) bytes; 4 n k d flops.
 # Limits: a point so close to a centre that rounding hides it counts as lying on it.
-from support.peer import Module, Refused, Variant, serve
+from support.peer import Answer, Module, Refused, Solver, Variant, serve
 from support.stop import StopTest
 
 CHUNK_BYTES = 1 << 20  # of points: a part of a usual L2 cache
@@ -19,7 +19,7 @@ def load(threads):
     return {}
 
 
-class Fcm:
+class Fcm(Solver):
     def __init__(self, problem):
         if not problem.fuzzifier > 1:
             raise Refused("the fuzzifier must be greater than 1")
@@ -29,19 +29,20 @@ class Fcm:
         self.norms = np.einsum("nd,nd->n", self.points, self.points)[:, None]
         rows = max(64, CHUNK_BYTES // (problem.d * problem.points.itemsize))
         self.chunks = [slice(first, first + rows) for first in range(0, problem.n, rows)]
+        if not problem.from_memberships:
+            self.memberships = np.empty((problem.n, problem.k), problem.points.dtype)
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         stop = StopTest(problem)
-        from_memberships = problem.memberships is not None
+        from_memberships = problem.from_memberships
         labels = np.full(problem.n, -1)
         if from_memberships:
-            self.memberships = problem.memberships.copy()
+            self.memberships = start.memberships  # written to: it is this run's own
             sums, weights = self.sums_of_memberships()
             centres = np.full((problem.k, problem.d), np.inf)
         else:
-            self.memberships = np.empty((problem.n, problem.k), problem.points.dtype)
-            centres = problem.centroids - self.mean
+            centres = start.centroids - self.mean
         while True:
             before, entering = labels, centres
             if from_memberships:
@@ -57,11 +58,11 @@ class Fcm:
             if stop.after_pass(lambda: loss, lambda: not np.array_equal(labels, before),
                                lambda: np.square(centres - entering, dtype=np.float64).sum()):
                 break
-        self.centres = centres + self.mean
-        return stop.passes
-
-    def fetch(self):
-        return self.memberships.argmax(axis=1), self.centres, self.memberships
+        if problem.rule != "labels":
+            labels = self.memberships.argmax(axis=1)
+        # The first pass is entered by the start as it was given, or, from memberships, by no centres.
+        before_last = entering + self.mean if stop.passes > 1 else start.centroids
+        return Answer(stop.passes, labels, centres + self.mean, before_last, self.memberships)
 
     def power(self, values, exponent):
         return values if exponent == 1 else values * values if exponent == 2 else values**exponent
@@ -103,5 +104,5 @@ if __name__ == "__main__":
     serve([Variant(name="fcm_numpy", idea="distances and weighted sums are matrix products",
                    source="article 001, section 2", family="fcm", make=Fcm, distance="expanded",
                    stops=("iterations", "loss", "labels", "shift"),
-                   starts=("centroids", "memberships"), records=True,
+                   starts=("centroids", "memberships"), records=True, gives_entering=True,
                    modules=(Module("numpy", "numpy", "1.20"),))], load)

@@ -7,7 +7,7 @@
 # Source: article 004, section Python.
 # Cost per iteration: 7 n d k and 2 n d + 5 n k values pass through memory; 3 and 4 n k d flops.
 # Limits: kmeans_numpy needs three arrays of n d k values, and runs on one thread.
-from support.peer import Module, Refused, Variant, serve
+from support.peer import Answer, Module, Refused, Solver, Variant, serve
 from support.stop import StopTest
 
 LARGEST_BYTES = 8 << 30  # of the arrays of [n, d, k]
@@ -19,16 +19,16 @@ def load(threads):
     return {}
 
 
-class Lloyd:
+class Lloyd(Solver):
     """Labels from centroids, centroids as means of the labels; an empty cluster stays."""
 
     def __init__(self, problem):
         self.problem = problem
 
-    def run(self, record):
+    def run(self, start, record):
         problem = self.problem
         stop = StopTest(problem)
-        centroids = problem.centroids.copy()
+        centroids = start.centroids
         labels = np.full(problem.n, -1)
         while True:
             before = labels
@@ -44,12 +44,7 @@ class Lloyd:
             if stop.after_pass(lambda: self.loss(distances),
                                lambda: not np.array_equal(labels, before),
                                lambda: np.square(means - entering, dtype=np.float64).sum()):
-                break
-        self.labels, self.centroids = labels, centroids
-        return stop.passes
-
-    def fetch(self):
-        return self.labels, self.centroids, None
+                return Answer(stop.passes, labels, centroids, entering)
 
     @staticmethod
     def loss(distances):
@@ -94,7 +89,7 @@ class Products(Lloyd):
         return self.one_hot[labels].T @ self.problem.points
 
 
-SHARED = dict(source="article 004, section Python", records=True,
+SHARED = dict(source="article 004, section Python", records=True, gives_entering=True,
               stops=("iterations", "loss", "labels", "shift"),
               modules=(Module("numpy", "numpy", "1.20"),))
 

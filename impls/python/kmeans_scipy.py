@@ -8,7 +8,7 @@
 # Source: article 004, section Python (there kmeans(), which stops by itself and gives no labels).
 # Cost per iteration: n d sizeof(T) bytes, n k distances from d = 5; 2 n k d flops.
 # Limits: a fixed number of passes; one thread but for the matrix product.
-from support.peer import Module, Variant, serve
+from support.peer import Answer, Module, Solver, Variant, serve
 
 
 def load(threads):
@@ -20,18 +20,15 @@ def load(threads):
     return {"scipy": scipy.__version__}
 
 
-class Kmeans2:
+class Kmeans2(Solver):
     def __init__(self, problem):
         self.problem = problem
 
-    def run(self, record):
-        self.centroids, self.labels = kmeans2(
-            self.problem.points, self.problem.centroids, iter=self.problem.max_iterations,
-            minit="matrix", missing="warn", check_finite=False)
-        return self.problem.max_iterations
-
-    def fetch(self):
-        return self.labels, self.centroids, None
+    def run(self, start, record):
+        passes = self.problem.max_iterations
+        centroids, labels = kmeans2(self.problem.points, start.centroids, iter=passes,
+                                    minit="matrix", missing="warn", check_finite=False)
+        return Answer(passes, labels, centroids)
 
 
 if __name__ == "__main__":

@@ -3,11 +3,12 @@
 # The timed part is fit(): a copy of the data with its mean taken off, squared norms, the passes,
 #   one more assignment so that the labels belong to the returned centroids, and their inertia.
 # It stops when a pass changes no label, also with tol = 0: fewer passes than asked for are then
-#   reported. An empty cluster moves to the point farthest from its centroid.
+#   reported. An empty cluster moves to the point farthest from its centroid. Threads add their
+#   sums to the whole in the order in which they end, so that of three or more the bits may differ.
 # Source: article 000, section 5; article 004, section Python; scikit-learn's user guide, 2.3.2.
 # Cost per iteration: n d sizeof(T) bytes; 2 n k d flops (elkan: fewer, and n k bounds).
 # Limits: no rule on the loss.
-from support.peer import Module, Variant, serve
+from support.peer import Answer, Module, Solver, Variant, serve
 
 
 def load(threads):
@@ -22,31 +23,29 @@ def load(threads):
     return {"scikit-learn": sklearn.__version__}
 
 
-class Lloyd:
+class Lloyd(Solver):
     algorithm = "lloyd"
 
     def __init__(self, problem):
         self.points = problem.points
-        # The estimator multiplies its tolerance by the mean variance; ours is scaled already.
-        variance = np.var(problem.points, axis=0).mean()
-        tolerance = problem.threshold / variance if problem.rule == "shift" else 0.0
-        self.model = KMeans(n_clusters=problem.k, init=problem.centroids, n_init=1,
-                            max_iter=problem.max_iterations, tol=tolerance,
-                            algorithm=self.algorithm)
+        tolerance = 0.0
+        if problem.rule == "shift":
+            # The estimator multiplies its tolerance by the mean variance; ours is scaled already.
+            tolerance = problem.threshold / np.var(problem.points, axis=0).mean()
+        self.model = KMeans(n_clusters=problem.k, n_init=1, max_iter=problem.max_iterations,
+                            tol=tolerance, algorithm=self.algorithm)
 
-    def run(self, record):
+    def run(self, start, record):
+        self.model.init = start.centroids
         self.model.fit(self.points)
-        return self.model.n_iter_
-
-    def fetch(self):
-        return self.model.labels_, self.model.cluster_centers_, None
+        return Answer(self.model.n_iter_, self.model.labels_, self.model.cluster_centers_)
 
 
 class Elkan(Lloyd):
     algorithm = "elkan"
 
 
-SHARED = dict(distance="expanded", labels="after update", reseeds_empty=True,
+SHARED = dict(distance="expanded", labels="after update", deterministic=False, reseeds_empty=True,
               centres_points=True,
               stops=("iterations", "labels", "shift"),
               modules=(Module("sklearn", "scikit-learn", "1.1"),

@@ -35,106 +35,99 @@ T power(T x, T exponent) {
 template <typename T>
 class FcmSerial final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return problem.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
+  std::string refuse(const Shape& shape) const override {
+    return shape.fuzzifier > 1.0 ? "" : "the fuzzifier must be greater than 1";
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    row_.resize(problem.k);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows;
+    row_.resize(shape.k);
   }
 
-  void run(Observer<T>& observer) override {
-    const bool starts_from_centres = problem_.memberships.empty();
-    centres_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    centres_.resize(problem_.k * problem_.d);
-    memberships_.assign(problem_.memberships.begin(), problem_.memberships.end());
-    memberships_.resize(problem_.n * problem_.k);
-    labels_.assign(problem_.n, -1);
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    if (shape_.starts_from_memberships) {
+      std::ranges::fill(answer.centroids, T{0}); // of a cluster without any membership
+    } else {
+      std::ranges::copy(start.centroids, answer.centroids.begin());
+    }
+    StopTest stop(shape_.stop);
     PassFacts facts;
     do {
-      facts = {.labels_changed = false};
-      if (starts_from_centres) {
-        update_memberships(observer, facts);
-        update_centres(observer, facts);
-      } else {
-        update_centres(observer, facts);
-        update_memberships(observer, facts);
-        if (stop.passes() == 0) { // there were no centres before, so none has come to rest
+      const bool first = stop.passes() == 0;
+      facts = {.labels_changed = first};
+      if (shape_.starts_from_memberships) {
+        update_centres(first ? start.memberships : answer.memberships, answer, observer, facts);
+        update_memberships(answer, observer, facts);
+        if (first) { // there were no centres before, so none has come to rest
           facts.squared_shift = std::numeric_limits<double>::infinity();
         }
+      } else {
+        update_memberships(answer, observer, facts);
+        update_centres(answer.memberships, answer, observer, facts);
       }
-      observer.pass(centres_);
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centres_, result.centroids.begin());
-    std::ranges::copy(memberships_, result.memberships.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  void update_memberships(Observer<T>& observer, PassFacts& facts) {
+  void update_memberships(Answer<T>& answer, Observer<T>& observer, PassFacts& facts) {
     const Phase phase(observer, "memberships");
-    const auto m = static_cast<T>(problem_.fuzzifier);
+    const auto m = static_cast<T>(shape_.fuzzifier);
     const T exponent = T{1} / (m - T{1});
-    for (std::size_t i = 0; i < problem_.n; ++i) {
-      const T* x = &problem_.points[i * problem_.d];
-      for (std::size_t j = 0; j < problem_.k; ++j) {
-        row_[j] = squared_distance(x, &centres_[j * problem_.d], problem_.d);
+    for (std::size_t i = 0; i < shape_.n; ++i) {
+      const T* x = &points_[i * shape_.d];
+      for (std::size_t j = 0; j < shape_.k; ++j) {
+        row_[j] = squared_distance(x, &answer.centroids[j * shape_.d], shape_.d);
       }
       const T smallest = std::ranges::min(row_);
-      T* u = &memberships_[i * problem_.k];
+      T* u = &answer.memberships[i * shape_.k];
       T sum = 0;
-      for (std::size_t j = 0; j < problem_.k; ++j) {
+      for (std::size_t j = 0; j < shape_.k; ++j) {
         u[j] = row_[j] == smallest ? T{1} : power(smallest / row_[j], exponent);
         sum += u[j];
       }
-      for (std::size_t j = 0; j < problem_.k; ++j) {
+      for (std::size_t j = 0; j < shape_.k; ++j) {
         u[j] /= sum;
         facts.loss += double{power(u[j], m) * row_[j]};
       }
-      const auto label = static_cast<std::int32_t>(std::max_element(u, u + problem_.k) - u);
-      facts.labels_changed |= std::exchange(labels_[i], label) != label;
+      const auto label = static_cast<std::int32_t>(std::max_element(u, u + shape_.k) - u);
+      facts.labels_changed |= std::exchange(answer.labels[i], label) != label;
     }
   }
 
-  void update_centres(Observer<T>& observer, PassFacts& facts) {
+  void update_centres(std::span<const T> memberships, Answer<T>& answer, Observer<T>& observer,
+                      PassFacts& facts) {
     const Phase phase(observer, "centres");
-    const std::size_t d = problem_.d;
-    const auto m = static_cast<T>(problem_.fuzzifier);
-    sums_.assign(problem_.k * d, 0.0);
-    weights_.assign(problem_.k, 0.0);
-    for (std::size_t i = 0; i < problem_.n; ++i) {
-      const T* x = &problem_.points[i * d];
-      for (std::size_t j = 0; j < problem_.k; ++j) {
-        const double weight{power(memberships_[i * problem_.k + j], m)};
+    const std::size_t d = shape_.d;
+    const auto m = static_cast<T>(shape_.fuzzifier);
+    sums_.assign(shape_.k * d, 0.0);
+    weights_.assign(shape_.k, 0.0);
+    for (std::size_t i = 0; i < shape_.n; ++i) {
+      const T* x = &points_[i * d];
+      for (std::size_t j = 0; j < shape_.k; ++j) {
+        const double weight{power(memberships[i * shape_.k + j], m)};
         weights_[j] += weight;
         for (std::size_t f = 0; f < d; ++f) {
           sums_[j * d + f] += weight * double{x[f]};
         }
       }
     }
-    for (std::size_t c = 0; c < centres_.size(); ++c) {
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      const T entered = answer.entering[c] = answer.centroids[c];
       if (const double weight = weights_[c / d]; weight > 0.0) { // an empty cluster stays
         const auto centre = static_cast<T>(sums_[c] / weight);
-        facts.squared_shift += std::pow(double{centre} - double{centres_[c]}, 2);
-        centres_[c] = centre;
+        facts.squared_shift += std::pow(double{centre} - double{entered}, 2);
+        answer.centroids[c] = centre;
       }
     }
   }
 
-  Problem<T> problem_;
-  std::vector<T> centres_;             // [k, d]
-  std::vector<T> memberships_;         // [n, k]
+  Shape shape_;
+  std::span<const T> points_;          // [n, d]
   std::vector<T> row_;                 // [k] squared distances of one sample
   std::vector<double> sums_, weights_; // [k, d] and [k]
-  std::vector<std::int32_t> labels_;   // [n]
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "fcm_serial",

@@ -16,26 +16,22 @@ namespace {
 template <typename T>
 class KmeansSerial final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override { problem_ = problem; }
-
-  void run(Observer<T>& observer) override {
-    centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    labels_.assign(problem_.n, -1);
-    StopTest stop(problem_.stop);
-    PassFacts facts;
-    do {
-      facts = {.labels_changed = false};
-      assign(observer, facts, stop.wants_loss());
-      update(observer, facts);
-      observer.pass(centroids_);
-    } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows;
   }
 
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_, result.centroids.begin());
-    result.iterations = iterations_;
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    std::ranges::copy(start.centroids, answer.centroids.begin());
+    StopTest stop(shape_.stop);
+    PassFacts facts;
+    do {
+      facts = {.labels_changed = stop.passes() == 0};
+      assign(answer, observer, facts, stop.wants_loss());
+      update(answer, observer, facts);
+      observer.pass(answer.centroids);
+    } while (!stop.after_pass(facts));
+    answer.iterations = stop.passes();
   }
 
 private:
@@ -48,23 +44,24 @@ private:
     return sum;
   }
 
-  void assign(Observer<T>& observer, PassFacts& facts, bool wants_loss) {
+  void assign(Answer<T>& answer, Observer<T>& observer, PassFacts& facts, bool wants_loss) {
     const Phase phase(observer, "assign");
-    const std::size_t d = problem_.d;
-    sums_.assign(problem_.k * d, 0.0);
-    counts_.assign(problem_.k, 0.0);
-    for (std::size_t i = 0; i < problem_.n; ++i) {
-      const T* x = &problem_.points[i * d];
+    const std::size_t d = shape_.d;
+    sums_.assign(shape_.k * d, 0.0);
+    counts_.assign(shape_.k, 0.0);
+    for (std::size_t i = 0; i < shape_.n; ++i) {
+      const T* x = &points_[i * d];
       std::size_t nearest = 0;
       T smallest = std::numeric_limits<T>::infinity();
-      for (std::size_t j = 0; j < problem_.k; ++j) {
-        if (const T distance = squared_distance(x, &centroids_[j * d], d); distance < smallest) {
+      for (std::size_t j = 0; j < shape_.k; ++j) {
+        const T distance = squared_distance(x, &answer.centroids[j * d], d);
+        if (distance < smallest) {
           smallest = distance;
           nearest = j;
         }
       }
       const auto label = static_cast<std::int32_t>(nearest);
-      facts.labels_changed |= std::exchange(labels_[i], label) != label;
+      facts.labels_changed |= std::exchange(answer.labels[i], label) != label;
       facts.loss += wants_loss ? std::sqrt(double{smallest}) : 0.0;
       counts_[nearest] += 1.0;
       for (std::size_t f = 0; f < d; ++f) {
@@ -73,22 +70,21 @@ private:
     }
   }
 
-  void update(Observer<T>& observer, PassFacts& facts) {
+  void update(Answer<T>& answer, Observer<T>& observer, PassFacts& facts) {
     const Phase phase(observer, "update");
-    for (std::size_t c = 0; c < centroids_.size(); ++c) {
-      if (const double count = counts_[c / problem_.d]; count > 0.0) { // an empty cluster stays
+    for (std::size_t c = 0; c < sums_.size(); ++c) {
+      const T entered = answer.entering[c] = answer.centroids[c];
+      if (const double count = counts_[c / shape_.d]; count > 0.0) { // an empty cluster stays
         const auto mean = static_cast<T>(sums_[c] / count);
-        facts.squared_shift += std::pow(double{mean} - double{centroids_[c]}, 2);
-        centroids_[c] = mean;
+        facts.squared_shift += std::pow(double{mean} - double{entered}, 2);
+        answer.centroids[c] = mean;
       }
     }
   }
 
-  Problem<T> problem_;
-  std::vector<T> centroids_;          // [k, d]
+  Shape shape_;
+  std::span<const T> points_;         // [n, d]
   std::vector<double> sums_, counts_; // [k, d] and [k]
-  std::vector<std::int32_t> labels_;  // [n]
-  std::size_t iterations_ = 0;
 };
 
 const Registration registration({.name = "kmeans_serial",

@@ -21,106 +21,97 @@
 namespace clusterbench {
 namespace {
 
-/// Fills distances [n, k] and labels [n]; returns the loss, summed in T in the order of the points.
-template <typename T>
-T assign(const Problem<T>& problem, const std::vector<T>& centroids, std::vector<T>& distances,
-         std::vector<std::int32_t>& labels, bool& changed) {
-  const auto [n, d, k] = std::array{problem.n, problem.d, problem.k};
-  T loss = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const T* x = &problem.points[i * d];
-    T nearest = std::numeric_limits<T>::infinity();
-    std::size_t label = 0;
-    for (std::size_t j = 0; j < k; ++j) {
-      const T* c = &centroids[j * d];
-      T sum = 0;
-      for (std::size_t f = 0; f < d; ++f) {
-        sum += (x[f] - c[f]) * (x[f] - c[f]);
-      }
-      distances[i * k + j] = std::sqrt(sum);
-      if (sum < nearest) {
-        nearest = sum;
-        label = j;
-      }
-    }
-    changed |= labels[i] != static_cast<std::int32_t>(label);
-    labels[i] = static_cast<std::int32_t>(label);
-    loss += distances[i * k + label];
-  }
-  return loss;
-}
-
-/// Replaces each centroid by the mean of its points; returns the summed squared shift.
-template <typename T>
-double update(const Problem<T>& problem, const std::vector<std::int32_t>& labels,
-              std::vector<T>& centroids) {
-  const auto [n, d, k] = std::array{problem.n, problem.d, problem.k};
-  std::vector<T> sum(d);
-  double squared_shift = 0.0;
-  for (std::size_t j = 0; j < k; ++j) {
-    std::ranges::fill(sum, T{0});
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (labels[i] != static_cast<std::int32_t>(j)) {
-        continue;
-      }
-      for (std::size_t f = 0; f < d; ++f) {
-        sum[f] += problem.points[i * d + f];
-      }
-      ++count;
-    }
-    for (std::size_t f = 0; f < d && count > 0; ++f) {
-      T& c = centroids[j * d + f];
-      const T mean = sum[f] / static_cast<T>(count);
-      squared_shift += static_cast<double>(mean - c) * static_cast<double>(mean - c);
-      c = mean;
-    }
-  }
-  return squared_shift;
-}
-
 template <typename T>
 class KmeansSerialDistances final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    labels_.resize(problem.n);
-    distances_.resize(problem.n * problem.k);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    points_ = points.rows;
+    distances_.resize(shape.n * shape.k);
+    sum_.resize(shape.d);
   }
 
-  void run(Observer<T>& observer) override {
-    centroids_.assign(problem_.centroids.begin(), problem_.centroids.end());
-    std::ranges::fill(labels_, -1);
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    std::ranges::copy(start.centroids, answer.centroids.begin());
+    StopTest stop(shape_.stop);
     PassFacts facts;
     do {
+      facts = {.labels_changed = stop.passes() == 0};
       {
         const Phase phase(observer, "assign");
-        facts.labels_changed = false;
-        facts.loss = assign(problem_, centroids_, distances_, labels_, facts.labels_changed);
+        facts.loss = assign(answer, facts.labels_changed);
       }
       {
         const Phase phase(observer, "update");
-        facts.squared_shift = update(problem_, labels_, centroids_);
+        facts.squared_shift = update(answer);
       }
       observer.printed_loss(facts.loss);
-      observer.pass(centroids_);
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_, result.centroids.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  Problem<T> problem_;
-  std::vector<T> centroids_;         // [k, d]
-  std::vector<T> distances_;         // [n, k], not squared
-  std::vector<std::int32_t> labels_; // [n]
-  std::size_t iterations_ = 0;
+  /// Fills the distances and labels; returns the loss, summed in T in the order of the points.
+  T assign(Answer<T>& answer, bool& changed) {
+    const auto [n, d, k] = std::array{shape_.n, shape_.d, shape_.k};
+    T loss = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      const T* x = &points_[i * d];
+      T nearest = std::numeric_limits<T>::infinity();
+      std::size_t nearest_one = 0;
+      for (std::size_t j = 0; j < k; ++j) {
+        const T* c = &answer.centroids[j * d];
+        T sum = 0;
+        for (std::size_t f = 0; f < d; ++f) {
+          sum += (x[f] - c[f]) * (x[f] - c[f]);
+        }
+        distances_[i * k + j] = std::sqrt(sum);
+        if (sum < nearest) {
+          nearest = sum;
+          nearest_one = j;
+        }
+      }
+      const auto label = static_cast<std::int32_t>(nearest_one);
+      changed |= std::exchange(answer.labels[i], label) != label;
+      loss += distances_[i * k + nearest_one];
+    }
+    return loss;
+  }
+
+  /// Replaces each centroid by the mean of its points; returns the summed squared shift.
+  double update(Answer<T>& answer) {
+    const auto [n, d, k] = std::array{shape_.n, shape_.d, shape_.k};
+    double squared_shift = 0.0;
+    for (std::size_t j = 0; j < k; ++j) {
+      std::ranges::fill(sum_, T{0});
+      std::size_t count = 0;
+      for (std::size_t i = 0; i < n; ++i) {
+        if (answer.labels[i] != static_cast<std::int32_t>(j)) {
+          continue;
+        }
+        for (std::size_t f = 0; f < d; ++f) {
+          sum_[f] += points_[i * d + f];
+        }
+        ++count;
+      }
+      for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
+        const T entered = answer.entering[c] = answer.centroids[c];
+        if (count > 0) {
+          const T mean = sum_[c - j * d] / static_cast<T>(count);
+          const auto shift = static_cast<double>(mean - entered);
+          squared_shift += shift * shift;
+          answer.centroids[c] = mean;
+        }
+      }
+    }
+    return squared_shift;
+  }
+
+  Shape shape_;
+  std::span<const T> points_; // [n, d]
+  std::vector<T> distances_;  // [n, k], not squared
+  std::vector<T> sum_;        // [d] of one cluster
 };
 
 const Registration registration({.name = "kmeans_serial_distances",

@@ -35,41 +35,43 @@ std::vector<Point<T>> as_points(std::span<const T> coordinates) {
 }
 
 template <typename T>
+void write(const std::vector<Point<T>>& points, std::span<T> coordinates) {
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    coordinates[2 * i] = points[i].x;
+    coordinates[2 * i + 1] = points[i].y;
+  }
+}
+
+template <typename T>
 class KmeansSerialPoints final : public Variant<T> {
 public:
-  std::string refuse(const Problem<T>& problem) const override {
-    return problem.d == 2 ? "" : "takes points in the plane only (d = 2)";
+  std::string refuse(const Shape& shape) const override {
+    return shape.d == 2 ? "" : "takes points in the plane only (d = 2)";
   }
 
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    points_ = as_points(problem.points);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    stop_rule_ = shape.stop;
+    points_ = as_points(points.rows);
   }
 
-  void run(Observer<T>& observer) override {
-    means_ = as_points(problem_.centroids);
-    labels_.assign(problem_.n, -1);
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    means_ = as_points(start.centroids);
+    StopTest stop(stop_rule_);
     PassFacts facts;
     do {
-      facts = {.labels_changed = false};
-      assign(observer, facts, stop.wants_loss());
-      update(observer, facts);
-      if (observer.recording()) {
-        observer.pass(coordinates());
-      }
+      facts = {.labels_changed = stop.passes() == 0};
+      write(means_, answer.entering);
+      assign(answer.labels, observer, facts, stop.wants_loss());
+      update(answer.labels, observer, facts);
+      write(means_, answer.centroids);
+      observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<T>& result) override {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(coordinates(), result.centroids.begin());
-    result.iterations = iterations_;
+    answer.iterations = stop.passes();
   }
 
 private:
-  void assign(Observer<T>& observer, PassFacts& facts, bool wants_loss) {
+  void assign(std::span<std::int32_t> labels, Observer<T>& observer, PassFacts& facts,
+              bool wants_loss) {
     const Phase phase(observer, "assign");
     for (std::size_t i = 0; i < points_.size(); ++i) {
       T smallest = std::numeric_limits<T>::infinity();
@@ -81,17 +83,17 @@ private:
           label = static_cast<std::int32_t>(j);
         }
       }
-      facts.labels_changed |= std::exchange(labels_[i], label) != label;
+      facts.labels_changed |= std::exchange(labels[i], label) != label;
       facts.loss += wants_loss ? std::sqrt(double{smallest}) : 0.0;
     }
   }
 
-  void update(Observer<T>& observer, PassFacts& facts) {
+  void update(std::span<const std::int32_t> labels, Observer<T>& observer, PassFacts& facts) {
     const Phase phase(observer, "update");
     std::vector<Point<T>> sums(means_.size());
     std::vector<std::size_t> counts(means_.size());
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      const auto j = static_cast<std::size_t>(labels_[i]);
+      const auto j = static_cast<std::size_t>(labels[i]);
       sums[j].x += points_[i].x;
       sums[j].y += points_[i].y;
       ++counts[j];
@@ -106,19 +108,9 @@ private:
     }
   }
 
-  std::vector<T> coordinates() const {
-    std::vector<T> values;
-    for (const Point<T>& mean : means_) {
-      values.insert(values.end(), {mean.x, mean.y});
-    }
-    return values;
-  }
-
-  Problem<T> problem_;
-  std::vector<Point<T>> points_;     // [n]
-  std::vector<Point<T>> means_;      // [k]
-  std::vector<std::int32_t> labels_; // [n]
-  std::size_t iterations_ = 0;
+  StopRule stop_rule_;
+  std::vector<Point<T>> points_; // [n]
+  std::vector<Point<T>> means_;  // [k]
 };
 
 const Registration registration({.name = "kmeans_serial_points",

@@ -43,6 +43,8 @@ class Program(unittest.TestCase):
                                 CLUSTERBENCH_TABLES=str(SOURCE / "results" / "tables"),
                                 # Under AddressSanitizer a crash is to be a crash, too.
                                 ASAN_OPTIONS="handle_segv=0:handle_abort=0:detect_leaks=0")
+        # A program finds its modules beside itself.
+        self.environment.pop("CLUSTERBENCH_FOLDER", None)
 
     def start(self, *arguments, program=BINARY):
         """The program, running; its output is read by communicate()."""

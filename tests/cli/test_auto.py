@@ -24,12 +24,12 @@ def measured(table):
 
 
 def lines():
-    """The table, in order: (most points, most features, most clusters, variant, which rows)."""
+    """The table, in order: (most points, most features, most clusters, variant)."""
     text = (CUDA / "kmeans_cuda_auto.cu").read_text()
     table = text[text.index("kTable{"):text.index("};", text.index("kTable{"))]
-    found = re.findall(r'Line\{(\w+), (\w+), (\w+), "(\w+)"(?:, (\w+))?\}', table)
+    found = re.findall(r'Line\{(\w+), (\w+), (\w+), "(\w+)"\}', table)
     assert len(found) == table.count("Line{"), table
-    return [(*(math.inf if most == "kAny" else int(most) for most in line[:3]), *line[3:])
+    return [(*(math.inf if most == "kAny" else int(most) for most in line[:3]), line[3])
             for line in found]
 
 
@@ -38,11 +38,10 @@ def picks():
 
 
 def pick(problem, refused):
-    """The first variant of the table that fits a problem and does not refuse it. The measured rows are
-    near the origin."""
-    return next(variant for n, d, k, variant, rows in lines()
+    """The first variant of the table that fits a problem and does not refuse it."""
+    return next(variant for n, d, k, variant in lines()
                 if problem["n"] <= n and problem["d"] <= d and problem["k"] <= k
-                and rows != "kFar" and variant not in refused)
+                and variant not in refused)
 
 
 def uncompared(table):

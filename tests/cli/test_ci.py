@@ -11,7 +11,8 @@ import subprocess
 import sys
 import unittest
 
-from program import SOURCE, Program, ledger
+import ledgers
+from program import BINARY, SOURCE, Program
 
 try:
     import yaml
@@ -56,33 +57,30 @@ class Workflows(unittest.TestCase):
 
 
 class Scripts(Program):
+    def github_action_benchmark(self, *words, exit_code=0):
+        done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", *words],
+                              cwd=self.folder, env=dict(self.environment, CLUSTERBENCH=BINARY),
+                              capture_output=True)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        self.assertNotIn(b"Traceback", done.stderr)
+        return done
+
     def test_github_action_benchmark(self):
-        self.campaign("--data", "uniform:500,2,1", "--k", 3, "--iterations", 2, "--variant",
-                      "kmeans_serial", "--rounds", 2)
-        done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
-                              cwd=self.folder, capture_output=True, check=True)
-        entry, = json.loads(done.stdout)
-        rows = ledger(self.folder / "out")[1]
-        self.assertEqual(entry["name"], rows[0]["name"])
-        self.assertAlmostEqual(entry["value"], sum(row["median_ms"] for row in rows) / 2)
-        self.assertEqual(entry["unit"], "ms")
+        rounds = [ledgers.row(samples=[ms] * 9, round_number=number)
+                  for number, ms in ((1, 4.0), (2, 2.0), (3, 3.0))]
+        wrong = ledgers.row("kmeans_openmp", status="wrong")
+        ledgers.write(self.folder / "out", [ledgers.header(), *rounds, wrong])
+        entry, = json.loads(self.github_action_benchmark("out").stdout)
+        self.assertEqual(entry, {"name": "t/p/kmeans_serial/f32", "unit": "ms", "value": 3.0,
+                                 "range": "± 1", "extra": "3 rounds"})
         path = self.folder / "out" / "ledger.jsonl"
-        whole = path.read_bytes()
-        path.write_bytes(whole + b'{"type": "cell", "na')  # its writer was killed
-        again = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
-                               cwd=self.folder, capture_output=True, check=True)
-        self.assertEqual(again.stdout, done.stdout)
-        for line in (b'{"type": "cell", "na\n', b'{"type": "cell", "schema": 1, "status": "ok"}\n'):
-            path.write_bytes(whole + line)
-            done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", "out"],
-                                  cwd=self.folder, capture_output=True)
-            self.assertEqual(done.returncode, 64)
-            self.assertIn(b"out/ledger.jsonl:4: ", done.stderr)
-            self.assertNotIn(b"Traceback", done.stderr)
+        whole = path.read_text()
+        path.write_text(whole.replace("4.0,", "1.0,", 1))
+        self.github_action_benchmark("out", exit_code=4)
+        path.write_text(whole + "no JSON\n")
+        self.assertIn(b"ledger.jsonl: line 6", self.github_action_benchmark("out", exit_code=64).stderr)
         for words in (["nowhere"], []):
-            done = subprocess.run([SOURCE / "scripts" / "github_action_benchmark", *words],
-                                  cwd=self.folder, capture_output=True)
-            self.assertEqual(done.returncode, 64)
+            self.github_action_benchmark(*words, exit_code=64)
 
     def test_gate_against_nothing(self):
         for arguments in ([], ["no-such-commit"]):

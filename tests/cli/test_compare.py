@@ -12,16 +12,15 @@ try:
 except ImportError:
     stats = None
 
+import ledgers
 from program import Program, ledger
 
-PROVENANCE = {"cpu": {"model": "a", "cores": 2, "online": 2}, "environment": {},
-              "system": {"kernel": "k"}, "gpu": {"devices": []}}
 
-
-def row(name, samples, status="ok", round_number=1, problem="p", threads=2, message=""):
-    line = {"type": "cell", "schema": 1, "name": name, "round": round_number, "status": status,
-            "message": message, "problem": {"hash": problem}, "threads": threads}
-    return {**line, "samples_ms": list(samples)} if status == "ok" else line
+def row(name, samples, status="ok", round_number=1, problem="p", threads=2, message="", **changes):
+    """A row of the cell `name`; one without samples has no time."""
+    return ledgers.row(samples=list(samples) or None, status=status, round_number=round_number,
+                       words=ledgers.problem(hash=problem), threads=threads, name=name,
+                       message=message, **changes)
 
 
 def bh(p_values):
@@ -33,14 +32,9 @@ def bh(p_values):
 
 
 class Compare(Program):
-    def write(self, name, rows, environment="1" * 64, provenance=PROVENANCE):
-        header = {"type": "header", "schema": 1, "environment_hash": environment,
-                  "provenance": provenance}
-        folder = self.folder / name
-        folder.mkdir(exist_ok=True)
-        (folder / "ledger.jsonl").write_text(
-            "".join(json.dumps(line) + "\n" for line in [header, *rows]))
-        return folder
+    def write(self, name, rows, seed=None, **header):
+        """Without a seed nothing is known of the starts, as where seeds are not the same."""
+        return ledgers.write(self.folder / name, [ledgers.header(seed=seed, **header), *rows])
 
     def compare(self, base, new, *options, exit_code=0):
         self.write("base", base)
@@ -238,6 +232,19 @@ class Verdicts(Compare):
                          "different_work")
         self.assertEqual(self.findings([good], [row("c", times, threads=1)], 5), "different_work")
 
+    def test_cheating_is_wrong_and_no_sandbox_vouches_for_nothing(self):
+        good = row("c", self.STEADY)
+        self.assertEqual(self.findings([good], [row("c", [], "cheated", message="why")], 2), "wrong")
+        free = row("c", self.STEADY, unsandboxed=True)
+        self.assertEqual(self.findings([good], [free], 5), "failed")
+        self.assertEqual(self.findings([free], [free], 0), "not_compared")
+
+    def test_numbers_of_threads_are_cells_of_their_own(self):
+        both = [row("c", self.STEADY), row("c", [2 * x for x in self.STEADY], threads=1)]
+        result = self.compare(both, both)
+        self.assertEqual([(cell["name"], cell["verdict"]) for cell in result["cells"]],
+                         [("c, 1 threads", "same"), ("c, 2 threads", "same")])
+
     def test_one_bad_round_spoils_the_cell(self):
         rounds = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
         self.assertEqual(self.findings([row("c", self.STEADY)], rounds, 2), "wrong")
@@ -254,13 +261,71 @@ class Verdicts(Compare):
                      [row("a", slow), row("b", [], "wrong", message="why")], exit_code=2)
 
 
+class Starts(Compare):
+    """Where seeds are equal, cells are compared start by start."""
+
+    COSTS = [10.0, 3.0, 40.0, 7.0, 90.0, 15.0, 22.0, 61.0, 5.0]  # of starts 0, 1, ...
+
+    def paired(self, base, new, exit_code=0):
+        self.write("base", base, seed=3)
+        self.write("new", new, seed=3)
+        done = self.run_program("compare", "base", "new", "--json", exit_code=exit_code)
+        return json.loads(done.stdout)["cells"][0]
+
+    def test_starts_that_differ_by_much_hide_nothing(self):
+        slower = [1.05 * x * (1 + 0.0001 * i) for i, x in enumerate(self.COSTS)]
+        cell = self.paired([row("c", self.COSTS)], [row("c", slower)], exit_code=1)
+        self.assertEqual((cell["verdict"], cell["paired"]), ("slower", True))
+        self.assertAlmostEqual(cell["ratio"], 1.05 * 1.0004)
+        self.assertAlmostEqual(cell["p"], 2 / 2**9)
+        self.assertLess(cell["interval"][1] - cell["interval"][0], 0.002)
+        # The same times without a seed in common say nothing.
+        cells = self.compare([row("c", self.COSTS)], [row("c", slower)], exit_code=3)["cells"]
+        self.assertEqual((cells[0]["verdict"], cells[0]["paired"]), ("inconclusive", False))
+        self.assertIn("--starts SEED", self.run_program("compare", "base", "new", exit_code=3).stdout)
+
+    def test_only_starts_that_both_have_count(self):
+        few = row("c", [2 * x for x in self.COSTS[2:7]], starts=range(2, 7))
+        cell = self.paired([row("c", self.COSTS)], [few], exit_code=1)
+        self.assertTrue(cell["paired"])
+        self.assertAlmostEqual(cell["ratio"], 2.0)
+
+    def test_cost_per_pass_where_passes_differ(self):
+        passes = [10, 12, 9, 30, 11, 8, 10, 14, 10]
+        fewer = [count // 2 for count in passes]
+        halved = [ms * few / many for ms, many, few in zip(self.COSTS, passes, fewer)]
+        cell = self.paired([row("c", self.COSTS, passes=passes)], [row("c", halved, passes=fewer)])
+        self.assertAlmostEqual(cell["ratio"], 1.0)
+        self.assertEqual(cell["verdict"], "same")
+        self.assertIn("of one pass: ", cell["message"])
+
+    def test_rounds_are_paired_too(self):
+        def rounds(paces):
+            return [row("c", [pace * x for x in self.COSTS], round_number=i + 1)
+                    for i, pace in enumerate(paces)]
+        cell = self.paired(rounds([1.0, 1.01, 0.99, 1.005]), rounds([1.1, 1.11, 1.09, 1.105]),
+                           exit_code=1)
+        self.assertEqual((cell["verdict"], cell["paired"]), ("slower", True))
+        self.assertAlmostEqual(cell["p"], 2 / 70)
+
+    @unittest.skipIf(stats is None, "python3-scipy is not installed")
+    def test_p_values_of_pairs_are_scipys(self):
+        random = np.random.default_rng(4)
+        for count in (3, 9, 50, 51, 120):
+            base = 10 + random.exponential(1.0, count)
+            new = base * np.exp(random.normal(0.02, 0.1, count))
+            with self.subTest(count):
+                cell = self.paired([row("c", base)], [row("c", new)], exit_code=(0, 1, 3))
+                p = stats.wilcoxon(np.log(new / base), correction=False,
+                                   method="exact" if count <= 50 else "approx").pvalue
+                self.assertAlmostEqual(cell["p"], float(p), places=9)
+
+
 class Environments(Compare):
     def test_different_environments_are_refused(self):
         times = Verdicts.STEADY
-        other = json.loads(json.dumps(PROVENANCE))
-        other["cpu"]["model"] = "b"
-        self.write("base", [row("c", times)])
-        self.write("new", [row("c", times)], environment="2" * 64, provenance=other)
+        self.write("base", [row("c", times)], model="a")
+        self.write("new", [row("c", times)], model="b")
         done = self.run_program("compare", "base", "new", exit_code=4)
         self.assertIn('cpu/model: "a", "b"', done.stderr)
         self.assertIn("--across-environments", done.stderr)
@@ -271,12 +336,23 @@ class Environments(Compare):
     def test_a_ledger_of_two_environments(self):
         times = Verdicts.STEADY
         self.write("base", [row("c", times)])
-        folder = self.write("new", [row("c", times)])
-        header = {"type": "header", "schema": 1, "environment_hash": "3" * 64,
-                  "provenance": PROVENANCE}
-        with open(folder / "ledger.jsonl", "a") as file:
-            file.write(json.dumps(header) + "\n" + json.dumps(row("d", times)) + "\n")
+        self.write("new", [row("c", times), ledgers.header(model="b"), row("d", times)])
         self.run_program("compare", "base", "new", exit_code=4)
+
+    def test_an_edited_ledger_is_told(self):
+        times = Verdicts.STEADY
+        self.write("base", [row("c", [2 * x for x in times])])
+        self.write("new", [row("c", times)])
+        path = self.folder / "base" / "ledger.jsonl"
+        path.write_text(path.read_text().replace("20.0,", "90.0,", 1))
+        done = self.run_program("compare", "base", "new", exit_code=4)
+        self.assertIn("base/ledger.jsonl: edited: line 2 is not as it was written", done.stdout)
+        result = json.loads(self.run_program("compare", "base", "new", "--json",
+                                             exit_code=4).stdout)
+        self.assertEqual((len(result["edited"]), result["exit_code"]), (1, 4))
+        # A wrong answer is graver.
+        self.write("new", [row("c", [], "wrong", message="why")])
+        self.run_program("compare", "base", "new", exit_code=2)
 
     def test_google_benchmarks_context(self):
         for name, cpus in (("a", 2), ("b", 2), ("c", 4)):
@@ -327,7 +403,7 @@ class Files(Compare):
         self.write("base", [row("c", Verdicts.STEADY)])
         (self.folder / "no.json").write_text("{}")
         (self.folder / "torn.json").write_text("{")
-        (self.folder / "rows.jsonl").write_text(json.dumps(row("c", [1.0])) + "\n")
+        (self.folder / "rows.jsonl").write_text(ledgers.chained([row("c", [1.0])]))
         (self.folder / "unit.json").write_text(json.dumps(
             {"context": {}, "benchmarks": [{"name": "x", "real_time": 1, "time_unit": "h"}]}))
         for bad in ("absent", "no.json", "torn.json", "rows.jsonl", "unit.json"):

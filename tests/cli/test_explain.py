@@ -1,12 +1,12 @@
 """`clusterbench explain`: ideas, headers, sources and figures of two rungs, from files alone."""
 
-import json
+import pathlib
 import shutil
 import unittest
 
-from program import FAULTY, SOURCE, Program, ledger
+import ledgers
+from program import BINARY, SOURCE, Program
 
-H200 = SOURCE / "results" / "reference" / "nvidia-h200-2026-11-21"
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
 SOURCES = ["--source", SOURCE]
 
@@ -46,9 +46,9 @@ class Text(Program):
         self.assertIn(header("impls/cuda/kmeans_cuda_block_sums.cu")[0], page)
 
     def test_two_names_of_one_file(self):
-        page = self.run_program("explain", "kmeans_cuda_bg", "kmeans_cuda_bg_device",
+        page = self.run_program("explain", "kmeans_sklearn", "kmeans_sklearn_elkan",
                                 *SOURCES).stdout
-        self.assertIn("Both are in impls/cuda/kmeans_cuda_bg.cu.", page)
+        self.assertIn("Both are in impls/python/kmeans_sklearn.py.", page)
 
     def test_no_diff(self):
         page = self.run_program("explain", "kmeans_serial", "--no-diff", *SOURCES).stdout
@@ -61,8 +61,9 @@ class Text(Program):
         self.assertEqual(page.count("```") % 2, 0)
 
     def test_without_a_source_tree(self):
-        binary = self.folder / "clusterbench_faulty"  # nothing of ours is above a copy
-        shutil.copy(FAULTY, binary)
+        binary = self.folder / "clusterbench"  # nothing of ours is above a copy
+        shutil.copy(BINARY, binary)
+        (self.folder / "modules").symlink_to(pathlib.Path(BINARY).parent / "modules")
         page = self.run_program("explain", "kmeans_serial", program=binary).stdout
         self.assertIn("kmeans_serial: assign and sum each point in one sweep", page)
         self.assertIn("its source file was not found", page)
@@ -79,57 +80,74 @@ class Text(Program):
 
 
 class Figures(Program):
+    def page(self, *arguments, exit_code=0):
+        done = self.run_program("explain", *arguments, "--no-diff", *SOURCES, exit_code=exit_code)
+        return done.stdout + done.stderr
+
     def lines(self, *arguments):
-        page = self.run_program("explain", *arguments, "--no-diff", *SOURCES).stdout
-        return {line[:line.index("  ", 3)].strip(): line.split() for line in page.splitlines()
-                if line.startswith("  ") and "  " in line[3:]}
+        return {line[:line.index("  ", 5)].strip(): line.split()
+                for line in self.page(*arguments).splitlines()
+                if line.startswith("  ") and "  " in line[5:]}
+
+    def made_up(self, before, after, *more, seed=7):
+        """A ledger of kmeans_serial and kmeans_openmp with these samples."""
+        return ledgers.write(self.folder / "out", [
+            ledgers.header(seed=seed), ledgers.row("kmeans_serial", before),
+            ledgers.row("kmeans_openmp", after), *more])
 
     def test_of_a_campaign(self):
-        rows = {row["variant"]: row for row in self.campaign(
-            *PROBLEM, "--variant", "kmeans_serial", "--variant", "kmeans_openmp", "--rounds", 2)
-            if row["round"] == 1}
+        rows = self.campaign(*PROBLEM, "--variant", "kmeans_serial", "--variant", "kmeans_openmp",
+                             "--rounds", 2)
         lines = self.lines("kmeans_openmp", "--from", "out")
         self.assertEqual(lines["iterations"], ["iterations", "3", "3"])
-        self.assertRegex(lines["ms per iteration"][-1], "faster|slower")
-        for phase in rows["kmeans_serial"]["phases_ms"]:
+        self.assertRegex(" ".join(lines["ms per iteration"]), "faster|slower")
+        for phase in rows[0]["phases_ms"]:
             self.assertIn(f"phase {phase}, ms per iteration", lines)
 
-    def test_of_a_reference_run(self):
-        _, rows = ledger(H200)
-        wanted = {row["variant"]: row for row in rows if row["table"] == "article003"
-                  and row["precision"] == "f32"}
-        before, after = wanted["kmeans_cuda_soa"], wanted["kmeans_cuda_block_sums"]
-        lines = self.lines("kmeans_cuda_soa", "kmeans_cuda_block_sums", "--from", H200,
-                           "--cell", "article003/1M/f32")
-        factor = before["ms_per_iteration"] / after["ms_per_iteration"]
-        self.assertEqual(lines["ms per iteration"][3:],
-                         [f"{before['ms_per_iteration']:.4g}", f"{after['ms_per_iteration']:.4g}",
-                          f"{factor:.2f}", "x", "faster"])
-        self.assertEqual(lines["phase sum, ms per iteration"][5:7],
-                         [f"{row['phases_ms']['sum'] / row['recorded_passes']:.4g}"
-                          for row in (before, after)])
-        share = next(line for name, line in lines.items() if name.startswith("% of limit"))
-        self.assertEqual(share[-1], f"{after['percent_of_limit']:.1f}")
+    def test_windows_and_phases(self):
+        self.made_up([20.0] * 9, [10.0] * 9)
+        lines = self.lines("kmeans_openmp", "--from", "out")
+        self.assertEqual(lines["ms per iteration"][3:5], ["2", "1"])
+        self.assertIn("2.00 x faster [2.00, 2.00]", " ".join(lines["ms per iteration"]))
+        self.assertEqual(lines["whole answer, ms"][3:], ["21", "11", "1.91", "x", "faster"])
+        self.assertEqual(lines["of it prepare, ms"][4:6], ["0.5", "0.5"])
+        self.assertEqual(lines["phase assign, ms per iteration"][5:7], ["0.3", "0.3"])
+
+    def test_start_by_start(self):
+        self.made_up([10.0, 2.0, 300.0, 4.0, 5.0], [20.0, 4.0, 600.0, 8.0, 10.0])
+        page = self.page("kmeans_openmp", "--from", "out")
+        self.assertIn("2.00 x slower [2.00, 2.00]", page)
+        self.assertIn("compared start by start", page)
+        self.made_up([10.0, 2.0, 300.0, 4.0, 5.0], [20.0, 4.0, 600.0, 8.0, 10.0], seed=None)
+        page = self.page("kmeans_openmp", "--from", "out")
+        self.assertNotIn("[2.00, 2.00]", page)
+        self.assertNotIn("start by start", page)
 
     def test_rounds_are_pooled(self):
-        self.campaign(*PROBLEM, "--variant", "kmeans_serial", "--variant", "kmeans_openmp",
-                      "--rounds", 3)
-        path = self.folder / "out" / "ledger.jsonl"
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        for line in lines:
-            if line["type"] == "cell":
-                line["samples_ms"] = [float(10 ** line["round"])]
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        line = self.lines("kmeans_openmp", "--from", "out")["ms [95 %] or (least .. greatest)"]
-        self.assertIn("100 (10 .. 1000)", " ".join(line))  # of three rounds no 95 % is said
+        rounds = [ledgers.row(variant, [float(10 ** number)] * 3, round_number=number)
+                  for variant in ("kmeans_serial", "kmeans_openmp") for number in (2, 3)]
+        self.made_up([10.0] * 3, [10.0] * 3, *rounds)
+        page = self.page("kmeans_openmp", "--from", "out")
+        # Of three rounds no 95 % is said.
+        self.assertIn("1.00 x faster (0.01 .. 100.00)", page)
+
+    def test_a_newer_wrong_row_is_wrong(self):
+        self.made_up([20.0] * 9, [10.0] * 9, ledgers.row("kmeans_openmp", status="wrong"))
+        said = self.page("kmeans_openmp", "--from", "out", exit_code=64)
+        self.assertIn("no such cell has right answers of both", said)
+
+    def test_an_edited_ledger_is_told(self):
+        path = self.made_up([20.0] * 9, [10.0] * 9) / "ledger.jsonl"
+        path.write_text(path.read_text().replace("20.0,", "90.0,", 1))
+        self.assertIn("out/ledger.jsonl: edited: line 2", self.page("kmeans_openmp", "--from", "out"))
 
     def test_cells_that_are_not_there(self):
-        done = self.run_program("explain", "kmeans_serial", "kmeans_openmp", "--from", H200,
-                                *SOURCES, exit_code=64)
-        self.assertIn("no such cell has right answers of both", done.stderr)
-        done = self.run_program("explain", "kmeans_cuda_soa", "kmeans_cuda_block_sums", "--from",
-                                H200, "--cell", "article999/*", *SOURCES, exit_code=64)
-        self.assertIn("--cell article999/*", done.stderr)
+        self.made_up([20.0] * 9, [10.0] * 9)
+        for arguments in (["kmeans_serial", "kmeans_simd"],
+                          ["kmeans_openmp", "--cell", "article999/*"]):
+            said = self.page(*arguments, "--from", "out", exit_code=64)
+            self.assertIn("no such cell has right answers of both", said)
+        self.assertIn("--cell article999/*", said)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from program import BINARY, FAULTY, QUICK, Program, ledger
 
 # Beyond the qualification's sizes: here the planted faults strike, unless they are early.
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
+SAME_STARTS = ["--starts", 1]  # in all campaigns that say so
 
 # variant -> status and message
 FAULTS = {
@@ -27,22 +28,24 @@ FAULTS = {
     "throws_early": ("error", r"^qualification: .*: planted: the device is on fire$"),
     "throws_garbage": ("error", "^planted: \ufffd+$"),
     "throws_number": ("crashed", r"^signal 6"),
-    "exits_early": ("crashed", r"exited with code 0 before it reported"),
-    "exits_with_code": ("crashed", r"exited with code 7"),
+    "exits_early": ("crashed", r"^exited with code 0 before it answered$"),
+    "exits_with_code": ("crashed", r"^exited with code 7 before it answered$"),
     "prints_garbage": ("ok", r"^$"),
     "prints_and_crashes": ("crashed", r"^signal 11"),
     "leaves_a_process": ("ok", r"^$"),
     "leaves_a_daemon": ("ok", r"^$"),
-    "writes_a_report": ("wrong", r"^\d reports came instead of 1: "),
+    "writes_a_report": ("cheated", r'^a reply "run" came to the request "whole": something but the '
+                                   r"harness has written to its channel$"),
     "fills_the_disk": ("crashed", r"signal 25 \(File size limit exceeded\)"),
     "refuses": ("refused", r"^planted: not today$"),
     "slow": ("ok", r"^$"),
 }
 
-# A wrong row's message: the name of a check, and the place.
-PLACE = r"(?m)^(qualification: .*: )?{}: .*\b(point|cluster|iterations?)\b.*\d"
+# The first line of a wrong row's message: which answer, the name of a check, and the place.
+PLACE = (r"^(qualification: .*|recording from start \d+|answer from start \d+|single step from .*): "
+         r"{}: .*\b(point|cluster|iterations?)\b.*\d")
 SOME_CHECK = (r"(labels|means|centres|passes|iterations|finite|label range|recording|stop rule|"
-              r"memberships|row sums|trace|objective|never rises)")
+              r"entering|memberships|row sums|trace|objective|never rises)")
 
 # variant -> the check that its message begins with; None: any
 WRONG = {
@@ -51,10 +54,11 @@ WRONG = {
         "racy_sums": "passes", "counts_of_one_block": "passes", "returns_initial_state": None,
         "not_a_number": "finite", "labels_off_by_one": "label range",
         "wrong_labels_in_range": "labels", "squared_loss": "stop rule", "stops_early": None,
-        "one_pass_too_many": "iterations", "hides_one_pass_too_many": "recording",
+        "one_pass_too_many": "iterations", "hides_one_pass_too_many": "entering",
         "ties_to_highest": None, "wrong_later": None, "inertia_too_high": None,
-        "wrong_once": None, "wobbles_wrong_once": None, "empty_to_origin": "passes", "claims_no_passes": "iterations",
-        "claims_all_passes": "iterations",
+        "wrong_once": "means", "wobbles_wrong_once": "means", "empty_to_origin": "passes",
+        "claims_no_passes": "iterations", "claims_all_passes": "iterations",
+        "looks_for_the_oracle": None,
     },
     "fcm": {
         "drops_tail": None, "drops_one_row": None, "stale_centroids": None, "racy_sums": None,
@@ -62,8 +66,8 @@ WRONG = {
         "labels_off_by_one": "label range", "wrong_labels_in_range": "labels",
         "squared_loss": "stop rule", "stops_early": None, "one_pass_too_many": "iterations",
         "hides_one_pass_too_many": None, "ties_to_highest": None, "wrong_later": None,
-        "wrong_once": None, "inertia_too_high": None, "wrong_exponent": "memberships", "unweighted_power": None,
-        "not_normalised": None,
+        "wrong_once": "centres", "inertia_too_high": None, "wrong_exponent": "memberships",
+        "unweighted_power": None, "not_normalised": None,
     },
 }
 
@@ -79,7 +83,7 @@ class OneCampaign:
         cls.addClassCleanup(cls.runner.doCleanups)
         cls.done = cls.runner.run_program(
             "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
-            "--variant", cls.family + "_serial", "--samples", 2, "--budget", 0, "--no-probe",
+            "--variant", cls.family + "_serial", "--samples", 3, "--budget", 0, "--no-probe",
             "--threads", 1, "--timeout", 4, "--out", "out", program=FAULTY, exit_code=2)
         cls.left = cls.runner.left_running()
         cls.headers, rows = ledger(cls.runner.folder / "out")
@@ -108,10 +112,19 @@ class OneCampaign:
                 self.assertRegex(row["message"].splitlines()[0], PLACE.format(check or SOME_CHECK))
 
     def test_wrong_rows_have_no_rank(self):
-        table = self.done.stdout
-        line = next(line for line in table.splitlines() if "_wrong_later" in line)
-        # No rank and no figure: problem, precision, rank, variant, and what is wrong.
-        self.assertEqual([line.split()[2], *line.split()[4:6]], ["–", "wrong", "wrong:"], line)
+        # One is wrong in the qualification, and one when it has been timed.
+        for name, where in (("wrong_later", "qualification:"), ("wrong_once", "answer")):
+            lines = [line.split() for line in self.done.stdout.splitlines()
+                     if f"{self.family}_faulty_{name} " in line]
+            self.assertEqual(len(lines), 1)
+            # No rank and no figure: problem, precision, ranks, variant, and what is wrong.
+            self.assertEqual(lines[0][2:8], ["–", "–", f"{self.family}_faulty_{name}", "wrong",
+                                             "wrong:", where])
+
+    def test_every_line_of_the_table_is_of_a_row(self):
+        lines = self.done.stdout.split("variant")[1].splitlines()[1:]
+        for line in lines[:self.count]:  # though wrong rows have several findings
+            self.assertTrue(line.startswith("  uniform:2000,2,1 f32 "), line)
 
 
 class KMeans(OneCampaign, Program):
@@ -125,8 +138,8 @@ class KMeans(OneCampaign, Program):
                 self.assertRegex(row["message"], message)
 
     def test_every_variant_is_expected(self):
-        expected = {*FAULTS, *WRONG["kmeans"], "none", "wobbles", "wobbles_wrong_late",
-                    "looks_for_the_oracle"}
+        expected = {*FAULTS, *WRONG["kmeans"], "none", "wobbles", "wobbles_unrecorded",
+                    "wobbles_wrong_late"}
         self.assertEqual({name.removeprefix("kmeans_faulty_") for name in self.rows} -
                          {"kmeans_serial"}, expected)
 
@@ -136,10 +149,18 @@ class KMeans(OneCampaign, Program):
         self.assertNotIn("planted: last words", self.done.stdout)
 
     def test_all_findings_of_a_row_that_is_right_first_and_wrong_later(self):
-        row = self.rows["kmeans_faulty_wrong_later"]
-        self.assertEqual(row["distinct_results"], 2)
-        self.assertEqual([verdict["right"] for verdict in row["verification"]][0], True)
-        self.assertEqual([verdict["right"] for verdict in row["verification"]][-1], False)
+        verdicts = self.rows["kmeans_faulty_wrong_once"]["verification"]
+        self.assertEqual([verdict["right"] for verdict in verdicts], [True, False, True])
+        self.assertEqual([verdict["of"] for verdict in verdicts[1:]],
+                         ["answer from start 2", "recording from the problem's own start"])
+        self.assertIn("means", [finding["check"] for finding in verdicts[1]["findings"]])
+
+    def test_a_wrong_recording_from_the_own_start_is_told_once(self):
+        verdicts = self.rows["kmeans_faulty_claims_no_passes"]["verification"]
+        self.assertEqual([verdict["of"] for verdict in verdicts][-1],
+                         "recording from the problem's own start")
+        self.assertEqual(len({verdict["of"] for verdict in verdicts}), len(verdicts))
+        self.assertFalse(any(verdict["right"] for verdict in verdicts))
 
     def test_gbench_holds_right_cells_only(self):
         benchmarks = json.loads((self.runner.folder / "out" / "gbench.json").read_text())
@@ -149,9 +170,10 @@ class KMeans(OneCampaign, Program):
     def test_resume_reuses_what_another_run_would_not_change(self):
         done = self.runner.run_program(
             "run", *PROBLEM, "--variant", "kmeans_faulty_*", "--variant", "kmeans_serial",
-            "--samples", 2, "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 4,
+            "--samples", 3, "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 4,
             "--out", "out", "--resume", program=FAULTY, exit_code=2)
-        settled = [row for row in self.rows.values() if row["status"] in ("ok", "wrong", "refused")]
+        settled = [row for row in self.rows.values()
+                   if row["status"] in ("ok", "wrong", "cheated", "refused")]
         self.assertIn(f"re-used {len(settled)} rows", done.stderr)
         self.assertEqual(done.stdout, self.done.stdout)
 
@@ -161,7 +183,7 @@ class FuzzyCMeans(OneCampaign, Program):
 
 
 class OneWrongRun(Program):
-    """Wrong in the third of four samples; the first, the last and the recorded run are right."""
+    """Wrong in the third of four samples; the first, the last and the recorded runs are right."""
 
     def row(self, variant, samples=4):
         self.run_program("run", *PROBLEM, "--variant", "kmeans_faulty_" + variant, "--samples",
@@ -169,31 +191,43 @@ class OneWrongRun(Program):
                          exit_code=0 if variant == "wobbles" else 2)
         return ledger(self.folder / variant)[1][0]
 
+    def assert_only_wrong(self, row, start):
+        self.assertEqual(row["status"], "wrong", row["message"])
+        first_line = row["message"].splitlines()[0]
+        self.assertRegex(first_line, f"^answer from start {start}: ")
+        self.assertRegex(first_line, PLACE.format("means"))
+        verdicts = row["verification"]
+        self.assertEqual({verdict["of"] for verdict in verdicts if not verdict["right"]},
+                         {f"answer from start {start}"})
+        self.assertTrue(verdicts[0]["right"] and verdicts[-1]["right"])
+
     def test_of_a_variant_that_says_it_is_deterministic(self):
-        row = self.row("wrong_once")
-        self.assertEqual(row["status"], "wrong")
-        self.assertEqual(row["distinct_results"], 2)
-        self.assertEqual([verdict["right"] for verdict in row["verification"]].count(False), 1)
+        self.assert_only_wrong(self.row("wrong_once"), 2)
 
     def test_of_one_that_gives_other_bits_each_time(self):
-        row = self.row("wobbles_wrong_once")
-        self.assertEqual(row["status"], "wrong")
-        self.assertRegex(row["message"], PLACE.format("means"))
-        self.assertEqual([verdict["right"] for verdict in row["verification"]].count(False), 1)
+        self.assert_only_wrong(self.row("wobbles_wrong_once"), 2)
 
     def test_other_bits_alone_are_not_wrong(self):
         row = self.row("wobbles")
-        self.assertEqual(row["status"], "ok")
-        self.assertEqual(row["distinct_results"], len(row["samples_ms"]) +
-                         len(row["warm_up_samples_ms"]))
-        self.assertEqual(row["answers_judged"], row["distinct_results"] + 1)  # and the recorded
+        self.assertEqual(row["status"], "ok", row["message"])
+        judged = row["answers_judged"]
+        # In full are those of some starts, and what was recorded from these; no answer is left out.
+        whole_answers, samples = 5, len(row["samples_ms"]) + len(row["warm_up_samples_ms"])
+        self.assertIn(judged["in_full"], (2 * 3, 2 * 4))
+        self.assertEqual(judged["in_full"] // 2 + judged["cheaply"], whole_answers + samples)
+
+    def test_other_bits_are_wrong_of_a_variant_that_says_it_is_deterministic(self):
+        row = self.row("wobbles_unrecorded")
+        self.assertEqual(row["status"], "wrong")
+        self.assertRegex(row["message"], r"^determinism: the recorded and the timed answer from "
+                                         r"start [0-3] differ: centroids\[0\]: .*; but the variant says")
 
     def test_one_of_forty_different_answers_is_wrong(self):
         row = self.row("wobbles_wrong_late", samples=40)
-        self.assertGreaterEqual(row["distinct_results"], 40)
-        self.assertEqual(row["status"], "wrong")
-        self.assertRegex(row["message"], PLACE.format("means"))
-        self.assertEqual(row["answers_judged"], 17 + 1)  # then only the recorded one
+        self.assertGreaterEqual(len(row["samples_ms"]) + len(row["warm_up_samples_ms"]), 40)
+        self.assert_only_wrong(row, 16)
+        # Five whole answers and 17 samples, then no more; and three or four recordings.
+        self.assertIn(sum(row["answers_judged"].values()), (5 + 17 + 3, 5 + 17 + 4))
 
     def test_where_the_oracle_does_not_repeat_the_run(self):
         self.environment["CLUSTERBENCH_ORACLE_BUDGET"] = "1"
@@ -202,6 +236,8 @@ class OneWrongRun(Program):
                 row = self.row(variant)
                 self.assertEqual(row["oracle"], "single steps only")
                 self.assertEqual(row["status"], status, row["message"])
+                if status == "wrong":
+                    self.assert_only_wrong(row, 2)
 
 
 class LargeRuns(Program):
@@ -224,8 +260,10 @@ class LargeRuns(Program):
                 for row in right:
                     self.assertEqual(row["status"], "ok", row["message"])
                     self.assertEqual(row["oracle"], "single steps only")
-                    self.assertEqual([step["state"] for step in row["single_steps"]],
-                                     ["initial state", "after pass 2 of its own run"])
+                    states = ["the own start", "after pass 2 of its own run"]
+                    if family == "kmeans":
+                        states.append("pairs of nearly equal centroids")
+                    self.assertEqual([step["state"] for step in row["single_steps"]], states)
 
     def test_wrong_ones_are_wrong(self):
         for bug in ("stops_early", "stale_centroids", "hides_one_pass_too_many", "drops_tail"):
@@ -284,30 +322,37 @@ class Oracle(Program):
         self.cache = self.folder / "cache"  # its own: what others computed must not be in it
         self.environment["CLUSTERBENCH_CACHE"] = str(self.cache)
 
+    def looks_for_the_oracle(self, *options, out, exit_code):
+        """The lines of a variant that is right if it finds the oracle, and wrong else."""
+        return self.campaign(*PROBLEM, "--variant", "kmeans_faulty_looks_for_the_oracle",
+                             *options, *SAME_STARTS, program=FAULTY, out=out, exit_code=exit_code)
+
     def test_is_neither_open_nor_written_before_the_child_has_ended(self):
-        rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_looks_for_the_oracle",
-                             program=FAULTY, exit_code=2)
+        rows = self.looks_for_the_oracle(out="out", exit_code=2)
         self.assertEqual(rows[0]["status"], "wrong")
-        cached = list((self.cache / "oracle").iterdir())
-        self.assertEqual(len(cached), 1)  # so there was something to look for, in the right place
+        # Of the own start and of a whole answer's; so there was something to look for, in the right
+        # place.
+        self.assertEqual(len(list((self.cache / "oracle").iterdir())), 2)
 
     def test_cannot_be_read_even_if_cached_before(self):
-        right = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")
-        if not right[0]["oracle_hidden"]:
+        right = self.campaign(*PROBLEM, "--variant", "kmeans_serial", *SAME_STARTS, out="before")
+        if any("Landlock:" in part for part in right[0]["sandbox_lacks"]):
             self.skipTest("this kernel has no Landlock")
-        cached = list((self.cache / "oracle").iterdir())
-        rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_looks_for_the_oracle",
-                             "--rounds", 2, program=FAULTY, exit_code=2)
+        cached = set((self.cache / "oracle").iterdir())
+        rows = self.looks_for_the_oracle("--rounds", 2, out="out", exit_code=2)
         self.assertEqual([row["status"] for row in rows], ["wrong", "wrong"])
-        self.assertEqual(list((self.cache / "oracle").iterdir()), cached)  # it was the same problem
+        self.assertEqual(set((self.cache / "oracle").iterdir()), cached)  # it was the same problem
+        # What it looks for is there: without a sandbox it finds it.
+        rows = self.looks_for_the_oracle("--unsandboxed", out="unsandboxed", exit_code=0)
+        self.assertEqual(rows[0]["status"], "ok", rows[0]["message"])
 
     def test_damaged_cache_is_mended(self):
-        before = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="before")
+        before = self.campaign(*PROBLEM, "--variant", "kmeans_serial", *SAME_STARTS, out="before")
         for path in (self.cache / "oracle").iterdir():
             content = bytearray(path.read_bytes())
             content[len(content) // 2] ^= 0xFF
             path.write_bytes(content)
-        after = self.campaign(*PROBLEM, "--variant", "kmeans_serial", out="after")
+        after = self.campaign(*PROBLEM, "--variant", "kmeans_serial", *SAME_STARTS, out="after")
         self.assertEqual(after[0]["status"], "ok")
         self.assertEqual(after[0]["verification"], before[0]["verification"])
 

@@ -4,6 +4,7 @@ none of ours. Slowdowns are planted as a multiple of the run, so that no machine
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import unittest
 from program import BINARY, FAULTY, Program
 
 CELL = "small/tiny/kmeans_serial/f32"
+RUNNER = pathlib.Path(BINARY).parent / "clusterbench-runner"
 
 
 class Gate(Program):
@@ -30,12 +32,32 @@ class Gate(Program):
                            "problems": ["tiny", "long"]}]}
         (tables / "small.json").write_text(json.dumps(table))
 
-    def build(self, name, plant="", program=FAULTY):
-        """A build of its own: the test program with something planted."""
-        path = self.folder / name
-        path.write_text(f"#!/bin/sh\nCLUSTERBENCH_PLANT='{plant}' exec '{program}' \"$@\"\n")
-        path.chmod(0o755)
-        return path
+    def build(self, name, plant=""):
+        """A build of its own: the folder of the test program with something planted into a variant."""
+        build = self.folder / name
+        shutil.rmtree(build, ignore_errors=True)
+        (build / "modules").mkdir(parents=True)
+        real = pathlib.Path(os.environ["CLUSTERBENCH_REAL_MODULES"])
+        faulty = pathlib.Path(FAULTY).parent / "modules"
+        for path in faulty.iterdir():
+            (build / "modules" / path.name).symlink_to(path)
+        variant = plant.split("=")[0]
+        if "_faulty_" in variant:  # not a stand-in yet
+            stand_in = build / "modules" / f"{variant}.so"
+            stand_in.unlink()
+            stand_in.symlink_to((faulty / "kmeans_serial.so").resolve())
+            real = faulty
+        return self.with_runner(build, f"#!/bin/sh\nexport CLUSTERBENCH_PLANT='{plant}'\n"
+                                f"export CLUSTERBENCH_REAL_MODULES='{real}'\n"
+                                f"exec '{RUNNER}' \"$@\"\n")
+
+    def with_runner(self, build, script, mode=0o755):
+        """The build, whose runner is the script."""
+        build.mkdir(exist_ok=True)
+        runner = build / "clusterbench-runner"
+        runner.write_text(script)
+        runner.chmod(mode)
+        return build
 
     def gate(self, base, new, *cells, exit_code=0, program=FAULTY):
         done = self.run_program("gate", "--base", base, "--new", new, "--json", "--threads", 1,
@@ -51,6 +73,12 @@ class Gate(Program):
         self.assertAlmostEqual(cell["ratio"], 3.0, delta=1.0)
         self.assertGreaterEqual(len(cell["first_alarm"]), 6)
         self.assertGreaterEqual(len(cell["log_ratios"]), 6)
+
+    def test_a_speed_up_that_no_bound_allows_is_suspicious(self):
+        cell = self.gate(self.build("base", "kmeans_serial=500"),
+                         self.build("new", "kmeans_serial=0"), exit_code=2)
+        self.assertEqual(cell["verdict"], "suspicious")
+        self.assertIn("more than 100 times less", cell["message"])
 
     def test_an_improvement_passes(self):
         cell = self.gate(self.build("base", "kmeans_serial=2"),
@@ -176,12 +204,48 @@ class Gate(Program):
         for program in ("/bin/true", "/bin/cat", junk):
             for base, new, option in ((program, BINARY, "--base"), (BINARY, program, "--new")):
                 done = self.run_program("gate", "--base", base, "--new", new, CELL, exit_code=64)
-                self.assertIn(f"{option} {program} does not speak the gate's protocol", done.stderr)
-        newer = self.build("newer")
-        newer.write_text("#!/bin/bash\nshift; fd=$4\necho '{\"status\": \"protocol\", \"protocol\": "
-                         "9}' >&$fd\nsleep 1\n")
-        done = self.run_program("gate", "--base", newer, "--new", BINARY, CELL, exit_code=64)
-        self.assertIn("speaks protocol 9 of the gate, this program 2", done.stderr)
+                self.assertIn(f"{option} {program}: neither a build nor its program: there is no "
+                              "clusterbench-runner", done.stderr)
+
+    def test_other_runners(self):
+        """Folders that look like a build: said before any cell runs."""
+        def runner(name, script, mode=0o755):
+            return self.with_runner(self.folder / name, script, mode)
+        for build, says in (
+                (runner("says_nothing", "#!/bin/sh\nexec /bin/true \"$@\"\n"), "nothing"),
+                (runner("other_program", "#!/bin/sh\nexec /bin/cat \"$@\"\n"), "unrecognized option"),
+                (runner("no_program", "\0 no program"), "Exec format error"),
+                (runner("not_executable", "#!/bin/sh\n", 0o644), "Permission denied"),
+                (runner("newer", "#!/bin/sh\necho 9; sleep 1\n"), "9"),
+                (runner("newer_by_far", "#!/bin/sh\necho 20\n"), "20")):
+            for base, new, option in ((build, BINARY, "--base"), (BINARY, build, "--new")):
+                with self.subTest(build.name, option=option):
+                    done = self.run_program("gate", "--base", base, "--new", new, CELL, exit_code=64)
+                    self.assertRegex(done.stderr, f"{option} {build}: its clusterbench-runner does not "
+                                                  "speak the gate's protocol 2; asked for its own it "
+                                                  f"says: .*{says}")
+                    self.assertNotIn(CELL, done.stdout + done.stderr)
+            self.run_program("gate", "--calibrate", "--base", build, CELL, exit_code=64)
+        self.assertEqual(self.left_running(), [])
+
+    def test_what_a_runner_said_before_it_ended(self):
+        broken = self.with_runner(self.folder / "broken",
+                                  "#!/bin/sh\n[ \"$1\" = --protocol ] && exec "
+                                  f"'{RUNNER}' \"$@\"\necho 'a library is missing' >&2; exit 7\n")
+        (broken / "modules").symlink_to(RUNNER.parent / "modules")
+        cell = self.gate(BINARY, broken, exit_code=5)
+        self.assertEqual(cell["verdict"], "failed")
+        self.assertIn("exited with code 7", cell["message"])
+        self.assertIn("a library is missing", cell["message"])
+
+    def test_a_build_is_named_by_its_folder_its_program_or_its_tree(self):
+        tree = self.folder / "tree"
+        (tree / "build").mkdir(parents=True)
+        (tree / "build" / "release").symlink_to(RUNNER.parent)
+        for name in (BINARY, RUNNER.parent, RUNNER, tree, os.path.relpath(RUNNER.parent, self.folder)):
+            done = self.run_program("gate", "--base", name, "--new", name, CELL, "--min-effect", 300,
+                                    "--cell-seconds", 0.1, "--threads", 1, exit_code=(0, 3))
+            self.assertRegex(done.stdout, "1 (same|inconclusive) of 1 cells")
 
     def test_globs_name_variants_that_stand_in_no_table(self):
         cells = {"*/kmeans_serial_points/f32": ["small/tiny/kmeans_serial_points/f32",
@@ -354,8 +418,8 @@ class Gate(Program):
                                "--json"], cwd=self.folder, timeout=300, env=self.environment,
                               capture_output=True)
         cell, = json.loads(done.stdout)["cells"]
-        if cell["verdict"] == "failed":
-            self.skipTest("built for a processor that valgrind does not know")
+        if re.search("ASan runtime|x86-64-v3", cell["message"]):
+            self.skipTest("built for a processor that valgrind does not know, or with a sanitizer")
         self.assertEqual((done.returncode, cell["verdict"]), (1, "slower"))
         self.assertGreater(cell["instructions"][1], 1.1 * cell["instructions"][0])
 

@@ -13,7 +13,8 @@ try:
 except ImportError:
     jsonschema = None
 
-from program import FAULTY, SOURCE, Program, ledger
+import ledgers
+from program import FAULTY, QUICK, SOURCE, Program, ledger
 
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
 COMPARE = pathlib.Path("/usr/share/benchmark/compare.py")
@@ -86,8 +87,9 @@ class Schema(Program):
                     self.assertFalse(self.validator.is_valid({**missing, field + "_": value}))
 
     def test_measured_rows_need_their_figures(self):
-        for field in ("samples_ms", "median_ms", "interval_ms", "prepare_ms", "digest",
-                      "verification", "single_steps", "trace", "gbench_row", "iterations"):
+        for field in ("samples_ms", "sample_starts", "sample_iterations", "own_start", "whole",
+                      "whole_ms", "cold_ms", "median_ms", "interval_ms", "verification",
+                      "single_steps", "trace", "clock", "iterations"):
             with self.subTest(field):
                 missing = copy.deepcopy(self.rows["ok"])
                 del missing[field]
@@ -95,7 +97,8 @@ class Schema(Program):
 
     def test_other_values_fail(self):
         for change in ({"status": "fine"}, {"message": "but"}, {"precision": "f16"}, {"round": 0},
-                       {"samples_ms": []}, {"median_ms": None}, {"schema": 2}, {"key": "abc"},
+                       {"samples_ms": []}, {"median_ms": None}, {"schema": 1}, {"key": "abc"},
+                       {"chain": "abc"},
                        {"time": "yesterday"}, {"surprise": 1}, {"problem": {"k": 3}}):
             with self.subTest(change):
                 self.assertFalse(self.validator.is_valid({**self.rows["ok"], **change}))
@@ -115,6 +118,7 @@ class Header(Program):
         headers, _ = ledger(self.folder / "out")
         header = headers[0]
         self.assertEqual(header["seed"], 7)
+        self.assertGreaterEqual(header["starts_seed"], 0)
         self.assertEqual(header["sampling"]["samples"], 1)
         self.assertEqual(header["cache_between_samples"], "kept")
         self.assertIn("uniform:2000,2,1", header["command_line"])
@@ -138,6 +142,33 @@ class Header(Program):
         headers, rows = ledger(self.folder / "out")
         self.assertEqual(len(headers), 2)
         self.assertEqual([row["variant"] for row in rows], ["kmeans_serial", "kmeans_openmp"])
+
+
+class Chain(Program):
+    """What the program has written it finds as it was, and says where it is not."""
+
+    def test_campaigns_go_on_with_it(self):
+        for variant in ("kmeans_serial", "kmeans_openmp"):
+            self.campaign(*PROBLEM, "--variant", variant)
+        headers, rows = ledger(self.folder / "out")
+        lines = [headers[0], rows[0], headers[1], rows[1]]
+        text = ledgers.chained([{key: value for key, value in line.items() if key != "chain"}
+                                for line in lines])
+        self.assertEqual([json.loads(line)["chain"] for line in text.splitlines()],
+                         [line["chain"] for line in lines])
+        self.run_program("ledger", "out")
+
+    def test_an_edit_is_found_and_a_campaign_goes_on_all_the_same(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        path = self.folder / "out" / "ledger.jsonl"
+        path.write_text(path.read_text().replace('"round":1', '"round":2'))
+        for command in (["ledger", "out"], ["compare", "out", "out"]):
+            done = self.run_program(*command, exit_code=4)
+            self.assertIn("out/ledger.jsonl: edited: line 2", done.stdout)
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out",
+                                "out", "--resume")
+        self.assertIn("edited: line 2", done.stderr)
+        self.assertIn("edited: line 2", self.run_program("ledger", "out", exit_code=4).stdout)
 
 
 class GoogleBenchmark(Program):

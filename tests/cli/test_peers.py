@@ -1,5 +1,5 @@
-"""Programs of other ecosystems: found, listed with reasons, run, verified, and, when they die, hang,
-print or lie, a row and nothing else. What the protocol's page shows is what works."""
+"""Programs of other ecosystems: found, listed with reasons, run, verified, and, when they die,
+hang, print or lie, a row and nothing else. What the protocol's page shows is what works."""
 
 import json
 import os
@@ -21,23 +21,38 @@ LARGE = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]  # where pla
 # variant -> status and message
 FAULTS = {
     "": ("ok", "^$"),
-    "dies": ("crashed", r"^the program: signal 11"),
-    "exits": ("crashed", r"^the program exited with code 3 before it answered$"),
+    "dies": ("crashed", r"signal 11"),
+    "exits": ("crashed", r"exited with code 3 before it answered$"),
     "hangs": ("timed_out", r"^killed after \d+ s$"),
     "prints_rubbish": ("ok", "^$"),
-    "lies": ("wrong", r"^clock: in \d+ of \d+ runs .* claims 0\.001 ms, and \d{2,}"),
-    "boasts": ("wrong", r"^clock: in \d+ of \d+ runs"),
-    "answers_wrong": ("wrong", r"^(labels|means): "),
-    "writes_too_little": ("error", r"^fetch: it wrote 40 bytes of centroids, 48 are expected$"),
-    "raises": ("error", "^planted: the device is on fire$"),
-    "refuses": ("refused", "^planted: not today$"),
-    "says_nothing": ("unavailable|crashed", "exited with code 0 before it answered"),
-    "long_line": ("error", "a line of more than"),
-    "wrong_reply": ("error", 'answered "fetch" to "run"'),
-    "unavailable": ("unavailable", "planted: no library"),
-    "closes": ("crashed", "closed its standard output"),
+    "lies": ("cheated", r"^clock: in \d+ of \d+ runs .* claims 0\.001 ms, and \d{2,}"),
+    "claims_nothing": ("cheated", r"^clock: in \d+ of \d+ runs .* claims 0 ms"),
+    "claims_a_nanosecond": ("cheated", r"^clock: in \d+ of \d+ runs .* claims 1e-06 ms"),
+    "boasts": ("cheated", r"^clock: in \d+ of \d+ runs"),
+    "answers_wrong": ("wrong", r"(labels|means): "),
+    "writes_too_little": ("wrong", "."),  # the poison is found
+    "shrinks_files": ("crashed", "exited with code 1"),  # it is not allowed to
+    "raises": ("error", "planted: the device is on fire$"),
+    "refuses": ("refused", "planted: not today$"),
+    "says_nothing": ("crashed", "exited with code 0 before it answered$"),
+    "long_line": ("error", "it wrote a line of more than 1048576 bytes$"),
+    "wrong_reply": ("cheated", r'a reply "take" came to the request "(run|whole)"'),
+    "replies_twice": ("cheated", r'a reply "(run|whole)" came to the request "\w+"'),
+    "unavailable": ("unavailable", "planted: no library$"),
+    "closes": ("crashed", "closed its channel before it answered$"),
     "no_numbers": ("error", "lacks the numbers"),
+    "leaves_a_process": ("ok", "^$"),
 }
+
+
+def described():
+    """What the Python programs say about their variants, by name."""
+    found = {}
+    for program in PROGRAMS:
+        done = subprocess.run([sys.executable, "-B", program], capture_output=True, text=True,
+                              input='{"request": "describe"}\n', timeout=60)
+        found |= {variant["name"]: variant for variant in json.loads(done.stdout)["variants"]}
+    return found
 
 
 class Peers(Program):
@@ -49,7 +64,6 @@ class Peers(Program):
         return {variant["name"]: variant for variant in
                 json.loads(self.run_program("list", "--json").stdout)["variants"]}
 
-
     def check_all(self, device):
         """Every program for such a device qualifies on all awkward problems and is right."""
         listed = [variant for variant in self.listed().values()
@@ -60,6 +74,7 @@ class Peers(Program):
             self.skipTest("; ".join(f"{variant['name']}: {variant['unavailable']}"
                                     for variant in listed))
         schema = json.loads((SOURCE / "results" / "schema.json").read_text())
+        descriptions = described()
         for family in sorted(set(names.values())):
             variants = [word for name in names if names[name] == family
                         for word in ("--variant", name)]
@@ -75,10 +90,11 @@ class Peers(Program):
                     self.assertEqual((row["status"], row["message"]), ("ok", ""))
                     jsonschema.validate(row, schema)
                     self.assertEqual(row["iterations"], 6)
-                    peer = row["peer"]
-                    self.assertIn("numpy", peer["versions"])
+                    self.assertIn("numpy", row["versions"])
                     self.assertGreater(row["peak_rss_bytes"], 10 << 20)
-                    self.assertEqual(row["recorded_passes"], 6 if peer["records"] else 0)
+                    self.assertGreater(row["whole_ms"], 0)
+                    self.assertEqual(row["recorded_passes"],
+                                     6 if descriptions[row["variant"]]["records"] else 0)
 
 
 class Descriptions(unittest.TestCase):
@@ -116,6 +132,16 @@ class Listed(Peers):
         self.assertEqual(listed["kmeans_flash"]["arithmetic"], "tf32")
         self.assertEqual(listed["kmeans_flash_f16"]["arithmetic"], "f16")
         self.assertEqual(listed["kmeans_torch"]["arithmetic"], "as data")
+        descriptions = described().values()
+        approximate = {variant["name"] for variant in descriptions
+                       if variant["approximate_within"] > 0}
+        self.assertEqual(approximate, {"kmeans_flash", "kmeans_flash_f16", "kmeans_torch_tf32"})
+        self.assertEqual({variant["name"] for variant in descriptions
+                          if variant["arithmetic"] != "as data"}, approximate)
+        self.assertEqual({variant["name"] for variant in descriptions
+                          if variant["gives_entering"]},
+                         {"fcm_numpy", "kmeans_numpy", "kmeans_numpy_gemm", "kmeans_torch",
+                          "kmeans_torch_tf32"})
 
     def test_what_is_missing_is_a_reason(self):
         """An interpreter of ours claims an ancient NumPy and nothing else; the machine's is tried
@@ -197,14 +223,13 @@ class Faulty(Peers):
                 self.assertRegex(row["message"], message)
 
     def test_what_was_printed_is_kept_apart(self):
-        self.assertIn("planted", self.rows["kmeans_fake_prints_rubbish"].get("output_tail", "planted"))
-        self.assertEqual(self.rows["kmeans_fake_prints_rubbish"]["digest"],
-                         self.rows["kmeans_fake"]["digest"])
+        row = self.rows["kmeans_fake_prints_rubbish"]
+        self.assertIn("planted", row.get("output_tail", "planted"))
 
     def test_who_lies_gains_nothing(self):
         row = self.rows["kmeans_fake_lies"]
         self.assertGreaterEqual(min(row["samples_ms"]), 50.0)
-        self.assertEqual(row["peer"]["clock_off"], len(row["peer"]["outside_ms"]))
+        self.assertGreaterEqual(row["clock"]["clock_off"], len(row["samples_ms"]))
 
     def test_nothing_is_left_running(self):
         self.assertEqual(self.left, [])
@@ -221,8 +246,8 @@ class Added(Peers):
         program = self.folder / "kmeans_perl.pl"
         program.write_text(example)
         program.chmod(0o755)
-        rows = self.campaign("--peer", program, *PROBLEM, "--precision", "f32", "--precision", "f64", "--variant",
-                             "kmeans_perl", "--variant", "kmeans_serial")
+        rows = self.campaign("--peer", program, *PROBLEM, "--precision", "f32", "--precision",
+                             "f64", "--variant", "kmeans_perl", "--variant", "kmeans_serial")
         for row in rows:
             self.assertEqual((row["status"], row["message"]), ("ok", ""))
         self.assertEqual(len(rows), 4)
@@ -235,7 +260,8 @@ class Added(Peers):
 
     def test_a_program_that_cannot_be_asked(self):
         for name, text in (("gone", None), ("silent.sh", "#!/bin/sh\n"),
-                           ("rubbish.sh", "#!/bin/sh\nread line\necho '{\"reply\": \"describe\"}'\n"),
+                           ("rubbish.sh",
+                            "#!/bin/sh\nread line\necho '{\"reply\": \"describe\"}'\n"),
                            ("future.sh", "#!/bin/sh\nread line\necho '{\"reply\": \"describe\", "
                                          "\"protocol\": 99, \"variants\": []}'\n")):
             program = self.folder / name

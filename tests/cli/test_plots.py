@@ -4,16 +4,28 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import tempfile
 import unittest
 
+import ledgers
+
 SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
 PYTHON = os.environ["CLUSTERBENCH_PYTHON"]
+BINARY = os.environ["CLUSTERBENCH_BINARY"]
 PICTURES = SOURCE / "docs/pictures"
 REFERENCE = SOURCE / "results/reference"
 DRAWS = subprocess.run([PYTHON, "-c", "import matplotlib"], capture_output=True).returncode == 0
+
+
+GPU = {"name": "H200", "fma_f32_gflops": 50000.0, "fma_f64_gflops": 25000.0,
+       "read_by_size": [{"bytes": 1000, "gbs": 9000.0}, {"bytes": 1000000, "gbs": 4000.0}]}
+
+
+def measurements_of(path):
+    """What the program says that ledgers hold."""
+    return json.loads(subprocess.run([BINARY, "ledger", path, "--json"], check=True,
+                                     capture_output=True).stdout)
 
 
 class Plots(unittest.TestCase):
@@ -30,18 +42,20 @@ class Plots(unittest.TestCase):
         self.assertNotIn("Traceback", done.stderr)
         return done
 
-    def small_ledger(self):
-        """The header and the rows of one table of a reference run on a GPU."""
-        ledger = sorted(REFERENCE.glob("nvidia*/ledger.jsonl"))[0]
-        lines = [line for line in ledger.read_text().splitlines()
-                 if json.loads(line).get("table", "article003") == "article003"]
-        path = self.folder / "ledger.jsonl"
-        path.write_text("\n".join(lines) + "\n")
+    def small_report(self, change=lambda rows: rows):
+        """What is measured of one table on a GPU."""
+        definition = json.loads((SOURCE / "results/tables/article003.json").read_text())
+        rows = change([row for row in ledgers.rows_of_table(definition)
+                       if row["device"] == "gpu"])
+        header = ledgers.header(gpus=["NVIDIA H200"], limits={"cpu": [], "gpu": GPU})
+        ledger = ledgers.write(self.folder / "small", [header, *rows])
+        path = self.folder / "measurements.json"
+        path.write_text(json.dumps(measurements_of(ledger)))
         return path
 
     @unittest.skipUnless(DRAWS, "matplotlib is missing")
     def test_pictures_are_drawn_and_the_same_every_time(self):
-        ledger = self.small_ledger()
+        ledger = self.small_report()
         done = self.make("--from", ledger, "--out", "one")
         names = sorted(path.name for path in (self.folder / "one").iterdir())
         self.assertEqual(names, [f"{name}.{suffix}" for name in
@@ -56,26 +70,26 @@ class Plots(unittest.TestCase):
 
     @unittest.skipUnless(DRAWS, "matplotlib is missing")
     def test_only_and_format_choose(self):
-        self.make("--from", self.small_ledger(), "--out", ".", "--only", "roof*", "--format", "svg")
-        self.assertEqual([path.name for path in self.folder.iterdir() if path.suffix != ".jsonl"],
-                         ["roofline.svg"])
+        self.make("--from", self.small_report(), "--out", ".", "--only", "roof*", "--format", "svg")
+        self.assertEqual([path.name for path in self.folder.glob("*.[sp]*g")], ["roofline.svg"])
 
     def test_without_matplotlib_it_says_so_and_succeeds(self):
         (self.folder / "matplotlib.py").write_text("raise ImportError('not today')\n")
         self.environment["PYTHONPATH"] = str(self.folder)
-        done = self.make("--from", self.small_ledger(), "--out", "out")
+        done = self.make("--from", self.small_report(), "--out", "out")
         self.assertIn("no pictures: matplotlib is missing (not today)", done.stdout)
         self.assertIn("python3-matplotlib", done.stdout)
         self.assertFalse((self.folder / "out").exists())
 
     def test_wrong_cells_are_left_out_and_named(self):
-        ledger = self.small_ledger()
-        lines = [json.loads(line) for line in ledger.read_text().splitlines()]
-        before = self.make("--from", ledger, "--digests").stdout
-        for line in lines:
-            if line.get("variant") == "kmeans_cuda_persistent":
-                line["status"], line["message"] = "wrong", "planted"
-        ledger.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        def planted(rows):
+            return [ledgers.row(row["variant"], status="wrong", table=row["table"],
+                                words=row["problem"], device="gpu")
+                    if (row["variant"], row["precision"]) == ("kmeans_cuda_persistent", "f32")
+                    else row for row in rows]
+
+        before = self.make("--from", self.small_report(), "--digests").stdout
+        ledger = self.small_report(planted)
         after = self.make("--from", ledger, "--digests").stdout
         self.assertEqual([line.split()[0] for line in before.splitlines()],
                          [line.split()[0] for line in after.splitlines()])
@@ -86,16 +100,17 @@ class Plots(unittest.TestCase):
             self.assertIn("left out: kmeans_cuda_persistent: wrong (1M)", said)
 
     def test_bad_input_is_named(self):
-        ledger = self.small_ledger()
-        ledger.write_text(ledger.read_text()[:-20] + "\n")
-        number = len(ledger.read_text().splitlines())
+        good = self.small_report()
+        torn = self.folder / "torn.json"
+        torn.write_text(good.read_text()[:-20])
         for arguments, words in (
-                (["--from", ledger], f"{ledger}:{number}:"),
-                (["--from", "none.jsonl"], "none.jsonl: No such file"),
-                (["--from", REFERENCE, "--tables", "."], "holds no table definition"),
-                (["--from", REFERENCE, "--published", ledger], f"{ledger}:"),
-                (["--from", REFERENCE, "--only", "x*"], "--only x*"),
-                (["--from", REFERENCE, "--format", "gif"], "gif"),
+                (["--from", torn], f"{torn}:1:"),
+                (["--from", "none.json"], "none.json: No such file"),
+                (["--from", "small/ledger.jsonl"], "small/ledger.jsonl:2:"),
+                (["--from", good, "--tables", "out"], "holds no table definition"),
+                (["--from", good, "--published", torn], f"{torn}:"),
+                (["--from", good, "--only", "x*"], "--only x*"),
+                (["--from", good, "--format", "gif"], "gif"),
                 (["--form", "x"], "--form"), ([], "--from")):
             with self.subTest(words):
                 done = self.make(*arguments, "--out", "out", exit_code=64)
@@ -105,7 +120,7 @@ class Plots(unittest.TestCase):
     @unittest.skipUnless(DRAWS, "matplotlib is missing")
     def test_a_folder_that_cannot_be_written(self):
         (self.folder / "file").write_text("")
-        done = self.make("--from", self.small_ledger(), "--out", "file/out", exit_code=74)
+        done = self.make("--from", self.small_report(), "--out", "file/out", exit_code=74)
         self.assertIn("file/out", done.stderr)
 
 
@@ -117,12 +132,17 @@ class CommittedPictures(unittest.TestCase):
         cls.digests = cls.digests_of(REFERENCE)
 
     @staticmethod
-    def digests_of(reference):
+    def digests_of(reference, change=lambda measurements: None):
         quality = sorted(reference.glob("*/quality/quality.json"))[-1]
-        done = subprocess.run([PYTHON, SOURCE / "plots/make.py", "--from", reference,
-                               "--quality", quality, "--digests"],
-                              text=True, capture_output=True, check=True,
-                              env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
+        measurements = measurements_of(reference)
+        change(measurements)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "measurements.json")
+            path.write_text(json.dumps(measurements))
+            done = subprocess.run([PYTHON, SOURCE / "plots/make.py", "--from", path,
+                                   "--quality", quality, "--digests"],
+                                  text=True, capture_output=True, check=True,
+                                  env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
         return dict(line.split() for line in done.stdout.splitlines())
 
     def test_they_show_the_committed_results(self):
@@ -133,16 +153,11 @@ class CommittedPictures(unittest.TestCase):
                 self.assertEqual(found.group(1), digest, self.AGAIN)
 
     def test_a_changed_result_is_noticed(self):
-        with tempfile.TemporaryDirectory() as folder:
-            copy = pathlib.Path(folder, "reference")
-            shutil.copytree(REFERENCE, copy)
-            ledger = sorted(copy.glob("*/ledger.jsonl"))[0]  # the articles' tables
-            lines = [json.loads(line) for line in ledger.read_text().splitlines()]
-            for line in lines:
-                if line.get("name") == lines[-1]["name"]:  # all rounds of the newest cell
-                    line["samples_ms"] = [12345.0]
-            ledger.write_text("".join(json.dumps(line) + "\n" for line in lines))
-            self.assertNotEqual(self.digests_of(copy), self.digests)
+        def change(measurements):
+            for cell in measurements["cells"]:
+                if cell["table"] == "article004" and cell["status"] == "ok":
+                    cell["own_start_ms"] = 12345.0
+        self.assertNotEqual(self.digests_of(REFERENCE, change), self.digests)
 
     def test_every_picture_is_on_a_page_and_the_pages_show_nothing_else(self):
         pages = [SOURCE / "README.md", *(SOURCE / "docs").glob("*.md")]

@@ -18,7 +18,7 @@ class Graver(unittest.TestCase):
         return int(done.stdout)
 
     def test_the_order_is_the_programs(self):
-        header = (SOURCE / "harness/exit_codes.hpp").read_text()
+        header = (SOURCE / "harness/system/exit_codes.hpp").read_text()
         values = {name: int(value) for name, value in re.findall(r"^  (\w+) = (\d+)", header, re.M)}
         listed = re.search(r"kByGravity = \{(.*?)\};", header, re.S)[1]
         self.assertEqual([values[name] for name in re.findall(r"ExitCode::(\w+)", listed)], ORDER)

@@ -7,49 +7,119 @@ import unittest
 
 import jsonschema
 
+import ledgers
 from program import QUICK, SOURCE, Program
 
-REFERENCE = sorted((SOURCE / "results" / "reference").glob("*/ledger.jsonl"))
 SCHEMA = json.loads((SOURCE / "results" / "table.schema.json").read_text())
 ARTICLES = sorted(path.stem for path in (SOURCE / "results" / "tables").glob("article*.json"))
 
 
+def definition(name):
+    return json.loads((SOURCE / f"results/tables/{name}.json").read_text())
+
+
 class TableCommand(Program):
-    def report(self, name, *ledgers):
-        sources = [part for ledger in ledgers for part in ("--from", ledger)]
+    def setUp(self):
+        super().setUp()
+        rows = [row for name in [*ARTICLES, "scaling"]
+                for row in ledgers.rows_of_table(definition(name), rounds=2)]
+        self.ledger = ledgers.write(self.folder / "all", [ledgers.header(), *rows])
+
+    def report(self, name, *paths):
+        sources = [part for path in paths or [self.ledger] for part in ("--from", path)]
         report = json.loads(self.run_program("table", name, *sources, "--json").stdout)
         jsonschema.validate(report, SCHEMA)
         return report
 
-    def test_reference_runs_as_json(self):
-        for name in ARTICLES + ["scaling"]:
-            report = self.report(name, *REFERENCE)
-            definition = json.loads((SOURCE / f"results/tables/{name}.json").read_text())
-            wanted = {(row["variant"], precision, problem) for row in definition["rows"]
+    def of_one_cell(self, *rows, header=None):
+        """What is reported of article004 on 100 points from a ledger of these rows."""
+        path = ledgers.write(self.folder / "some", [header or ledgers.header(), *rows])
+        return [cell for cell in self.report("article004", path)["cells"]
+                if cell["problem"] == "n=100" and cell["status"] != "not run"]
+
+    def row(self, variant="kmeans_serial", samples=(3.0, 1.0, 2.0), **changes):
+        words = ledgers.problem(definition("article004")["problems"][0])
+        return ledgers.row(variant, samples, table="article004", words=words, passes=300,
+                           **changes)
+
+    def test_every_table_as_json(self):
+        for name in [*ARTICLES, "scaling"]:
+            report = self.report(name)
+            wanted = {(row["variant"], precision, problem) for row in definition(name)["rows"]
                       for precision in row["precisions"] for problem in row["problems"]}
             self.assertEqual({(cell["variant"], cell["precision"], cell["problem"])
                               for cell in report["cells"]}, wanted)
+            for form in ([], ["--compact"], ["--markdown"]):
+                self.run_program("table", name, "--from", self.ledger, *form)
 
     def test_figures_are_the_ledgers(self):
-        report = self.report("article004", *REFERENCE)
-        rounds = {}  # of a cell, the newest of each number
-        for row in (json.loads(line) for ledger in REFERENCE
-                    for line in ledger.read_text().splitlines()):
-            if row.get("table") == "article004" and row["status"] == "ok":
-                cell = row["variant"], row["precision"], row["problem"]["id"]
-                rounds.setdefault(cell, {})[row["round"]] = row
-        cells = [cell for cell in report["cells"] if "median_ms" in cell]
+        rounds = {}
+        for row in map(json.loads, (self.ledger / "ledger.jsonl").read_text().splitlines()):
+            if row.get("table") == "article004":
+                rounds.setdefault((row["variant"], row["precision"], row["problem"]["id"]),
+                                  []).append(row)
+        cells = [cell for cell in self.report("article004")["cells"] if "median_ms" in cell]
         self.assertGreater(len(cells), 30)
         for cell in cells:
-            rows = rounds[cell["variant"], cell["precision"], cell["problem"]].values()
-            self.assertAlmostEqual(cell["median_ms"],
-                                   statistics.median(row["median_ms"] for row in rows), places=9)
+            rows = rounds[cell["variant"], cell["precision"], cell["problem"]]
+            for key in ("median_ms", "ms_per_iteration", "whole_ms", "prepare_ms", "cold_ms"):
+                self.assertAlmostEqual(cell[key], statistics.median(row[key] for row in rows))
+            self.assertAlmostEqual(cell["own_start_ms"],
+                                   statistics.median(row["own_start"]["ms"] for row in rows))
             self.assertEqual({row["iterations"] for row in rows}, {cell["iterations"]})
+
+    def test_ranks_by_iteration_and_by_whole_answer(self):
+        cells = [cell for cell in self.report("article004")["cells"]
+                 if cell["problem"] == "n=100" and cell["precision"] == "f32"]
+        for rank, ms in (("rank", "ms_per_iteration"), ("whole_rank", "whole_ms")):
+            ranked = sorted(cells, key=lambda cell: cell[rank])
+            self.assertEqual([cell[rank] for cell in ranked], list(range(1, len(cells) + 1)))
+            self.assertEqual([cell[ms] for cell in ranked], sorted(cell[ms] for cell in cells))
+        last = max(cells, key=lambda cell: cell["rank"])["over_first"]
+        self.assertTrue(last["paired"])
+        self.assertLess(last["interval"][0], last["ratio"])
+
+    def test_a_newer_wrong_row_is_wrong_and_one_that_lacks_the_backend_says_nothing(self):
+        right, wrong = self.row(), self.row(status="wrong")
+        cell, = self.of_one_cell(right, wrong)
+        self.assertEqual((cell["status"], "rank" in cell), ("wrong", False))
+        cell, = self.of_one_cell(wrong, right)
+        self.assertEqual((cell["status"], cell["rank"]), ("ok", 1))
+        cell, = self.of_one_cell(right, self.row(samples=None, status="unavailable"))
+        self.assertEqual(cell["status"], "ok")
+
+    def test_what_is_not_ranked_is_shown(self):
+        cells = self.of_one_cell(
+            self.row(), self.row("kmeans_openmp", samples=None, status="cheated"),
+            self.row("kmeans_simd", unsandboxed=True),
+            self.row("kmeans_numpy", approximate_within=0.01, verification=[
+                {"labels_differ": 0.25, "relative_difference": 0.001}]))
+        cells = {cell["variant"]: cell for cell in cells}
+        self.assertEqual(cells["kmeans_openmp"]["unranked"], "cheated: why")
+        self.assertEqual(cells["kmeans_simd"]["unranked"], "ran without a sandbox")
+        self.assertEqual((cells["kmeans_serial"]["rank"], cells["kmeans_numpy"]["rank"]), (1, 1))
+        self.assertEqual(cells["kmeans_numpy"]["approximate"],
+                         {"within": 0.01, "labels_differ": 0.25, "objective_gap": 0.001})
+        text = self.run_program("table", "article004", "--from", "some").stdout
+        self.assertIn("25 % of labels differ, objective +0.001", text)
+        self.assertRegex(text, r"≈1 +≈1 +kmeans_numpy")
+
+    def test_an_edited_ledger_is_told(self):
+        self.of_one_cell(self.row())
+        path = self.folder / "some" / "ledger.jsonl"
+        path.write_text(path.read_text().replace('"samples_ms":[3.0', '"samples_ms":[2.0'))
+        self.assertEqual(len(self.report("article004", path)["edited"]), 1)
+        for form in ([], ["--compact"], ["--markdown"]):
+            text = self.run_program("table", "article004", "--from", "some", *form).stdout
+            self.assertIn("some/ledger.jsonl: edited: line 2 is not as it was written", text)
+        done = self.run_program("ledger", "some", exit_code=4)
+        self.assertIn("edited: line 2", done.stdout)
+        self.run_program("ledger", self.ledger)
 
     def test_printed_values_are_the_articles(self):
         published = json.loads((SOURCE / "results/published.json").read_text())["articles"]
         for name in ARTICLES:
-            report = self.report(name, *REFERENCE)
+            report = self.report(name)
             if report["published"] is None:
                 self.assertEqual(report["beside"], [])
                 continue
@@ -69,12 +139,12 @@ class TableCommand(Program):
                     self.assertAlmostEqual(value, want * factor, places=6)
 
     def test_markdown_names_its_command_only_when_spliced(self):
-        text = self.run_program("table", "article004", "--from", REFERENCE[0], "--markdown").stdout
+        text = self.run_program("table", "article004", "--from", self.ledger, "--markdown").stdout
         self.assertNotIn("Made by", text)
 
     def test_options_that_exclude_each_other(self):
         for option in ["--markdown", "--compact"]:
-            done = self.run_program("table", "article004", "--from", REFERENCE[0], "--json", option,
+            done = self.run_program("table", "article004", "--from", self.ledger, "--json", option,
                                     exit_code=64)
             self.assertIn("--json excludes", done.stderr)
 
@@ -90,36 +160,33 @@ class TableCommand(Program):
         self.assertNotIn("rank", cells["n=100k"])
 
     def test_days_are_those_of_the_tables_own_rows(self):
-        header, *rows = map(json.loads, REFERENCE[0].read_text().splitlines())
-        first, second = [row for row in rows if row.get("table") == "article004"][:2]
-        other = next(row for row in rows if row.get("table") == "article003")
-        newer = {**header, "time": "2031-01-09T00:00:00Z"}
+        def on(day, row):
+            return {**row, "time": day + "T12:00:00Z"}
+
+        other = ledgers.rows_of_table(definition("article003"))[0]
 
         def printed(*lines):
-            path = self.folder / "ledger.jsonl"
-            path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            path = ledgers.write(self.folder / "some", [ledgers.header(), *lines])
             text = self.run_program("table", "article004", "--from", path).stdout
             return text.split("\n  A: ")[1], self.report("article004", path)["machines"][0]
 
-        def on(row, day):
-            return {**row, "time": day + "T12:00:00Z"}
-
-        text, machine = printed(header, on(first, "2031-01-02"), newer, on(other, "2031-01-09"))
+        text, machine = printed(on("2031-01-02", self.row()), on("2031-01-09", other))
         self.assertIn(" (2031-01-02).", text)
         self.assertEqual(machine["date"], "2031-01-02")
         self.assertNotIn("first_date", machine)
-        text, machine = printed(header, on(first, "2031-01-02"), newer, on(second, "2031-01-09"))
+        text, machine = printed(on("2031-01-02", self.row()),
+                                on("2031-01-09", self.row("kmeans_openmp")))
         self.assertIn(" (2031-01-02 to 2031-01-09).", text)
         self.assertEqual((machine["first_date"], machine["date"]), ("2031-01-02", "2031-01-09"))
 
     # ---- bad input
 
-    def test_a_newer_ledger_is_refused_with_both_versions(self):
-        header = json.loads(REFERENCE[0].read_text().split("\n", 1)[0])
-        header["schema"] = 7
-        (self.folder / "ledger.jsonl").write_text(json.dumps(header) + "\n")
-        done = self.run_program("table", "article004", "--from", "ledger.jsonl", exit_code=64)
-        self.assertRegex(done.stderr, r"ledger\.jsonl: line 1 has schema 7, .* knows up to 1")
+    def test_ledgers_of_other_schemas_are_refused_with_both_versions(self):
+        for schema, words in ((7, "has schema 7, .* knows up to 2"),
+                              (1, "has schema 1, .* reads schema 2 alone.* measured again")):
+            ledgers.write(self.folder / "some", [ledgers.header(schema=schema)])
+            done = self.run_program("table", "article004", "--from", "some", exit_code=64)
+            self.assertRegex(done.stderr, r"some/ledger\.jsonl: line 1 " + words)
 
     def refused(self, change, published_change=lambda published: None):
         """What is said of article004 with a changed definition or changed published figures."""
@@ -132,7 +199,7 @@ class TableCommand(Program):
         (results / "tables/article004.json").write_text(json.dumps(definition))
         (results / "published.json").write_text(json.dumps(published))
         self.environment["CLUSTERBENCH_TABLES"] = str(results / "tables")
-        done = self.run_program("table", "article004", "--from", REFERENCE[0], exit_code=64)
+        done = self.run_program("table", "article004", "--from", self.ledger, exit_code=64)
         self.assertIn("article004.json: published", done.stderr)
         run = self.run_program("run", "article004", "--out", "out", exit_code=64)
         self.assertEqual(run.stderr, done.stderr)  # before anything is run

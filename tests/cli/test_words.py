@@ -184,7 +184,7 @@ class Run(Program):
     def check_stop(self, stop, *arguments):
         row = self.exact(*arguments)
         labels, means, losses, inertias = lloyd(self.points, self.points[:4], stop)
-        self.assertEqual(row["iterations"], len(losses))
+        self.assertEqual(row["own_start"]["iterations"], len(losses))
         np.testing.assert_array_equal(self.saved("kmeans_serial", "labels.npy"), labels)
         np.testing.assert_allclose(self.saved("kmeans_serial", "centroids.npy"), means, rtol=1e-12)
         trace = self.saved("kmeans_serial", "trace.json")
@@ -231,7 +231,7 @@ class Run(Program):
     def test_fcm_from_memberships(self):
         row = self.exact("--init", "memberships:3", "--iterations", 2, family="fcm")
         self.assertEqual(row["problem"]["init"], "memberships:3")
-        self.assertEqual(row["iterations"], 2)
+        self.assertEqual(row["own_start"]["iterations"], 2)
 
     def test_precisions(self):
         rows = self.campaign("--data", DATA, "--k", 4, "--iterations", 3, "--precision", "f32",
@@ -300,10 +300,10 @@ class Run(Program):
         self.assertIn(len(row["samples_ms"] + row["warm_up_samples_ms"]), range(199, 199 * 4 // 3 + 1))
         row = self.sampled("--samples", 12, "--target", 1e9, "--min-time", 0)
         self.assertEqual(row["sampling_ended"], "the interval is narrow")
-        self.assertIn(len(row["samples_ms"]), range(12, 17))
+        self.assertIn(len(row["samples_ms"]), range(13, 25))  # two cycles of nine, but for warm-up
         row = self.sampled("--samples", 12, "--target", 0, "--budget", 0)
         self.assertEqual(row["sampling_ended"], "the budget is spent")
-        self.assertIn(len(row["samples_ms"]), range(12, 17))
+        self.assertIn(len(row["samples_ms"]), range(13, 25))
         self.assertEqual(row["gbench_row"]["repetitions"], len(row["samples_ms"]))
 
     def test_dropped_runs_stay_in_the_ledger(self):
@@ -311,6 +311,20 @@ class Run(Program):
         self.assertAlmostEqual(row["warm_up_ms"], sum(row["warm_up_samples_ms"]))
         self.assertLessEqual(len(row["warm_up_samples_ms"]) * 3, len(row["samples_ms"]))
         self.assertEqual(len(row["disturbances"]), row["disturbed_runs"])
+
+    def test_starts_repeats_them(self):
+        seeds = []
+        for number, words in enumerate((["--starts", 5], ["--starts", 5], [])):
+            self.campaign("--data", DATA, "--k", 4, "--iterations", 1, "--variant", "kmeans_serial",
+                          *words, out=f"out{number}")
+            seeds.append(ledger(self.folder / f"out{number}")[0][0]["starts_seed"])
+        self.assertEqual(seeds[:2], [5, 5])
+        done = self.run_program("compare", "out0", "out1", "--json", "--min-effect", 1000)
+        self.assertFalse(json.loads(done.stdout)["cells"][0]["paired"])  # of one sample each
+        self.campaign("--data", DATA, "--k", 4, "--iterations", 1, "--variant", "kmeans_serial",
+                      "--resume", out="out2")
+        self.assertEqual({header["starts_seed"] for header in ledger(self.folder / "out2")[0]},
+                         {seeds[2]})
 
     def test_seed_decides_the_order(self):
         orders = []
@@ -387,9 +401,8 @@ class Run(Program):
         self.assertIn("article004", done.stdout)
         self.assertRegex(done.stdout, "Not run.*: .*kmeans_openmp f32")  # other cells of the table
         shown = self.run_program("table", "article004", "--quick", "--from", "out").stdout
-        printed = done.stdout.split("ledger:")[0].strip()
-        self.assertTrue(shown.startswith(printed), shown)
-        self.assertRegex(shown[len(printed):], r"^\n  A: .* \(\d{4}-\d\d-\d\d\)\.\n$")
+        self.assertEqual(done.stdout.split("ledger:")[0].strip(), shown.strip())
+        self.assertRegex(shown, r"\n  A: .* \(\d{4}-\d\d-\d\d\)\.\n$")
 
         readme = self.folder / "README.md"
         readme.write_text("before\n<!-- table article004 begin -->\nold\n"
@@ -401,6 +414,17 @@ class Run(Program):
         self.assertNotIn("\nold\n", text)
         markdown = self.run_program("table", "article004", "--from", "out", "--markdown").stdout
         self.assertIn(markdown, text)
+
+    # ---- ledgers
+
+    def test_ledger(self):
+        self.campaign("--data", DATA, "--k", 4, "--iterations", 2, "--variant", "kmeans_ser*")
+        text = self.run_program("ledger", ".").stdout  # at any depth
+        self.assertRegex(text, r"^A: .*\(\d{4}-\d\d-\d\d\)\n  2 ok\n  1 refused\n$")
+        report = json.loads(self.run_program("ledger", "out/ledger.jsonl", "--json").stdout)
+        self.assertEqual({cell["variant"]: cell["status"] for cell in report["cells"]},
+                         {row["variant"]: row["status"] for row in ledger(self.folder / "out")[1]})
+        self.run_program("ledger", "nowhere", exit_code=64)
 
     # ---- limits
 

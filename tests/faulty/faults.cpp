@@ -1,9 +1,10 @@
-// Variants that are right until a fault strikes. They exist in the program clusterbench_faulty
-// only, so that tests can see what a user sees when a variant crashes, hangs or misbehaves.
+// Variants that are right until a fault strikes, so that tests can see what a user sees when a variant
+// crashes, hangs or misbehaves.
 //
 // A fault strikes in cells of more than 1500 points, which is beyond the qualification; those whose
 // names end in `_early` strike at once.
 #include "impls/contract.hpp"
+#include "tests/faulty/own_name.hpp"
 #include "tests/verify/planted_bugs.hpp"
 
 #include <csignal>
@@ -11,8 +12,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 
 namespace clusterbench {
@@ -37,7 +40,7 @@ enum class Fault {
   leaves_a_process,   ///< forks one that waits for ever
   leaves_a_daemon,    ///< the same in a session of its own
   writes_a_report,    ///< one of its own, into the channel of the harness
-  fills_the_disk,     ///< writes a file for ever, into the working folder
+  fills_the_disk,     ///< writes a file for ever, into its scratch folder
   refuses,
   slow ///< a fifth of a second each run; no fault, but time to be interrupted
 };
@@ -67,18 +70,19 @@ void print_garbage() {
   std::fflush(stdout);
 }
 
-// Finds the channel by its name and says that the run took no time.
+// Writes a reply into every socket that it finds.
 void write_report() {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
-    if (std::filesystem::read_symlink(entry, gone).string().starts_with("/memfd:reports")) {
-      dprintf(std::stoi(entry.path().filename()), "{\"status\": \"ok\", \"samples_ms\": [1e-6]}\n");
+    if (std::filesystem::read_symlink(entry, gone).string().starts_with("socket:")) {
+      dprintf(std::stoi(entry.path().filename()),
+              "{\"reply\": \"run\", \"seconds\": 1e-9, \"iterations\": 3}\n");
     }
   }
 }
 
 void fill_disk() {
-  const std::string name = "clusterbench_faulty_fills_the_disk";
+  const std::string name = std::string(std::getenv("TMPDIR")) + "/filled";
   std::ofstream file(name, std::ios::binary);
   const std::string block(1 << 20, 'x');
   while (file.write(block.data(), static_cast<std::streamsize>(block.size()))) {
@@ -151,25 +155,22 @@ class Faulty final : public Variant<T> {
 public:
   Faulty(Fault fault, bool early) : fault_(fault), early_(early) {}
 
-  std::string refuse(const Problem<T>& problem) const override {
-    return fault_ == Fault::refuses && strikes(problem) ? "planted: not today" : "";
+  std::string refuse(const Shape& shape) const override {
+    return fault_ == Fault::refuses && strikes(shape) ? "planted: not today" : "";
   }
-  void prepare(const Problem<T>& problem) override {
-    strikes_ = strikes(problem);
-    right_.prepare(problem);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    strikes_ = strikes(shape);
+    right_.prepare(shape, points);
   }
-  void run(Observer<T>& observer) override {
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     if (strikes_) {
       strike(fault_);
     }
-    right_.run(observer);
+    right_.run(start, answer, observer);
   }
-  void fetch(Result<T>& result) override { right_.fetch(result); }
 
 private:
-  bool strikes(const Problem<T>& problem) const {
-    return early_ || problem.n > kBeyondQualification;
-  }
+  bool strikes(const Shape& shape) const { return early_ || shape.n > kBeyondQualification; }
 
   Fault fault_;
   bool early_;
@@ -177,38 +178,45 @@ private:
   planted::PlantedKMeans<T> right_{planted::Bug::none};
 };
 
-Registration faulty(const std::string& name, Fault fault, bool early = false) {
-  Factories factories{[=] { return std::make_unique<Faulty<float>>(fault, early); },
-                      [=] { return std::make_unique<Faulty<double>>(fault, early); }};
-  return {{.name = "kmeans_faulty_" + name, .idea = "a fault", .source = "tests", .previous = ""},
-          factories};
-}
-
-const Registration registrations[] = {
-    faulty("segfaults", Fault::segfaults),
-    faulty("segfaults_early", Fault::segfaults, true),
-    faulty("aborts", Fault::aborts),
-    faulty("killed", Fault::killed),
-    faulty("hangs", Fault::hangs),
-    faulty("hangs_early", Fault::hangs, true),
-    faulty("fills_memory", Fault::fills_memory),
-    faulty("fills_memory_early", Fault::fills_memory, true),
-    faulty("asks_for_too_much", Fault::asks_for_too_much),
-    faulty("throws", Fault::throws),
-    faulty("throws_early", Fault::throws, true),
-    faulty("throws_garbage", Fault::throws_garbage),
-    faulty("throws_number", Fault::throws_number),
-    faulty("exits_early", Fault::exits_early),
-    faulty("exits_with_code", Fault::exits_with_code),
-    faulty("prints_garbage", Fault::prints_garbage),
-    faulty("prints_and_crashes", Fault::prints_and_crashes),
-    faulty("leaves_a_process", Fault::leaves_a_process),
-    faulty("leaves_a_daemon", Fault::leaves_a_daemon),
-    faulty("writes_a_report", Fault::writes_a_report),
-    faulty("fills_the_disk", Fault::fills_the_disk),
-    faulty("refuses", Fault::refuses),
-    faulty("slow", Fault::slow),
+const std::map<std::string, Fault> kFaults = {
+    {"segfaults", Fault::segfaults},
+    {"aborts", Fault::aborts},
+    {"killed", Fault::killed},
+    {"hangs", Fault::hangs},
+    {"fills_memory", Fault::fills_memory},
+    {"asks_for_too_much", Fault::asks_for_too_much},
+    {"throws", Fault::throws},
+    {"throws_garbage", Fault::throws_garbage},
+    {"throws_number", Fault::throws_number},
+    {"exits_early", Fault::exits_early},
+    {"exits_with_code", Fault::exits_with_code},
+    {"prints_garbage", Fault::prints_garbage},
+    {"prints_and_crashes", Fault::prints_and_crashes},
+    {"leaves_a_process", Fault::leaves_a_process},
+    {"leaves_a_daemon", Fault::leaves_a_daemon},
+    {"writes_a_report", Fault::writes_a_report},
+    {"fills_the_disk", Fault::fills_the_disk},
+    {"refuses", Fault::refuses},
+    {"slow", Fault::slow},
 };
+
+constexpr std::string_view kPrefix = "kmeans_faulty_";
+constexpr std::string_view kEarly = "_early";
+
+const bool kRegistered = [] {
+  std::string name = own_name().substr(kPrefix.size());
+  const bool early = name.ends_with(kEarly) && !kFaults.contains(name);
+  if (early) {
+    name.resize(name.size() - kEarly.size());
+  }
+  const Fault fault = kFaults.at(name);
+  registered_variants().push_back(
+      {{.name = own_name(), .idea = "a fault", .source = "tests", .previous = ""},
+       {[=] { return std::make_unique<Faulty<float>>(fault, early); },
+        [=] { return std::make_unique<Faulty<double>>(fault, early); }},
+       __FILE__});
+  return true;
+}();
 
 } // namespace
 } // namespace clusterbench

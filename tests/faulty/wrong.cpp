@@ -1,6 +1,7 @@
-// Every planted bug of the verifier's tests as a variant of the program clusterbench_faulty, and
-// programs that try to be right without computing.
+// Every planted bug of the verifier's tests as a variant, and programs that try to be right without
+// computing.
 #include "impls/contract.hpp"
+#include "tests/faulty/own_name.hpp"
 #include "tests/verify/planted_bugs.hpp"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <unistd.h>
 #include <utility>
@@ -18,57 +20,6 @@ namespace {
 
 using planted::Bug;
 
-template <template <typename> class Planted>
-Registration planted_bug(Family family, const std::string& name, Bug bug) {
-  const std::string prefix = family == Family::kmeans ? "kmeans_faulty_" : "fcm_faulty_";
-  Factories factories{[=] { return std::make_unique<Planted<float>>(bug); },
-                      [=] { return std::make_unique<Planted<double>>(bug); }};
-  return {{.name = prefix + name,
-           .idea = "a planted bug",
-           .source = "tests",
-           .family = family,
-           .previous = ""},
-          factories};
-}
-
-std::vector<Registration> both_families() {
-  const std::pair<const char*, Bug> bugs[] = {
-      {"none", Bug::none},
-      {"drops_tail", Bug::drops_tail_block},
-      {"drops_one_row", Bug::drops_one_row},
-      {"stale_centroids", Bug::stale_centroids},
-      {"racy_sums", Bug::racy_sums},
-      {"counts_of_one_block", Bug::counts_of_one_block},
-      {"returns_initial_state", Bug::returns_initial_state},
-      {"not_a_number", Bug::not_a_number},
-      {"labels_off_by_one", Bug::labels_off_by_one},
-      {"wrong_labels_in_range", Bug::wrong_labels_in_range},
-      {"squared_loss", Bug::squared_loss},
-      {"stops_early", Bug::stops_early},
-      {"one_pass_too_many", Bug::one_pass_too_many},
-      {"hides_one_pass_too_many", Bug::hides_one_pass_too_many},
-      {"ties_to_highest", Bug::ties_to_highest},
-      {"wrong_later", Bug::wrong_later},
-      {"wrong_once", Bug::wrong_once},
-      {"inertia_too_high", Bug::inertia_too_high},
-  };
-  std::vector<Registration> registrations;
-  for (const auto& [name, bug] : bugs) {
-    registrations.push_back(planted_bug<planted::PlantedKMeans>(Family::kmeans, name, bug));
-    registrations.push_back(planted_bug<planted::PlantedFcm>(Family::fcm, name, bug));
-  }
-  registrations.push_back(
-      planted_bug<planted::PlantedKMeans>(Family::kmeans, "empty_to_origin", Bug::empty_to_origin));
-  for (const auto& [name, bug] : {std::pair{"wrong_exponent", Bug::wrong_exponent},
-                                  std::pair{"unweighted_power", Bug::unweighted_power},
-                                  std::pair{"not_normalised", Bug::not_normalised}}) {
-    registrations.push_back(planted_bug<planted::PlantedFcm>(Family::fcm, name, bug));
-  }
-  return registrations;
-}
-
-const std::vector<Registration> registrations = both_families();
-
 constexpr std::size_t kBeyondQualification = 1500; ///< points
 
 /// Claims a number of passes that it did not make, once it is qualified.
@@ -76,14 +27,13 @@ template <typename T>
 class Claims final : public Variant<T> {
 public:
   explicit Claims(std::size_t passes) : passes_(passes) {}
-  void prepare(const Problem<T>& problem) override {
-    claims_ = problem.n > kBeyondQualification;
-    right_.prepare(problem);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    claims_ = shape.n > kBeyondQualification;
+    right_.prepare(shape, points);
   }
-  void run(Observer<T>& observer) override { right_.run(observer); }
-  void fetch(Result<T>& result) override {
-    right_.fetch(result);
-    result.iterations = claims_ ? passes_ : result.iterations;
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    right_.run(start, answer, observer);
+    answer.iterations = claims_ ? passes_ : answer.iterations;
   }
 
 private:
@@ -92,32 +42,25 @@ private:
   planted::PlantedKMeans<T> right_{Bug::none};
 };
 
-Registration claims(const std::string& name, std::size_t passes) {
-  Factories factories{[=] { return std::make_unique<Claims<float>>(passes); },
-                      [=] { return std::make_unique<Claims<double>>(passes); }};
-  return {
-      {.name = "kmeans_faulty_" + name, .idea = "a planted bug", .source = "tests", .previous = ""},
-      factories};
-}
-
-const Registration no_passes = claims("claims_no_passes", 0);
-const Registration all_passes =
-    claims("claims_all_passes", std::numeric_limits<std::size_t>::max());
-
-/// Gives other bits in every run, as variants do whose threads add up in no fixed order.
+/// Gives other bits in every run, or in every one that nobody records, as variants do whose threads
+/// add up in no fixed order.
 template <typename T>
 class Wobbles final : public Variant<T> {
 public:
-  explicit Wobbles(Bug bug) : right_(bug) {}
-  void prepare(const Problem<T>& problem) override { right_.prepare(problem); }
-  void run(Observer<T>& observer) override {
-    ++runs_;
-    Wobbling wobbling(*this, observer);
-    right_.run(wobbling);
+  explicit Wobbles(Bug bug, bool also_recorded = true)
+      : also_recorded_(also_recorded), right_(bug) {}
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    right_.prepare(shape, points);
   }
-  void fetch(Result<T>& result) override {
-    right_.fetch(result);
-    wobble(result.centroids);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    ++runs_;
+    steps_ = also_recorded_ || !observer.recording() ? runs_ % 64 : 0;
+    Wobbling wobbling(*this, observer);
+    right_.run(start, answer, wobbling);
+    wobble(answer.centroids);
+    if (answer.iterations > 1) { // else the start has entered
+      wobble(answer.entering);
+    }
   }
 
 private:
@@ -137,56 +80,36 @@ private:
   };
 
   void wobble(std::span<T> centroids) const {
-    for (int run = 0; run < runs_ % 64; ++run) {
+    for (int step = 0; step < steps_; ++step) {
       centroids[0] = std::nextafter(centroids[0], T{2});
     }
   }
 
+  bool also_recorded_;
   int runs_ = 0;
+  int steps_ = 0; ///< of this run's wobble
   planted::PlantedKMeans<T> right_;
 };
-
-Registration wobbles(const std::string& name, Bug bug) {
-  Factories factories{[=] { return std::make_unique<Wobbles<float>>(bug); },
-                      [=] { return std::make_unique<Wobbles<double>>(bug); }};
-  return {{.name = "kmeans_faulty_" + name,
-           .idea = "a planted bug",
-           .source = "tests",
-           .deterministic = false,
-           .previous = ""},
-          factories};
-}
-
-const Registration wobbling = wobbles("wobbles", Bug::none);
-const Registration wobbling_wrong = wobbles("wobbles_wrong_once", Bug::wrong_once);
-const Registration wobbling_wrong_late = wobbles("wobbles_wrong_late", Bug::wrong_once_late);
 
 /// Is right in the qualification and computes nothing in a cell: it looks for the oracle's answer
 /// among the files that its process has open, in the oracle's cache, and in its parent's memory.
 template <typename T>
 class Cheats final : public Variant<T> {
 public:
-  void prepare(const Problem<T>& problem) override {
-    problem_ = problem;
-    right_.prepare(problem);
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    shape_ = shape;
+    right_.prepare(shape, points);
   }
-  void run(Observer<T>& observer) override {
-    if (problem_.n <= kBeyondQualification) {
-      right_.run(observer);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    const bool found = oracle_is_open() || oracle_is_cached() || parent_is_readable();
+    if (shape_.n <= kBeyondQualification || found) { // what it would copy is what the right one gives
+      right_.run(start, answer, observer);
       return;
     }
-    found_ = oracle_is_open() || oracle_is_cached() || parent_is_readable();
-    if (found_) { // what it would now copy is what the right program computes
-      right_.run(observer);
-    }
-  }
-  void fetch(Result<T>& result) override {
-    if (problem_.n <= kBeyondQualification || found_) {
-      right_.fetch(result);
-      return;
-    }
-    std::ranges::copy(problem_.centroids, result.centroids.begin());
-    result.iterations = problem_.stop.max_iterations;
+    std::ranges::fill(answer.labels, 0);
+    std::ranges::copy(start.centroids, answer.centroids.begin());
+    std::ranges::copy(start.centroids, answer.entering.begin());
+    answer.iterations = shape_.stop.max_iterations;
   }
 
 private:
@@ -218,16 +141,82 @@ private:
     return std::ifstream("/proc/" + std::to_string(getppid()) + "/mem").good();
   }
 
-  Problem<T> problem_;
-  bool found_ = false;
+  Shape shape_;
   planted::PlantedKMeans<T> right_{Bug::none};
 };
 
-const Registration cheat({.name = "kmeans_faulty_looks_for_the_oracle",
-                          .idea = "a planted bug",
-                          .source = "tests",
-                          .previous = ""},
-                         both_precisions<Cheats>());
+struct Planted {
+  Factories factories;
+  bool deterministic = true;
+};
+
+template <template <typename> class V, typename... Arguments>
+Factories make(Arguments... arguments) {
+  return {[=] { return std::make_unique<V<float>>(arguments...); },
+          [=] { return std::make_unique<V<double>>(arguments...); }};
+}
+
+Factories of_bug(Family family, Bug bug) {
+  return family == Family::kmeans ? make<planted::PlantedKMeans>(bug)
+                                  : make<planted::PlantedFcm>(bug);
+}
+
+const std::map<std::string, Bug> kBugs = {
+    {"none", Bug::none},
+    {"drops_tail", Bug::drops_tail_block},
+    {"drops_one_row", Bug::drops_one_row},
+    {"stale_centroids", Bug::stale_centroids},
+    {"racy_sums", Bug::racy_sums},
+    {"counts_of_one_block", Bug::counts_of_one_block},
+    {"returns_initial_state", Bug::returns_initial_state},
+    {"not_a_number", Bug::not_a_number},
+    {"labels_off_by_one", Bug::labels_off_by_one},
+    {"wrong_labels_in_range", Bug::wrong_labels_in_range},
+    {"squared_loss", Bug::squared_loss},
+    {"stops_early", Bug::stops_early},
+    {"one_pass_too_many", Bug::one_pass_too_many},
+    {"hides_one_pass_too_many", Bug::hides_one_pass_too_many},
+    {"ties_to_highest", Bug::ties_to_highest},
+    {"wrong_later", Bug::wrong_later},
+    {"wrong_once", Bug::wrong_once},
+    {"inertia_too_high", Bug::inertia_too_high},
+    {"empty_to_origin", Bug::empty_to_origin},
+    {"wrong_exponent", Bug::wrong_exponent},
+    {"unweighted_power", Bug::unweighted_power},
+    {"not_normalised", Bug::not_normalised},
+};
+
+Planted planted_as(Family family, const std::string& name) {
+  if (const auto bug = kBugs.find(name); bug != kBugs.end()) {
+    return {of_bug(family, bug->second)};
+  }
+  const std::map<std::string, Planted> others = {
+      {"claims_no_passes", {make<Claims>(std::size_t{0})}},
+      {"claims_all_passes", {make<Claims>(std::numeric_limits<std::size_t>::max())}},
+      {"wobbles", {make<Wobbles>(Bug::none), false}},
+      {"wobbles_unrecorded", {make<Wobbles>(Bug::none, false)}}, // and says that it does not
+      {"wobbles_wrong_once", {make<Wobbles>(Bug::wrong_once), false}},
+      {"wobbles_wrong_late", {make<Wobbles>(Bug::wrong_once_late), false}},
+      {"looks_for_the_oracle", {make<Cheats>()}},
+  };
+  return others.at(name);
+}
+
+const bool kRegistered = [] {
+  constexpr std::string_view kMiddle = "_faulty_";
+  const std::string name = own_name();
+  const std::size_t middle = name.find(kMiddle);
+  const Family family = name.starts_with("fcm") ? Family::fcm : Family::kmeans;
+  const Planted planted = planted_as(family, name.substr(middle + kMiddle.size()));
+  Meta meta;
+  meta.name = name;
+  meta.idea = "a planted bug";
+  meta.source = "tests";
+  meta.family = family;
+  meta.deterministic = planted.deterministic;
+  registered_variants().push_back({meta, planted.factories, __FILE__});
+  return true;
+}();
 
 } // namespace
 } // namespace clusterbench

@@ -3,16 +3,13 @@
 // difference form. Every run is repeated and has to give the same bits.
 //
 // Skipped where there is no GPU. docs/certified.md has the proof, test_certified_bound its host part.
-#include "harness/judge/qualification.hpp"
 #include "harness/judge/verifier.hpp"
-#include "harness/problem/registry.hpp"
+#include "tests/gpu/run_on_gpu.hpp"
 #include "tests/verify/rounded_run.hpp"
-#include "tests/verify/run_variant.hpp"
 
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
-#include <map>
 #include <random>
 #include <span>
 
@@ -20,15 +17,6 @@ namespace clusterbench {
 namespace {
 
 using Random = std::mt19937_64;
-
-/// Keeps what a variant counts, by name, one value a pass.
-struct CountingObserver final : Observer<float> {
-  bool recording() const override { return true; }
-  void counter(std::string_view name, double value) override {
-    counters[std::string(name)].push_back(value);
-  }
-  std::map<std::string, std::vector<double>> counters;
-};
 
 float normal(Random& random) {
   return std::normal_distribution<float>()(random);
@@ -87,55 +75,30 @@ void change(OwnedProblem<float>& problem,
   }
 }
 
-class CudaCertified : public testing::TestWithParam<const char*> {
+class CudaCertified : public NamedGpuVariant {
 protected:
-  void SetUp() override {
-    registered_ = find_variant(GetParam());
-    if (registered_ == nullptr) {
-      GTEST_SKIP() << "not built";
-    }
-    if (const std::string reason = unavailable_reason(*registered_); !reason.empty()) {
-      GTEST_SKIP() << reason;
-    }
-  }
-
-  /// Three runs, two of one object: right, and the same to the bit. Returns the shares of a pass.
+  /// Three runs, two of one object: right, and the same to the bit.
   /// far: from the origin, where the rounding of centroids alone leads away from the float64 run.
-  std::map<std::string, std::vector<double>>
-  expect_right(const OwnedProblem<float>& owned, const std::string& what, bool far = false) const {
+  void expect_right(const OwnedProblem<float>& owned, const std::string& what,
+                    bool far = false) const {
     SCOPED_TRACE(what + ": n=" + std::to_string(owned.n) + " d=" + std::to_string(owned.d) +
                  " k=" + std::to_string(owned.k));
     const Problem<float> problem = owned.view();
-    const Meta& meta = registered_->meta;
-    const auto variant = make_variant<float>(*registered_);
-    if (problem.d > meta.max_d) {
-      EXPECT_NE(variant->refuse(problem), "");
-      return {};
+    if (problem.d > meta().max_d) {
+      EXPECT_NE(refusal_of_shape<float>(variant(), problem.shape()), "");
+      return;
     }
-    EXPECT_EQ(variant->refuse(problem), "");
-    variant->prepare(problem);
-    const auto first = run_once(*variant, meta.family, problem);
-    const auto again = run_once(*variant, meta.family, problem);
-    const auto other = make_variant<float>(*registered_);
-    other->prepare(problem);
-    CountingObserver observer;
-    other->run(observer);
-    const auto afresh = run_once(*other, meta.family, problem);
+    ASSERT_EQ(refusal(variant(), problem), "");
+    const auto answer = repeated_answer(variant(), problem);
     // A single pass is judged by its labels alone: the one label in doubt of a point that outweighs
     // all others may move the objective.
     const Verdict verdict =
         problem.stop.max_iterations == 1
-            ? verify_one_step(meta, problem, first.view())
-            : verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
+            ? verify_one_step(meta(), problem, answer.view())
+            : verify_answer(meta(), problem, answer.view(), run_oracle(meta().family, problem));
     EXPECT_TRUE(verdict.right()) << verdict.message();
     EXPECT_FALSE(verdict.sampled);
-    expect_least_inertia(problem, first, verdict, far);
-    for (const auto* answer : {&again, &afresh}) {
-      EXPECT_EQ(answer->centroids, first.centroids);
-      EXPECT_EQ(answer->labels, first.labels);
-      EXPECT_EQ(answer->iterations, first.iterations);
-    }
-    return observer.counters;
+    expect_least_inertia(problem, answer, verdict, far);
   }
 
   /// The labels have the least inertia that the centroids of the last pass allow, to 1e-6; several
@@ -143,12 +106,10 @@ protected:
   /// and, near the origin, with that of the float64 run.
   static void expect_least_inertia(const Problem<float>& problem, const OwnedAnswer<float>& answer,
                                    const Verdict& verdict, bool far) {
-    const std::size_t size = problem.k * problem.d, passes = answer.iterations;
+    const std::size_t passes = answer.iterations;
     ASSERT_EQ(verdict.trace.inertia.size(), passes);
-    const std::span<const float> entering =
-        passes == 1 ? problem.centroids
-                    : std::span(answer.recorded).subspan((passes - 2) * size, size);
-    EXPECT_LE(inertia(problem, entering, answer.labels), verdict.trace.inertia.back() * (1 + 1e-6));
+    EXPECT_LE(inertia(problem, answer.entering, answer.labels),
+              verdict.trace.inertia.back() * (1 + 1e-6));
     if (passes > 1) {
       const double rounded = inertia_of_rounded_run(problem, passes);
       EXPECT_NEAR(verdict.objective, rounded, 1e-6 * rounded);
@@ -157,8 +118,6 @@ protected:
       EXPECT_NEAR(verdict.relative_difference, 0.0, 1e-6);
     }
   }
-
-  const RegisteredVariant* registered_ = nullptr;
 };
 
 TEST_P(CudaCertified, AwkwardSizes) {
@@ -176,9 +135,11 @@ TEST_P(CudaCertified, NearTies) {
   for (const std::size_t d : {3, 32, 128, 500}) {
     auto problem = normal_points(5000, d, 150, 1);
     put_near_ties(problem);
-    auto counters = expect_right(problem, "near ties");
-    if (d <= registered_->meta.max_d) {
-      EXPECT_LT(counters["certified_at_once"].at(0), 0.999) << "a tie was certified";
+    expect_right(problem, "near ties");
+    if (d <= meta().max_d) {
+      Recorder<float> recorder(Place::device);
+      OnGpu<float>(variant(), problem.view()).run(recorder);
+      EXPECT_LT(recorder.counters().at("certified_at_once"), 0.999) << "a tie was certified";
     }
     change(problem, [](float value, std::size_t, std::size_t) { return value + 1e4f; });
     expect_right(problem, "near ties, offset 1e4");

@@ -3,10 +3,8 @@
 // repeated, has to give the same bits, and is judged by the verifier.
 //
 // Skipped where there is no GPU. Small sizes are in test_cuda_variants, for all variants.
-#include "harness/judge/qualification.hpp"
 #include "harness/judge/verifier.hpp"
-#include "harness/problem/registry.hpp"
-#include "tests/verify/run_variant.hpp"
+#include "tests/gpu/run_on_gpu.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -43,53 +41,25 @@ OwnedProblem<float> clouds(Size size, StopRule stop) {
   return problem;
 }
 
-class CudaFused : public testing::TestWithParam<const char*> {
+class CudaFused : public NamedGpuVariant {
 protected:
-  void SetUp() override {
-    registered_ = find_variant(GetParam());
-    if (registered_ == nullptr) {
-      GTEST_SKIP() << "not built";
-    }
-    if (const std::string reason = unavailable_reason(*registered_); !reason.empty()) {
-      GTEST_SKIP() << reason;
-    }
-  }
-
   bool takes(const Problem<float>& problem) const {
-    const Meta& meta = registered_->meta;
-    return problem.d >= meta.min_d && problem.d <= meta.max_d && problem.k <= meta.max_k &&
-           make_variant<float>(*registered_)->refuse(problem).empty();
+    return clusterbench::takes(variant(), problem);
   }
 
   /// Two runs of one object and one of another, all judged and equal to the bit.
   void expect_right(const OwnedProblem<float>& owned) const {
     const Problem<float> problem = owned.view();
-    const Meta& meta = registered_->meta;
-    SCOPED_TRACE(meta.name + ": n=" + std::to_string(problem.n) +
+    SCOPED_TRACE(meta().name + ": n=" + std::to_string(problem.n) +
                  " d=" + std::to_string(problem.d) + " k=" + std::to_string(problem.k) +
                  " stop=" + std::to_string(static_cast<int>(problem.stop.kind)) +
                  " m=" + std::to_string(problem.fuzzifier) +
                  (problem.memberships.empty() ? "" : " from memberships"));
-    const auto variant = make_variant<float>(*registered_);
-    variant->prepare(problem);
-    const auto first = run_once(*variant, meta.family, problem);
-    const auto again = run_once(*variant, meta.family, problem);
-    const auto other = make_variant<float>(*registered_);
-    other->prepare(problem);
-    const auto afresh = run_once(*other, meta.family, problem);
+    const auto answer = repeated_answer(variant(), problem);
     const Verdict verdict =
-        verify_answer(meta, problem, first.view(), run_oracle(meta.family, problem));
+        verify_answer(meta(), problem, answer.view(), run_oracle(meta().family, problem));
     EXPECT_TRUE(verdict.right()) << verdict.message();
-    for (const auto* answer : {&again, &afresh}) {
-      EXPECT_EQ(answer->iterations, first.iterations);
-      EXPECT_EQ(answer->centroids, first.centroids);
-      EXPECT_EQ(answer->labels, first.labels);
-      EXPECT_EQ(answer->memberships, first.memberships);
-      EXPECT_EQ(answer->recorded, first.recorded);
-    }
   }
-
-  const RegisteredVariant* registered_ = nullptr;
 };
 
 TEST_P(CudaFused, AwkwardSizesOnAllMultiprocessors) {
@@ -127,7 +97,7 @@ TEST_P(CudaFused, StopRules) {
 // Where whole boxes of points are decided at once: ties and points that are the same, clouds so far apart that
 // points between them are rare, and centroids that have a long way to go.
 TEST_P(CudaFused, TiesAndCloudsFarApart) {
-  if (registered_->meta.family != Family::kmeans) {
+  if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   enum class Values { lattice, far_apart, one_start };
@@ -159,7 +129,7 @@ TEST_P(CudaFused, TiesAndCloudsFarApart) {
 // A float16 of these values tells nothing of the clouds, a float32 does: between which centroids a row lies has to
 // be settled for nearly all rows, and for many of them between several.
 TEST_P(CudaFused, CloudsThatRoundingHides) {
-  if (registered_->meta.family != Family::kmeans) {
+  if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   std::size_t taken = 0;
@@ -181,7 +151,7 @@ TEST_P(CudaFused, CloudsThatRoundingHides) {
 
 // What the rule compares has the same bits, too, though its values differ by far more than a sum of doubles holds.
 TEST_P(CudaFused, LossesOfManyScalesEndTheSameWay) {
-  if (registered_->meta.family != Family::kmeans || !registered_->meta.deterministic) {
+  if (meta().family != Family::kmeans || !meta().deterministic) {
     GTEST_SKIP() << "k-means with the same bits in every run only";
   }
   auto owned = clouds({50001, 3, 5}, {StopRule::Kind::loss, 1e-300, 200});
@@ -193,30 +163,21 @@ TEST_P(CudaFused, LossesOfManyScalesEndTheSameWay) {
   if (!takes(problem)) {
     GTEST_SKIP() << "refused";
   }
-  const auto variant = make_variant<float>(*registered_);
-  variant->prepare(problem);
-  const auto first = run_once(*variant, registered_->meta.family, problem);
+  OnGpu<float> object(variant(), problem);
+  const auto first = object.run_recorded();
   for (int run = 0; run < 5; ++run) {
-    const auto again = run_once(*variant, registered_->meta.family, problem);
-    EXPECT_EQ(again.iterations, first.iterations);
-    EXPECT_EQ(again.centroids, first.centroids);
+    expect_same(object.run_recorded(), first);
   }
 }
 
 // What is not refused fits.
 TEST_P(CudaFused, AsManyPointsAsItTakes) {
-  if (registered_->meta.family != Family::kmeans) {
+  if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   constexpr std::size_t kMany = 20'000'000, kFeatures = 3;
-  const std::vector<float> ones(kMany * kFeatures, 1.0f); // refused for their number, if at all
-  const auto variant = make_variant<float>(*registered_);
   const auto is_taken = [&](std::size_t n) {
-    Problem<float> problem;
-    problem.n = n, problem.d = kFeatures, problem.k = 2;
-    problem.points = std::span(ones).first(n * kFeatures);
-    problem.centroids = problem.points.first(2 * kFeatures);
-    return variant->refuse(problem).empty();
+    return refusal_of_shape<float>(variant(), {.n = n, .d = kFeatures, .k = 2, .stop = {}}).empty();
   };
   if (!is_taken(1000) || is_taken(kMany)) {
     GTEST_SKIP() << "takes more, or not three features";
@@ -228,13 +189,16 @@ TEST_P(CudaFused, AsManyPointsAsItTakes) {
   }
   auto problem = clouds({taken, kFeatures, 2}, {StopRule::Kind::iterations, 0.0, 2});
   std::ranges::replace(problem.points, 0.0f, 1.0f); // which some do not take
+  if (!takes(problem.view())) {
+    GTEST_SKIP() << "takes the shape, but not these points";
+  }
   expect_right(problem);
 }
 
 // Sums in integers: more points a block than its cells hold, values far beneath the largest, and zeros; with
 // few points for so many passes that hardly any moves.
 TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
-  if (registered_->meta.family != Family::kmeans) {
+  if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   enum class Values { normal, of_many_scales, sparse };
@@ -262,7 +226,7 @@ TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
 // A cluster that loses, in some ten passes, all rows in which the first feature is not zero, and keeps as many others:
 // its mean is zero, and not what a sum that is kept from pass to pass was rounded by.
 TEST_P(CudaFused, AMeanOfZero) {
-  if (registered_->meta.family != Family::kmeans) {
+  if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   std::size_t taken = 0;
@@ -288,10 +252,9 @@ TEST_P(CudaFused, AMeanOfZero) {
     }
     if (takes(problem.view())) {
       expect_right(problem);
-      const auto variant = make_variant<float>(*registered_);
-      variant->prepare(problem.view());
+      OnGpu<float> object(variant(), problem.view());
       for (int run = 0; run < 2; ++run) {
-        EXPECT_EQ(run_once(*variant, registered_->meta.family, problem.view()).centroids[0], 0.0f);
+        EXPECT_EQ(object.run().centroids[0], 0.0f);
       }
       ++taken;
     }
@@ -319,20 +282,13 @@ TEST_P(CudaFused, ManyShortRunsOfOneObject) {
         continue;
       }
       ++taken;
-      const auto variant = make_variant<float>(*registered_);
-      variant->prepare(problem);
-      const auto first = run_once(*variant, registered_->meta.family, problem);
-      Observer<float> nobody;
-      for (int tens = 0; tens < 20; ++tens) {
+      OnGpu<float> object(variant(), problem);
+      const auto first = object.run_recorded();
+      for (int tens = 0; tens < 20 && !HasFailure(); ++tens) {
         for (int run = 0; run < 9; ++run) {
-          variant->run(nobody);
+          object.run();
         }
-        const auto last = run_once(*variant, registered_->meta.family, problem);
-        ASSERT_EQ(last.iterations, first.iterations);
-        ASSERT_EQ(last.recorded, first.recorded);
-        ASSERT_EQ(last.centroids, first.centroids);
-        ASSERT_EQ(last.labels, first.labels);
-        ASSERT_EQ(last.memberships, first.memberships);
+        expect_same(object.run_recorded(), first);
       }
     }
   }
@@ -340,7 +296,7 @@ TEST_P(CudaFused, ManyShortRunsOfOneObject) {
 }
 
 TEST_P(CudaFused, FuzzifiersAndInitialMemberships) {
-  if (registered_->meta.family != Family::fcm) {
+  if (meta().family != Family::fcm) {
     GTEST_SKIP() << "fuzzy c-means only";
   }
   for (const Size size : {Size{30001, 3, 3}, Size{30001, 100, 8}, Size{10007, 500, 8}}) {
@@ -375,7 +331,7 @@ TEST_P(CudaFused, FuzzifiersAndInitialMemberships) {
 
 // Weights of a centre far away are far below what a part in float16 holds.
 TEST_P(CudaFused, ACentreFarAway) {
-  if (registered_->meta.family != Family::fcm) {
+  if (meta().family != Family::fcm) {
     GTEST_SKIP() << "fuzzy c-means only";
   }
   for (const double fuzzifier : {2.0, 1.5}) {
@@ -394,7 +350,7 @@ TEST_P(CudaFused, ACentreFarAway) {
 
 // float16 ends early: a variant that splits into such parts takes a wide range, or says why not.
 TEST_P(CudaFused, RangesOfValues) {
-  if (registered_->meta.family != Family::fcm) {
+  if (meta().family != Family::fcm) {
     GTEST_SKIP() << "fuzzy c-means only";
   }
   for (const float scale : {1e-12f, 1e-3f, 1e4f, 1e12f}) {
@@ -408,7 +364,7 @@ TEST_P(CudaFused, RangesOfValues) {
     ASSERT_TRUE(takes(problem.view()));
     expect_right(problem);
   }
-  if (registered_->meta.name == "fcm_cuda_split") { // squares that overflow, scales that underflow
+  if (meta().name == "fcm_cuda_split") { // squares that overflow, scales that underflow
     for (const float scale : {1e-18f, 1e19f}) {
       auto problem = clouds({20011, 200, 4}, {StopRule::Kind::iterations, 0.0, 3});
       std::ranges::transform(problem.points, problem.points.begin(),
@@ -427,7 +383,7 @@ TEST_P(CudaFused, RangesOfValues) {
     problem.points[i * problem.d + 5] *= 1e3f;
   }
   problem.centroids.assign(problem.points.begin(), problem.points.begin() + 4 * 200);
-  if (registered_->meta.name == "fcm_cuda_split") {
+  if (meta().name == "fcm_cuda_split") {
     EXPECT_FALSE(takes(problem.view()));
   } else {
     ASSERT_TRUE(takes(problem.view()));

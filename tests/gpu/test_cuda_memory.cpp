@@ -4,9 +4,7 @@
 // The points are a piece of memory that is mapped again and again, so that the host needs no room for
 // them. How large a problem the device holds is what the variants themselves say: they refuse more.
 // Skipped where there is no GPU.
-#include "harness/problem/registry.hpp"
-#include "impls/contract.hpp"
-#include "tests/verify/run_variant.hpp"
+#include "tests/gpu/run_on_gpu.hpp"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -69,23 +67,55 @@ private:
 };
 
 /// The nearest centroid in float64, and whether another one is as near as float32 can tell.
-std::pair<std::int32_t, bool> nearest(const Problem<float>& problem, std::size_t i,
+std::pair<std::int32_t, bool> nearest(std::span<const float> row,
                                       std::span<const float> centroids) {
+  const std::size_t d = row.size();
   double least = std::numeric_limits<double>::infinity(), next = least;
   std::size_t label = 0;
-  for (std::size_t j = 0; j < problem.k; ++j) {
+  for (std::size_t j = 0; j < centroids.size() / d; ++j) {
     double squared = 0.0;
-    for (std::size_t f = 0; f < problem.d; ++f) {
-      const double difference = static_cast<double>(problem.points[i * problem.d + f]) -
-                                static_cast<double>(centroids[j * problem.d + f]);
+    for (std::size_t f = 0; f < d; ++f) {
+      const double difference =
+          static_cast<double>(row[f]) - static_cast<double>(centroids[j * d + f]);
       squared += difference * difference;
     }
     next = std::min(next, std::max(least, squared));
     label = squared < least ? j : label;
     least = std::min(least, squared);
   }
-  const double room = 2.0 * static_cast<double>(problem.d + 2) * 0x1p-24;
+  const double room = 2.0 * static_cast<double>(d + 2) * 0x1p-24;
   return {static_cast<std::int32_t>(label), next - least <= room * next};
+}
+
+template <typename T>
+std::vector<T> on_host(const PlacedArray<T>& placed) {
+  std::vector<T> values(placed.size());
+  placed.copy_to(values);
+  return values;
+}
+
+/// The answer of one run. A session would hold a copy of the points in host memory.
+OwnedAnswer<float> run_uncopied(const RegisteredVariant& registered, const Shape& shape,
+                                std::span<const float> host_points,
+                                std::span<const float> host_start) {
+  const std::size_t values = shape.k * shape.d;
+  PlacedArray<float> points(Place::device, host_points.size()), start(Place::device, values),
+      centroids(Place::device, values), entering(Place::device, values);
+  PlacedArray<std::int32_t> labels(Place::device, shape.n);
+  points.copy_from(host_points);
+  start.copy_from(host_start);
+  const auto variant = variant_tests::make<float>(registered); // goes before its arrays
+  variant->prepare(shape, {points.span(), 0});
+  Answer<float> answer{labels.span(), centroids.span(), entering.span(), {}, 0};
+  Observer<float> nobody;
+  variant->run({start.span(), {}}, answer, nobody);
+  device_calls().synchronize();
+  OwnedAnswer<float> owned;
+  owned.labels = on_host(labels);
+  owned.centroids = on_host(centroids);
+  owned.entering = on_host(entering);
+  owned.iterations = answer.iterations;
+  return owned;
 }
 
 struct Size {
@@ -98,60 +128,49 @@ class CudaMemory : public testing::TestWithParam<Size> {};
 
 TEST_P(CudaMemory, Right) {
   const auto [name, d, k, fixed_n] = GetParam();
-  const RegisteredVariant* registered = find_variant(name);
-  if (registered == nullptr) {
-    GTEST_SKIP() << "not built";
-  }
-  if (const std::string reason = unavailable_reason(*registered); !reason.empty()) {
+  if (const std::string reason = why_skipped(name); !reason.empty()) {
     GTEST_SKIP() << reason;
   }
-  const auto variant = make_variant<float>(*registered);
-  Problem<float> problem;
-  problem.d = d;
-  problem.k = k;
-  problem.stop = {StopRule::Kind::iterations, 0.0, 2};
-  const auto fits = [&](std::size_t n) {
-    problem.n = n;
-    return variant->refuse(problem).empty();
+  const RegisteredVariant& registered = built_variant(name);
+  Shape shape{.n = 0, .d = d, .k = k, .stop = {StopRule::Kind::iterations, 0.0, 2}};
+  const auto refusal_of = [&](std::size_t n) {
+    shape.n = n;
+    return refusal_of_shape<float>(registered, shape);
   };
   std::size_t most = 0; // the largest n that is not refused
   for (std::size_t step = std::size_t{1} << 30; step > 0; step /= 2) {
-    most += fits(most + step) ? step : 0;
+    most += refusal_of(most + step).empty() ? step : 0;
   }
-  problem.n = most + 1;
-  EXPECT_NE(variant->refuse(problem).find("device memory"), std::string::npos)
-      << variant->refuse(problem);
-  problem.n = fixed_n > 0 ? fixed_n : most / 5 * 4;
-  if (problem.n > most) {
-    GTEST_SKIP() << variant->refuse(problem);
+  EXPECT_NE(refusal_of(most + 1).find("device memory"), std::string::npos) << refusal_of(most + 1);
+  if (const std::string reason = refusal_of(fixed_n > 0 ? fixed_n : most / 5 * 4);
+      !reason.empty()) {
+    GTEST_SKIP() << reason;
   }
-  const RepeatedRows rows(problem.n, d);
-  problem.points = rows.values();
-  problem.centroids = rows.values().first(k * d);
-  variant->prepare(problem);
-  const auto answer = run_once(*variant, registered->meta.family, problem);
+  const RepeatedRows rows(shape.n, d);
+  const auto points = rows.values();
+  const auto answer = run_uncopied(registered, shape, points, points.first(k * d));
+  ASSERT_EQ(answer.iterations, shape.stop.max_iterations);
 
   std::size_t off = 0; // rows that are the same have the same label
-  for (std::size_t i = rows.period(); i < problem.n; ++i) {
+  for (std::size_t i = rows.period(); i < shape.n; ++i) {
     off += answer.labels[i] != answer.labels[i % rows.period()] ? 1 : 0;
   }
   EXPECT_EQ(off, 0u);
-  const auto entering = std::span(answer.recorded).first(k * d); // the second pass
   std::mt19937_64 random(1);
   for (int e = 0; e < 2000; ++e) {
-    const std::size_t i = random() % problem.n;
-    const auto [label, doubtful] = nearest(problem, i, entering);
+    const std::size_t i = random() % shape.n;
+    const auto [label, doubtful] = nearest(points.subspan(i * d, d), answer.entering);
     EXPECT_TRUE(doubtful || answer.labels[i] == label) << "row " << i;
   }
   // The centroids are means of the labels: those of a copy weigh alike, but for the last, cut one.
   std::vector<double> sums(k * d), counts(k);
-  const std::size_t copies = problem.n / rows.period(), rest = problem.n % rows.period();
+  const std::size_t copies = shape.n / rows.period(), rest = shape.n % rows.period();
   for (std::size_t i = 0; i < rows.period(); ++i) {
     const auto j = static_cast<std::size_t>(answer.labels[i]);
     const double times = static_cast<double>(copies) + (i < rest ? 1.0 : 0.0);
     counts[j] += times;
     for (std::size_t f = 0; f < d; ++f) {
-      sums[j * d + f] += times * static_cast<double>(problem.points[i * d + f]);
+      sums[j * d + f] += times * static_cast<double>(points[i * d + f]);
     }
   }
   for (std::size_t e = 0; e < k * d; ++e) {

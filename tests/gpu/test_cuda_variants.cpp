@@ -3,11 +3,12 @@
 // Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small keeps the problems small enough for
 // compute-sanitizer, a number bounds n * d * k of the pairwise sizes instead of small's 2000000, and
 // CLUSTERBENCH_GPU_VARIANT=<glob> takes only some of the variants:
-//   CLUSTERBENCH_GPU_SUBSET=small compute-sanitizer --tool racecheck build/tests/test_cuda_variants
+//   CLUSTERBENCH_FOLDER=build CLUSTERBENCH_GPU_SUBSET=small
+//     compute-sanitizer --tool racecheck build/tests/test_cuda_variants
+#include "harness/judge/one_step_states.hpp"
 #include "harness/judge/qualification.hpp"
 #include "harness/judge/verifier.hpp"
-#include "harness/problem/registry.hpp"
-#include "impls/contract.hpp"
+#include "tests/gpu/run_on_gpu.hpp"
 
 #include <algorithm>
 #include <array>
@@ -40,7 +41,7 @@ std::size_t small_size() {
 
 /// A variant in one precision.
 struct Cell {
-  const RegisteredVariant* variant;
+  const KnownVariant* variant;
   Precision precision;
 
   std::string name() const { return variant->meta.name + "_" + std::string(to_string(precision)); }
@@ -54,10 +55,10 @@ void PrintTo(const Cell& cell, std::ostream* out) {
 std::vector<Cell> gpu_cells() {
   const std::string glob = environment("CLUSTERBENCH_GPU_VARIANT", "*");
   std::vector<Cell> cells;
-  for (const RegisteredVariant* variant : all_variants()) {
+  for (const KnownVariant* variant : all_variants()) {
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      // Programs that hold variants record little; test_gpu_peers.py runs them as campaigns do.
-      if (variant->meta.device == Device::gpu && variant->meta.launch != Launch::program &&
+      // Programs hold no modules; test_gpu_peers.py runs them as campaigns do.
+      if (variant->meta.device == Device::gpu && !variant->is_program &&
           supports(*variant, precision) &&
           fnmatch(glob.c_str(), variant->meta.name.c_str(), 0) == 0) {
         cells.push_back({variant, precision});
@@ -67,77 +68,33 @@ std::vector<Cell> gpu_cells() {
   return cells;
 }
 
-/// Keeps the centroids of every pass, and counts the phases.
-template <typename T>
-struct Recorder final : Observer<T> {
-  std::vector<T> centroids;
-  std::size_t passes = 0, phases = 0;
-
-  bool recording() const override { return true; }
-  void pass(std::span<const T> produced) override {
-    centroids.insert(centroids.end(), produced.begin(), produced.end());
-    ++passes;
-  }
-  void phase(std::string_view, double seconds) override { phases += seconds >= 0.0 ? 1 : 0; }
-};
-
-/// An answer that owns its arrays. They start as values that no variant may leave behind.
-template <typename T>
-struct OwnedAnswer {
-  std::vector<std::int32_t> labels;
-  std::vector<T> centroids, memberships, recorded;
-  std::size_t iterations = 0;
-
-  Answer<T> view() const { return {labels, centroids, memberships, iterations, recorded}; }
-};
-
-template <typename T>
-OwnedAnswer<T> run_and_fetch(const Meta& meta, Variant<T>& variant, const Problem<T>& problem,
-                             Observer<T>& observer) {
-  variant.run(observer);
-  OwnedAnswer<T> answer;
-  constexpr T kNotANumber = std::numeric_limits<T>::quiet_NaN();
-  answer.labels.assign(problem.n, -7);
-  answer.centroids.assign(problem.k * problem.d, kNotANumber);
-  answer.memberships.assign(meta.family == Family::fcm ? problem.n * problem.k : 0, kNotANumber);
-  Result<T> result{answer.labels, answer.centroids, answer.memberships, 0};
-  variant.fetch(result);
-  answer.iterations = result.iterations;
-  return answer;
-}
-
 /// Prepares the variant, runs it timed, timed again and recorded, and verifies each answer: every
 /// run has to restart from the initial state. False if the variant refuses the problem.
 template <typename T>
 bool check(const RegisteredVariant& registered, const std::string& what, const Problem<T>& problem,
            const OracleRun& oracle) {
   SCOPED_TRACE(registered.meta.name + " on " + what);
-  const Meta& meta = registered.meta;
-  const auto variant = make_variant<T>(registered);
-  if (problem.d < meta.min_d || problem.d > meta.max_d || problem.k > meta.max_k ||
-      !variant->refuse(problem).empty()) {
+  if (!takes(registered, problem)) {
     return false;
   }
-  variant->prepare(problem);
-  Observer<T> nobody;
-  const auto first = run_and_fetch(meta, *variant, problem, nobody);
-  const auto second = run_and_fetch(meta, *variant, problem, nobody);
-  Recorder<T> recorder;
-  auto third = run_and_fetch<T>(meta, *variant, problem, recorder);
-  EXPECT_EQ(recorder.passes, third.iterations);
-  EXPECT_GE(recorder.phases, 1u);
-  third.recorded = std::move(recorder.centroids);
+  const Meta& meta = registered.meta;
+  OnGpu<T> object(registered, problem);
+  const auto first = object.run();
+  const auto second = object.run();
+  Recorder<T> recorder(Place::device);
+  auto third = object.run(recorder);
+  if (meta.deterministic) {
+    expect_same(second, first);
+    expect_same(third, first);
+  }
+  third.recorded = recorder.passes();
+  EXPECT_EQ(third.recorded.size(), third.iterations * problem.k * problem.d);
+  EXPECT_FALSE(recorder.phases().empty());
   for (const OwnedAnswer<T>* answer : {&first, &second, &std::as_const(third)}) {
     const Verdict verdict = verify_answer(meta, problem, answer->view(), oracle,
                                           {.judges_precision = false}); // as the qualification does
     EXPECT_TRUE(verdict.right()) << verdict.message();
     EXPECT_FALSE(verdict.sampled && problem.n < 10000);
-    if (meta.deterministic) {
-      EXPECT_EQ(answer->labels, first.labels);
-      EXPECT_EQ(answer->centroids, first.centroids);
-      EXPECT_EQ(answer->memberships, first.memberships);
-      EXPECT_EQ(answer->iterations, first.iterations);
-    }
   }
   return true;
 }
@@ -149,10 +106,7 @@ void check_steps(const RegisteredVariant& registered, const Problem<T>& problem,
   for (const OneStepState<T>& state : one_step_states(registered.meta.family, problem, oracle)) {
     SCOPED_TRACE(registered.meta.name + " from " + state.name);
     const Problem<T> one_pass = one_pass_problem(problem, state);
-    const auto variant = make_variant<T>(registered);
-    variant->prepare(one_pass);
-    Observer<T> nobody;
-    const auto answer = run_and_fetch(registered.meta, *variant, one_pass, nobody);
+    const auto answer = OnGpu<T>(registered, one_pass).run();
     // Expanded distances have no digits left for the qualification's data far from the origin: no fault of the program.
     const bool precise = registered.meta.distance == DistanceForm::difference;
     const Verdict verdict =
@@ -326,11 +280,11 @@ const std::vector<Solved<T>>& million(Family family) {
 class GpuVariants : public testing::TestWithParam<Cell> {
 protected:
   void SetUp() override {
-    if (const std::string reason = unavailable_reason(variant()); !reason.empty()) {
+    if (const std::string reason = unavailable_reason(*GetParam().variant); !reason.empty()) {
       GTEST_SKIP() << reason;
     }
   }
-  const RegisteredVariant& variant() const { return *GetParam().variant; }
+  const RegisteredVariant& variant() const { return built_variant(GetParam().variant->meta.name); }
 
   /// Calls body with a value of the cell's element type.
   template <typename Body>
@@ -342,20 +296,22 @@ protected:
     }
   }
 
+  /// How many of them the variant takes.
   template <typename T>
-  void check_all(const std::vector<Solved<T>>& problems) const {
+  std::size_t check_all(const std::vector<Solved<T>>& problems) const {
     std::size_t taken = 0;
     for (const Solved<T>& one : problems) {
       taken += check(variant(), one.problem.name, one.problem.view(), one.oracle) ? 1 : 0;
     }
-    EXPECT_GT(taken, 0u) << "everything was refused";
     std::cout << taken << " of " << problems.size() << " problems, the others are refused\n";
+    return taken;
   }
 };
 
 TEST_P(GpuVariants, PairwiseSizesAndStopRules) {
-  in_precision(
-      [this](auto zero) { check_all(pairwise_problems<decltype(zero)>(variant().meta.family)); });
+  in_precision([this](auto zero) {
+    EXPECT_GT(check_all(pairwise_problems<decltype(zero)>(variant().meta.family)), 0u);
+  });
 }
 
 TEST_P(GpuVariants, QualificationProblemsAndSinglePasses) {
@@ -364,13 +320,10 @@ TEST_P(GpuVariants, QualificationProblemsAndSinglePasses) {
   }
   in_precision([this](auto zero) {
     const auto& problems = qualification<decltype(zero)>(variant().meta.family);
-    check_all(problems);
+    EXPECT_GT(check_all(problems), 0u);
     for (const auto& one : problems) {
-      const auto problem = one.problem.view();
-      const Meta& meta = variant().meta;
-      if (problem.d >= meta.min_d && problem.d <= meta.max_d && problem.k <= meta.max_k &&
-          make_variant<decltype(zero)>(variant())->refuse(problem).empty()) {
-        check_steps(variant(), problem, one.oracle);
+      if (takes(variant(), one.problem.view())) {
+        check_steps(variant(), one.problem.view(), one.oracle);
       }
     }
   });
@@ -378,15 +331,9 @@ TEST_P(GpuVariants, QualificationProblemsAndSinglePasses) {
 
 TEST_P(GpuVariants, AMillionPointsAndThree) {
   in_precision([this](auto zero) {
-    using T = decltype(zero);
-    auto problems = million<T>(variant().meta.family);
-    std::erase_if(problems, [this](const Solved<T>& one) { // some leave few features to others
-      return !make_variant<T>(variant())->refuse(one.problem.view()).empty();
-    });
-    if (problems.empty()) {
-      GTEST_SKIP() << "refuses them all";
+    if (check_all(million<decltype(zero)>(variant().meta.family)) == 0) {
+      GTEST_SKIP() << "refuses them all"; // some leave few features to others
     }
-    check_all(problems);
   });
 }
 
@@ -399,7 +346,7 @@ TEST_P(GpuVariants, RefusesInWordsOrTakesIt) {
     using T = decltype(zero);
     const StopRule stop{StopRule::Kind::iterations, 0.0, 1};
     const OwnedProblem<T> problem = clouds<T>(600, 1000, 500, stop); // centroids of 2 or 4 MB
-    const auto refusal = make_variant<T>(variant())->refuse(problem.view());
+    const auto refusal = refusal_of_shape<T>(variant(), problem.view().shape());
     if (refusal.empty()) {
       const Family family = variant().meta.family;
       check(variant(), problem.name, problem.view(), run_oracle(family, problem.view()));

@@ -1,6 +1,7 @@
-"""A program that holds right variants and faulty ones, without any library: what tests of the peer
-protocol talk to. What follows kmeans_fake in a variant's name is its fault; it strikes in problems of
-more than 1500 points, which is beyond the qualification, or when the variant is loaded or prepared."""
+"""A program that holds a right variant and faulty ones, without any library: what tests of the
+peer protocol talk to. What follows kmeans_fake in a variant's name is its fault; it strikes in
+problems of more than 1500 points, which is beyond the qualification, or when the variant is loaded
+or prepared."""
 
 import array
 import json
@@ -10,15 +11,17 @@ import sys
 import time
 
 LARGE = 1500
-FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "boasts", "answers_wrong",
-          "writes_too_little", "raises", "refuses", "says_nothing", "long_line", "wrong_reply",
-          "unavailable", "closes", "no_numbers"]
+FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
+          "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
+          "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
+          "unavailable", "closes", "no_numbers", "leaves_a_process"]
 
 
 def describe():
-    return {"protocol": 1, "variants": [
+    return {"protocol": 2, "variants": [
         {"name": "kmeans_fake" + (f"_{fault}" if fault else ""), "idea": "a test's program",
-         "source": "tests", "precisions": ["f64"]} for fault in ["", *FAULTS]]}
+         "source": "tests", "precisions": ["f64"], "gives_entering": True}
+        for fault in ["", *FAULTS]]}
 
 
 def read(path, width):
@@ -29,7 +32,7 @@ def read(path, width):
 
 
 def write(path, code, values):
-    with open(path, "wb") as file:
+    with open(path, "r+b") as file:
         array.array(code, values).tofile(file)
 
 
@@ -37,32 +40,40 @@ class Fake:
     def __init__(self):
         self.fault = ""
 
+    def strikes(self, fault):
+        return self.fault == fault and len(self.rows) > LARGE
+
     def load(self, request):
         self.fault = request["variant"].removeprefix("kmeans_fake").removeprefix("_")
         if self.fault == "unavailable":
             return {"reply": "unavailable", "reason": "planted: no library"}
         return {"versions": {"fake": "1"}}
 
-    def prepare(self, request):
-        if self.fault == "refuses":
-            return {"reply": "refused", "reason": "planted: not today"}
-        self.points = read(request["points"], request["d"])
-        self.start = read(request["centroids"], request["d"])
+    def points(self, request):
+        rows = read(request["points"], request["d"])
+        self.rows = rows[request["rotate"]:] + rows[:request["rotate"]]
+        self.files = request
         self.passes = request["stop"]["max_iterations"]
         return {}
 
-    def run(self, request):
+    def prepare(self, _):
+        if self.fault == "refuses":
+            return {"reply": "refused", "reason": "planted: not today"}
+        return {"seconds": 1e-6}
+
+    def run(self, _):
+        centroids = read(self.files["start"], len(self.rows[0]))
         begin = time.perf_counter()
-        if len(self.points) > LARGE:
+        if len(self.rows) > LARGE:
             reply = self.strike()
             if reply is not None:
                 return reply
-        centroids = self.start
         for _ in range(self.passes):
+            self.entering = centroids
             self.labels = [min(range(len(centroids)), key=lambda j: sum(
-                (a - b) ** 2 for a, b in zip(x, centroids[j]))) for x in self.points]
+                (a - b) ** 2 for a, b in zip(x, centroids[j]))) for x in self.rows]
             sums = [[0.0] * len(centroids[0]) + [0] for _ in centroids]
-            for x, label in zip(self.points, self.labels):
+            for x, label in zip(self.rows, self.labels):
                 for f, value in enumerate(x):
                     sums[label][f] += value
                 sums[label][-1] += 1
@@ -70,17 +81,27 @@ class Fake:
                          for row, before in zip(sums, centroids)]
         self.centroids = centroids
         seconds = time.perf_counter() - begin
-        if len(self.points) > LARGE:
-            if self.fault == "lies":
-                time.sleep(0.05)
-                seconds = 1e-6
-            elif self.fault == "boasts":
-                seconds += 10.0
-            elif self.fault == "answers_wrong":
-                self.labels[7] = (self.labels[7] + 1) % len(centroids)
-            elif self.fault == "no_numbers":
-                return {"iterations": "many"}
+        if self.strikes("lies"):
+            time.sleep(0.05)
+            seconds = 1e-6
+        elif self.strikes("claims_nothing"):
+            seconds = 0.0
+        elif self.strikes("claims_a_nanosecond"):
+            seconds = 1e-9
+        elif self.strikes("boasts"):
+            seconds += 10.0
+        elif self.strikes("answers_wrong"):
+            self.labels[7] = (self.labels[7] + 1) % len(centroids)
+        elif self.strikes("no_numbers"):
+            return {"seconds": "none", "iterations": "many"}
         return {"seconds": seconds, "iterations": self.passes}
+
+    def whole(self, request):
+        prepared = self.prepare(request)
+        ran = self.run(request) if "reply" not in prepared else prepared
+        if "reply" not in ran:
+            ran |= {"prepare_s": 0.0, "run_s": ran["seconds"], "download_s": 0.0}
+        return ran
 
     def strike(self):
         if self.fault == "dies":
@@ -96,20 +117,29 @@ class Fake:
         elif self.fault == "long_line":
             print("x" * (3 << 20), end="")
         elif self.fault == "wrong_reply":
-            return {"reply": "fetch"}
+            return {"reply": "take"}
         elif self.fault == "closes":
             sys.stdout.flush()
-            os.close(1)
+            os.closerange(0, 2)
             time.sleep(1000)
+        elif self.fault == "leaves_a_process" and os.fork() == 0:
+            os.setsid()
+            os.closerange(0, 3)
+            time.sleep(1000)
+            os._exit(0)
         return None
 
-    def fetch(self, request):
+    def take(self, _):
+        files = self.files["answer"]
         centroids = [value for row in self.centroids for value in row]
-        if self.fault == "writes_too_little" and len(self.points) > LARGE:
+        if self.strikes("writes_too_little"):
             centroids.pop()
-        write(request["labels"], "i", self.labels)
-        write(request["centroids"], "d", centroids)
-        return {}
+        write(files["labels"], "i", self.labels)
+        write(files["centroids"], "d", centroids)
+        write(files["entering"], "d", [value for row in self.entering for value in row])
+        if self.strikes("shrinks_files"):
+            os.truncate(files["labels"], 4)
+        return {"seconds": 1e-6}
 
 
 fake = Fake()
@@ -124,4 +154,6 @@ for line in sys.stdin:
         sys.exit(0)
     else:
         answer = getattr(fake, name)(asked)
-    print(json.dumps({"reply": name, **answer}), flush=True)
+    reply = json.dumps({"reply": name, **answer})
+    twice = name in ("run", "whole") and fake.strikes("replies_twice")
+    print(reply, *([reply] if twice else []), sep="\n", flush=True)

@@ -4,7 +4,9 @@
 // pass, 4 x 100 centroid values and ten labels, and scikit-learn prints an inertia per pass; all of
 // them are in results/published.json.
 #include "datasets/catalog.hpp"
-#include "impls/contract.hpp"
+#include "harness/worker/recorder.hpp"
+#include "harness/worker/session.hpp"
+#include "tests/built_variants.hpp"
 
 #include <algorithm>
 #include <array>
@@ -43,18 +45,6 @@ std::string printed(double value) {
   return text.data();
 }
 
-template <typename T>
-struct Recorder : Observer<T> {
-  std::vector<std::vector<T>> passes;
-  std::vector<double> losses;
-
-  bool recording() const override { return true; }
-  void pass(std::span<const T> centroids) override {
-    passes.emplace_back(centroids.begin(), centroids.end());
-  }
-  void printed_loss(double loss) override { losses.push_back(loss); }
-};
-
 /// A run on the article's problem: its data, and rows 1, 3, 6 and 8 of it as first centroids.
 template <typename T>
 struct ArticleRun {
@@ -62,36 +52,26 @@ struct ArticleRun {
   std::vector<std::int32_t> labels = std::vector<std::int32_t>(kPoints);
   std::vector<T> centroids = std::vector<T>(kClusters * kFeatures);
   std::size_t iterations = 0;
-  Recorder<T> recorder;
+  Recorder<T> recorder{Place::host};
 
-  ArticleRun(std::string_view name, std::span<const T> points, const StopRule& stop) {
+  /// The centroids after a pass, counted from 0.
+  std::span<const T> pass(std::size_t index) const {
+    return std::span(recorder.passes()).subspan(index * kClusters * kFeatures, kClusters * kFeatures);
+  }
+  std::size_t passes() const { return recorder.passes().size() / (kClusters * kFeatures); }
+
+  ArticleRun(const std::string& name, std::span<const T> points, const StopRule& stop) {
     for (const std::size_t row : published().at("workload").at("init_rows")) {
       const auto values = points.subspan(row * kFeatures, kFeatures);
       initial.insert(initial.end(), values.begin(), values.end());
     }
-    const auto registered = std::ranges::find_if(
-        registered_variants(), [&](const auto& variant) { return variant.meta.name == name; });
-    if (registered == registered_variants().end()) {
-      throw std::runtime_error("no variant is named " + std::string(name));
-    }
-    Problem<T> problem;
-    problem.n = kPoints;
-    problem.d = kFeatures;
-    problem.k = kClusters;
-    problem.points = points;
-    problem.centroids = initial;
-    problem.stop = stop;
-    std::unique_ptr<Variant<T>> variant;
-    if constexpr (std::is_same_v<T, float>) {
-      variant = registered->factories.f32();
-    } else {
-      variant = registered->factories.f64();
-    }
-    variant->prepare(problem);
-    variant->run(recorder);
-    Result<T> result{.labels = labels, .centroids = centroids, .memberships = {}};
-    variant->fetch(result);
-    iterations = result.iterations;
+    Session<T> session(built_variant(name), program_folder() / "modules",
+                       {.n = kPoints, .d = kFeatures, .k = kClusters, .stop = stop});
+    session.take_points(points, 0);
+    session.prepare();
+    session.run({initial, {}}, recorder);
+    session.take({labels, centroids, {}, {}, 0});
+    iterations = session.iterations();
   }
 };
 
@@ -126,15 +106,16 @@ TEST(Article000, SerialProgramInFloatDigitForDigit) {
       {.kind = StopRule::Kind::loss, .threshold = 0.1, .max_iterations = 50});
 
   EXPECT_EQ(run.iterations, published().at("inferred").at("passes").at("cpp-serial"));
-  EXPECT_EQ(run.recorder.passes.size(), run.iterations);
-  ASSERT_EQ(run.recorder.losses.size(), run.iterations);
+  EXPECT_EQ(run.passes(), run.iterations);
+  const std::vector<double>& printed_losses = run.recorder.printed_losses();
+  ASSERT_EQ(printed_losses.size(), run.iterations);
   const auto& losses = published().at("loss_trace").at("cpp-serial");
   ASSERT_EQ(losses.size(), 33u);
   for (std::size_t p = 0; p < losses.size(); ++p) {
-    EXPECT_EQ(printed(run.recorder.losses[p]), printed(losses[p])) << "pass " << p + 1;
+    EXPECT_EQ(printed(printed_losses[p]), printed(losses[p])) << "pass " << p + 1;
   }
   // "Changed by less than 0.1" where neighbouring floats are 1 apart: the last two are equal.
-  EXPECT_EQ(run.recorder.losses[33], run.recorder.losses[32]);
+  EXPECT_EQ(printed_losses[33], printed_losses[32]);
 
   const auto& centroids = published().at("final_centroids").at("cpp-serial");
   ASSERT_EQ(centroids.size(), kClusters);
@@ -159,15 +140,15 @@ TEST(Article000, InertiaTraceInDoubleEqualsScikitLearns) {
   const ArticleRun<double> run(
       "kmeans_serial", data().f64(),
       {.kind = StopRule::Kind::iterations, .max_iterations = expected.size()});
-  ASSERT_EQ(run.recorder.passes.size(), expected.size());
-  std::vector<double> entering = run.initial;
+  ASSERT_EQ(run.passes(), expected.size());
+  std::span<const double> entering = run.initial;
   double worst = 0.0;
   for (std::size_t p = 0; p < expected.size(); ++p) {
     const double found = inertia(data().f64(), entering);
     const double printed_value = expected[p];
     EXPECT_NEAR(found, printed_value, 1e-12 * printed_value) << "pass " << p;
     worst = std::max(worst, std::abs(found / printed_value - 1.0));
-    entering = run.recorder.passes[p];
+    entering = run.pass(p);
   }
   RecordProperty("largest_relative_difference", printed(worst));
   std::printf("largest relative difference: %s\n", printed(worst).c_str());

@@ -1,62 +1,25 @@
-// Data, runs and answers for the tests of the variants that skip distances.
+// Data and answers for the tests of the variants that skip distances.
 #pragma once
 
-#include "impls/contract.hpp"
+#include "tests/unit/run_variant.hpp"
 
-#include <algorithm>
-#include <gtest/gtest.h>
+#include <cmath>
 #include <random>
 
 namespace clusterbench {
 
-template <typename T>
-struct Recorder : Observer<T> {
-  std::vector<std::vector<T>> passes;
-  std::vector<double> distances;
-  bool recording() const override { return true; }
-  void pass(std::span<const T> centroids) override {
-    passes.emplace_back(centroids.begin(), centroids.end());
-  }
-  void counter(std::string_view name, double value) override {
-    EXPECT_EQ(name, "distances");
-    distances.push_back(value);
-  }
-};
+using variant_tests::Case;
+using variant_tests::OwnedAnswer;
 
 template <typename T>
-struct Case {
-  std::string what;
-  std::size_t n, d, k;
-  std::vector<T> points, centroids;
-};
-
-template <typename T>
-struct Answer {
-  Recorder<T> recorder;
-  std::vector<std::int32_t> labels;
-  std::vector<T> centroids;
-};
-
-template <typename T>
-Answer<T> answer_of(Variant<T>& variant, const Case<T>& test, const std::vector<T>& from,
-                    const StopRule& stop, int threads) {
-  Problem<T> problem;
-  problem.n = test.n;
-  problem.d = test.d;
-  problem.k = test.k;
-  problem.points = test.points;
-  problem.centroids = from;
-  problem.stop = stop;
-  problem.threads = threads;
-  EXPECT_EQ(variant.refuse(problem), "");
-  variant.prepare(problem);
-  Answer<T> answer;
-  variant.run(answer.recorder);
-  answer.labels.resize(test.n);
-  answer.centroids.resize(test.k * test.d);
-  Result<T> result{.labels = answer.labels, .centroids = answer.centroids, .memberships = {}};
-  variant.fetch(result);
-  EXPECT_EQ(result.iterations, answer.recorder.passes.size());
+OwnedAnswer<T> answer_of(Variant<T>& variant, Case<T> test, const std::vector<T>& from,
+                         const StopRule& stop, int threads) {
+  test.centroids = from;
+  test.stop = stop;
+  test.threads = threads;
+  EXPECT_EQ(variant.refuse(test.shape()), "");
+  OwnedAnswer<T> answer = variant_tests::prepare_and_run(variant, Family::kmeans, test);
+  EXPECT_EQ(answer.iterations, answer.recorder.passes.size());
   return answer;
 }
 
@@ -73,7 +36,7 @@ Case<T> drawn(std::string what, std::size_t n, std::size_t d, std::size_t k, std
               double offset, double scale, double grid) {
   std::mt19937_64 random(n * 31 + d * 7 + k);
   std::normal_distribution<double> normal;
-  Case<T> test{std::move(what), n, d, k, {}, {}};
+  Case<T> test{.n = n, .d = d, .k = k, .what = std::move(what)};
   std::vector<double> middles(std::max<std::size_t>(blobs, 1) * d);
   std::ranges::generate(middles, [&] { return blobs == 0 ? 0.0 : 8.0 * normal(random); });
   for (std::size_t i = 0; i < n; ++i) {

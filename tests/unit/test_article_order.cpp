@@ -38,7 +38,7 @@ TEST(ArticleOrder, SerialDistancesRoundsEveryOperation) {
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       float loss = 0.0f;
       const Case<float> test = strict_case(1 + seed % 2 * 30, d, seed, loss);
-      const Answer<float> answer = answer_of(*registered, *variant, test);
+      const OwnedAnswer<float> answer = answer_of(*registered, *variant, test);
       EXPECT_EQ(answer.recorder.printed_losses, Doubles{double{loss}});
       std::vector<float> means(d);
       for (std::size_t c = 0; c < test.points.size(); ++c) {

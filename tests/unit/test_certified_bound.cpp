@@ -267,5 +267,38 @@ TEST(CertifiedBound, NormsAreNotTooSmall) {
   }
 }
 
+// Points are moved and scaled in float: rows that lie in all kinds of ways around all kinds of means.
+TEST(CertifiedBound, ResidualsOfFloatsAreNotTooSmall) {
+  std::mt19937_64 random(13);
+  double least_room = INFINITY;
+  for (const Kind& kind : kinds()) {
+    for (const double offset : {0.0, 1.0, 1e3, 1e6, -3e7}) {
+      for (const float scale : {0x1p-9f, 1.0f, 0x1p5f}) {
+        long double away = 0.0L;
+        double lost = 0.0, norm = 0.0;
+        for (std::size_t f = 0; f < 100; ++f) {
+          const auto x = static_cast<float>(offset + kind.x(random, f));
+          const auto mean = static_cast<float>(offset + 0.01 * kind.c(random, f));
+          const float moved = (x - mean) * scale;
+          const double half = to_half(static_cast<double>(moved));
+          const long double exact = (static_cast<long double>(x) - mean) * scale;
+          away += (exact - half) * (exact - half);
+          const float rest = moved - static_cast<float>(half);
+          lost += static_cast<double>(rest) * static_cast<double>(rest);
+          norm += half * half;
+        }
+        const auto upwards = [](double squares) {
+          return std::nextafter(static_cast<float>(std::sqrt(squares)), INFINITY);
+        };
+        const double bound = static_cast<double>(residual_of(upwards(lost), upwards(norm)));
+        const double distance = static_cast<double>(std::sqrt(away));
+        EXPECT_GE(bound, distance) << kind.name << ", offset " << offset;
+        least_room = distance > 0.0 ? std::min(least_room, bound / distance) : least_room;
+      }
+    }
+  }
+  EXPECT_LT(least_room, 1.001); // hardly more than needed
+}
+
 } // namespace
 } // namespace clusterbench::cuda

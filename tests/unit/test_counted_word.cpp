@@ -1,8 +1,9 @@
-// Words that count who has added to them: impls/cuda/support/counted_word.hpp; and the units that take sums to what
-// they hold: magnitudes.hpp.
+// Words that count who has added to them: impls/cuda/support/counted_word.hpp; and the units that
+// take sums to what they hold: magnitudes.hpp.
 
 #include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
+#include "tests/unit/magnitudes_of.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -64,7 +65,8 @@ TEST(CountedWord, WhatIsNoNumberOrTooLargeLeavesTheCountAlone) {
   expect_counted(7, {-kInfinity, -1e300}, -2.0 * CountedWord::kMost);
 }
 
-/// `unit` is a power of two, and takes sums of at most this size to less than 2^45, but not to much less.
+/// `unit` is a power of two, and takes sums of at most this size to less than 2^45, but not to much
+/// less.
 void expect_room(double unit, double largest_sum) {
   int exponent = 0;
   EXPECT_EQ(std::frexp(unit, &exponent), 0.5) << unit << " is no power of two";
@@ -73,7 +75,7 @@ void expect_room(double unit, double largest_sum) {
 }
 
 Magnitudes of(std::vector<float> rows) {
-  return Magnitudes::of(rows, 2);
+  return magnitudes_of(rows, 2);
 }
 
 TEST(SumUnits, SumsOfTheLargestValuesFit) {
@@ -82,32 +84,28 @@ TEST(SumUnits, SumsOfTheLargestValuesFit) {
   for (int draw = 0; draw < 2000; ++draw) {
     const auto largest = static_cast<float>(std::exp2(exponent(random)));
     const std::size_t rows_of_block = 1 + random() % 9000000;
-    const auto units = SumUnits<4>::of(of({largest / 3.0f, -1e-9f, -largest, 1e-9f}),
-                                       of({0.0f, 0.0f}), rows_of_block, false);
+    const auto units =
+        SumUnits<4>::of(of({largest / 3.0f, -1e-9f, -largest, 1e-9f}), rows_of_block);
     const auto most = static_cast<double>(rows_of_block);
     expect_room(units.features[0], most * static_cast<double>(largest));
     expect_room(units.features[1], most * static_cast<double>(1e-9f));
-    expect_room(units.counts, most);
-    expect_room(units.fact, most); // all labels may change, whatever the rows are
+    expect_room(units.counts, most); // all labels may change, whatever the rows are
   }
 }
 
 TEST(SumUnits, AllDistancesMayBeTheLongest) {
   const double rows = 7577.0;
   const Magnitudes of_rows = of({3.0f, 4.0f, -0.5f, 0.25f}); // the longer one 5
-  const auto fact = [&](const Magnitudes& rows_of, const Magnitudes& initial) {
-    return SumUnits<4>::of(rows_of, initial, 7577, true).fact;
+  const auto unit = [&](const Magnitudes& rows_of, double longest_of_start) {
+    return SumUnits<4>::of(rows_of, 7577).distances(longest_of_start);
   };
-  expect_room(fact(of_rows, of({0.0f, 0.0f})),
-              rows * 10.01); // between two rows: means may lie there
-  expect_room(fact(of_rows, of({-60.0f, 80.0f})),
-              rows * 105.11); // to an initial centroid, through the origin
-  expect_room(fact(of({1e30f, 0.0f, 1.0f, 1.0f}), of({0.0f, 0.0f})),
-              rows * 0x1p64); // roots of floats
+  expect_room(unit(of_rows, 0.0), rows * 10.01);    // between two rows: means may lie there
+  expect_room(unit(of_rows, 100.0), rows * 105.11); // to a centroid, through the origin
+  expect_room(unit(of({1e30f, 0.0f, 1.0f, 1.0f}), 0.0), rows * 0x1p64); // roots of floats
 }
 
 TEST(SumUnits, FeaturesWithoutAnythingHaveAUnit) {
-  const auto units = SumUnits<4>::of(of({1.0f, 0.0f, 2.0f, 0.0f}), of({0.0f, 0.0f}), 10, false);
+  const auto units = SumUnits<4>::of(of({1.0f, 0.0f, 2.0f, 0.0f}), 10);
   EXPECT_EQ(units.features[1], 1.0);
   EXPECT_EQ(units.features[3], 1.0); // padding
 }

@@ -18,12 +18,12 @@ void check_kmeans(const RegisteredVariant& registered, const Case<T>& test, Tall
                std::to_string(test.threads));
   const auto variant = make<T>(registered);
   const Meta& meta = registered.meta;
-  if (!variant || !variant->refuse(test.problem()).empty()) {
+  if (!variant || !variant->refuse(test.shape()).empty()) {
     return;
   }
   ASSERT_TRUE(test.d >= meta.min_d && test.d <= meta.max_d && test.k <= meta.max_k);
   ++tally.variants;
-  const Answer<T> answer = answer_of(registered, *variant, test);
+  const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
 
   double size = 0.0;
   for (const T value : test.points) {
@@ -113,11 +113,11 @@ TYPED_TEST(CpuVariants, AnEmptyClusterKeepsItsCentroid) {
     test.threads = 2;
     for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
       const auto variant = make<T>(registered);
-      if (!variant || !variant->refuse(test.problem()).empty() || registered.meta.reseeds_empty) {
+      if (!variant || !variant->refuse(test.shape()).empty() || registered.meta.reseeds_empty) {
         continue;
       }
       check_kmeans(registered, test, tally);
-      const Answer<T> answer = answer_of(registered, *variant, test);
+      const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
       for (std::size_t f = 0; f < d; ++f) {
         EXPECT_EQ(answer.centroids[2 * d + f], T{1000}) << registered.meta.name;
       }
@@ -147,8 +147,8 @@ TYPED_TEST(CpuVariants, TiesGoToTheLowestIndex) {
       ties += static_cast<std::size_t>(std::ranges::count(step.unsure, true));
       for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
         const auto variant = make<T>(registered);
-        if (variant && variant->refuse(test.problem()).empty()) {
-          const Answer<T> answer = answer_of(registered, *variant, test);
+        if (variant && variant->refuse(test.shape()).empty()) {
+          const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
           EXPECT_EQ(answer.labels, step.labels) << registered.meta.name << ", d " << d;
         }
       }
@@ -163,17 +163,16 @@ TYPED_TEST(CpuVariants, WhatIsRefused) {
   for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
     const auto variant = make<T>(registered);
     const bool takes = test.d >= registered.meta.min_d && test.d <= registered.meta.max_d;
-    const std::string why = variant ? variant->refuse(test.problem()) : "";
+    const std::string why = variant ? variant->refuse(test.shape()) : "";
     if (why.find("this processor") != std::string::npos) { // another machine's
       continue;
     }
-    EXPECT_TRUE(!variant || why.empty() == takes)
-        << registered.meta.name;
+    EXPECT_TRUE(!variant || why.empty() == takes) << registered.meta.name;
   }
   test.fuzzifier = 1.0;
   for (const RegisteredVariant& registered : cpu_variants(Family::fcm)) {
     const auto variant = make<T>(registered);
-    EXPECT_TRUE(!variant || !variant->refuse(test.problem()).empty()) << registered.meta.name;
+    EXPECT_TRUE(!variant || !variant->refuse(test.shape()).empty()) << registered.meta.name;
   }
 }
 

@@ -16,11 +16,11 @@ void check_fcm(const RegisteredVariant& registered, const Case<T>& test, Tally& 
                std::to_string(static_cast<int>(test.stop.kind)) + ", threads " +
                std::to_string(test.threads) + (test.memberships.empty() ? "" : ", memberships"));
   const auto variant = make<T>(registered);
-  if (!variant || !variant->refuse(test.problem()).empty()) {
+  if (!variant || !variant->refuse(test.shape()).empty()) {
     return;
   }
   ++tally.variants;
-  const Answer<T> answer = answer_of(registered, *variant, test);
+  const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
   const bool from_centres = test.memberships.empty();
 
   // Relative errors of a squared distance grow by the exponent 1 / (m - 1), those of u by m.
@@ -156,7 +156,7 @@ TYPED_TEST(FcmVariants, SharesASampleAmongTheCentresItLiesOn) {
     for (const RegisteredVariant& registered : cpu_variants(Family::fcm)) {
       check_fcm(registered, test, tally);
       const auto variant = make<T>(registered);
-      const Answer<T> answer = answer_of(registered, *variant, test);
+      const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
       const std::vector<T> first_row(answer.memberships.begin(), answer.memberships.begin() + 4);
       EXPECT_EQ(first_row, (std::vector<T>{T{0.5}, T{0}, T{0.5}, T{0}})) << registered.meta.name;
     }

@@ -1,5 +1,5 @@
 // What the verdicts of a gate's cells add up to.
-#include "harness/compare/gate.hpp"
+#include "harness/gate/gate.hpp"
 
 #include <gtest/gtest.h>
 
@@ -27,6 +27,7 @@ TEST(GateExitCode, WhatNeitherBuildHasDecidesNothing) {
 
 TEST(GateExitCode, TheGravestApplies) {
   EXPECT_EQ(exit_code_of({"slower", "wrong", "failed"}), ExitCode::wrong_result);
+  EXPECT_EQ(exit_code_of({"same", "suspicious"}), ExitCode::wrong_result);
   EXPECT_EQ(exit_code_of({"not_compared", "wrong"}), ExitCode::wrong_result);
   EXPECT_EQ(exit_code_of({"slower", "failed"}), ExitCode::cells_missing);
   EXPECT_EQ(exit_code_of({"not_compared", "interrupted"}), ExitCode::interrupted);

@@ -1,15 +1,19 @@
 // The ledger on disk, and generated text within pages.
 #include "datasets/errors.hpp"
+#include "harness/ledger/chain.hpp"
 #include "harness/report/splice.hpp"
-#include "harness/run/ledger.hpp"
+#include "tests/unit/ledger_rows.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -34,12 +38,30 @@ protected:
     std::ifstream file(folder_ / "ledger.jsonl", std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
+  void append(const std::vector<json>& lines) const {
+    Ledger ledger(folder_);
+    for (const json& line : lines) {
+      ledger.append(line);
+    }
+  }
   void write(const std::string& text) const {
     std::ofstream(folder_ / "ledger.jsonl", std::ios::binary) << text;
   }
 
   fs::path folder_;
 };
+
+json row(const std::string& variant) {
+  return made_up::row("t", variant, "crashed", made_up::problem({}));
+}
+
+/// The text of a row with times that is changed.
+std::string changed(const std::function<void(json&)>& change) {
+  json line = made_up::row("t", "x", "ok", made_up::problem({}));
+  made_up::put_times(line, {3.0, 1.0}, 10);
+  change(line);
+  return line.dump();
+}
 
 template <typename Error, typename Action>
 std::string message_of(const Action& action) {
@@ -55,87 +77,206 @@ void expect_contains(const std::string& text, const std::string& piece) {
   EXPECT_NE(text.find(piece), std::string::npos) << text;
 }
 
-TEST_F(LedgerOnDisk, BlankLinesAreSkippedAndCounted) {
-  write("\n{\"type\": \"header\"}\n \t\r\n\n{\"type\": \"cell\"}\nno JSON\n\n");
-  std::size_t cells = 0;
-  const std::string message = message_of<InputError>([&] {
-    for_each_line(folder_, [&](json& line) { cells += line.at("type") == "cell" ? 1 : 0; });
-  });
-  EXPECT_EQ(cells, 1U);
-  expect_contains(message, "line 6 is not JSON");
-}
+// ---- what is read
 
-TEST_F(LedgerOnDisk, LinesComeBackInOrder) {
+TEST_F(LedgerOnDisk, RowsComeBackInOrderWithTheirHeaders) {
   const fs::path deeper = folder_ / "a" / "b";
+  json other = made_up::header("another processor", 8);
   {
     Ledger ledger(deeper);
-    ledger.append({{"type", "header"}, {"schema", 1}});
-    ledger.append({{"type", "cell"}, {"value", 0.1}, {"text", "two\nlines"}});
+    ledger.append(made_up::header());
+    ledger.append(row("x"));
   }
-  { Ledger(deeper).append({{"type", "cell"}, {"value", 3}}); }
-  const auto lines = read_ledger(deeper);
-  ASSERT_EQ(lines.size(), 3U);
-  EXPECT_EQ(lines[1].at("value"), 0.1);
-  EXPECT_EQ(lines[1].at("text"), "two\nlines");
-  EXPECT_EQ(lines[2].at("value"), 3);
-  EXPECT_EQ(read_ledger(deeper / "ledger.jsonl"), lines);
+  {
+    Ledger ledger(deeper);
+    ledger.append(other);
+    ledger.append(row("y"));
+  }
+  const LedgerContent content = read_ledger(deeper);
+  ASSERT_EQ(content.headers.size(), 2U);
+  ASSERT_EQ(content.rows.size(), 2U);
+  EXPECT_EQ(content.edited, "");
+  EXPECT_EQ(content.rows[0].variant, "x");
+  EXPECT_EQ(content.rows[0].header, content.headers[0]);
+  EXPECT_EQ(content.rows[1].header->starts_seed, 8U);
+  EXPECT_EQ(json(content.rows[1]), row("y")); // all of it, and nothing else
+  EXPECT_EQ(read_ledger(deeper / "ledger.jsonl").rows.size(), 2U);
+}
+
+TEST_F(LedgerOnDisk, UnknownFieldsAreKept) {
+  json line = row("x");
+  line["of_tomorrow"] = {{"a", {1, "two\nlines \"quoted\" \\", nullptr}}};
+  append({made_up::header(), line});
+  const Row read = read_ledger(folder_).rows.at(0);
+  EXPECT_EQ(json(read), line);
+  EXPECT_EQ(read.field("of_tomorrow"), line.at("of_tomorrow"));
+  EXPECT_EQ(read.field("of_yesterday"), json());
+  EXPECT_EQ(read.number("round"), 1.0);
+  EXPECT_EQ(read.number("status"), std::nullopt);
+}
+
+TEST_F(LedgerOnDisk, TypedFields) {
+  json line = row("x");
+  made_up::put_times(line, {3.0, 1.0, 2.0}, 10);
+  line["message"] = "a \"word\"";
+  line["warm_up_samples_ms"] = {9.0};
+  line["unsandboxed"] = true;
+  append({made_up::header(), line});
+  const Row read = read_ledger(folder_).rows.at(0);
+  EXPECT_EQ(read.message, "a \"word\"");
+  EXPECT_EQ(read.samples_ms, (std::vector{3.0, 1.0, 2.0}));
+  EXPECT_EQ(read.sample_starts, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_EQ(read.own_start->ms, 3.0);
+  EXPECT_EQ(read.own_start->iterations, 10.0);
+  ASSERT_EQ(read.whole.size(), 5U);
+  EXPECT_EQ(read.whole[1].start, 1000001U);
+  EXPECT_EQ(read.whole[1].ms - read.whole[1].run_ms, 1.0);
+  EXPECT_EQ(read.warm_up_share(), 0.25);
+  EXPECT_TRUE(read.unsandboxed);
 }
 
 TEST_F(LedgerOnDisk, GarbageDoesNotCostTheRow) {
-  { Ledger(folder_).append({{"type", "cell"}, {"output_tail", "bytes \xff\xfe end"}}); }
-  EXPECT_EQ(read_ledger(folder_).at(0).at("output_tail"), "bytes \xef\xbf\xbd\xef\xbf\xbd end");
+  json line = row("x");
+  line["output_tail"] = "bytes \xff\xfe end";
+  append({made_up::header(), line});
+  const LedgerContent content = read_ledger(folder_);
+  EXPECT_EQ(content.rows.at(0).field("output_tail"), "bytes \xef\xbf\xbd\xef\xbf\xbd end");
+  EXPECT_EQ(content.edited, "");
 }
 
 TEST_F(LedgerOnDisk, ATornLastLineIsLeftOutAndCutOff) {
-  write("{\"type\":\"header\"}\n{\"type\":\"cell\",\"a\":1}\n{\"type\":\"ce");
-  EXPECT_EQ(read_ledger(folder_).size(), 2U);
-  { Ledger(folder_).append({{"type", "cell"}, {"a", 2}}); }
-  EXPECT_EQ(content(),
-            "{\"type\":\"header\"}\n{\"type\":\"cell\",\"a\":1}\n{\"a\":2,\"type\":\"cell\"}\n");
+  append({made_up::header(), row("x")});
+  const std::string whole = content();
+  append({row("y")});
+  for (std::size_t length = whole.size() + 1; length + 1 < content().size(); length += 7) {
+    write(content().substr(0, length));
+    EXPECT_EQ(read_ledger(folder_).rows.size(), 1U);
+    append({row("z")}); // in its place, and chained to the line before it
+    const LedgerContent read = read_ledger(folder_);
+    EXPECT_EQ(read.rows.back().variant, "z");
+    EXPECT_EQ(read.edited, "");
+  }
   write("{\"torn\":");
   { const Ledger ledger(folder_); }
   EXPECT_EQ(content(), "");
 }
 
 TEST_F(LedgerOnDisk, ADamagedLineIsNamed) {
-  write("{\"type\":\"header\"}\nnonsense\n{\"type\":\"cell\"}\n");
-  expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "line 2");
-  write("{\"type\":\"header\"}\n[1,2]\n");
-  expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "line 2");
-}
-
-TEST_F(LedgerOnDisk, AFieldThatAReaderMissesIsNamedWithItsLine) {
-  write("{\"type\":\"header\"}\n{\"type\":\"cell\",\"a\":1}\n{\"type\":\"cell\"}\n");
-  int sum = 0;
-  const std::string message = message_of<InputError>([&] {
-    for_each_line(folder_, [&](const nlohmann::json& line) {
-      sum += line.at("type") == "cell" ? line.at("a").get<int>() : 0;
-    });
-  });
-  EXPECT_EQ(sum, 1);
-  expect_contains(message, "ledger.jsonl: line 3");
-  expect_contains(message, "'a'");
-}
-
-TEST_F(LedgerOnDisk, WhatNoReaderCouldUseIsRefused) {
-  for (const char* line :
-       {"{}", "{\"type\":\"sell\"}", "{\"type\":7}", "{\"type\":\"cell\",\"schema\":\"new\"}",
-        "{\"type\":\"cell\",\"samples_ms\":[]}", "{\"type\":\"cell\",\"samples_ms\":[1,null]}"}) {
-    write(std::string("{\"type\":\"header\"}\n") + line + "\n");
-    expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "line 2");
+  append({made_up::header()});
+  const std::string head = content();
+  for (const std::string& line :
+       {std::string("nonsense"), std::string("[1,2]"), std::string("7"), std::string("{}"),
+        std::string("{\"type\":\"sell\"}"), std::string("{\"type\":7}"),
+        changed([](json& line) { line.erase("variant"); }), changed([](json& line) {
+          line["samples_ms"] = {1.0, nullptr};
+        }),
+        changed([](json& line) { line["samples_ms"] = json::array(); }),
+        changed([](json& line) { line["sample_starts"] = {1}; }),
+        changed([](json& line) { line["round"] = "one"; }),
+        changed([](json& line) { line["own_start"] = 3; }), changed([](json& line) {
+          line["whole"] = {{{"ms", "long"}}};
+        })}) {
+    write("\n \t\r\n" + head + line + "\n" + line + "\n"); // blank lines are skipped and counted
+    expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "ledger.jsonl: line 4 ");
   }
+  write(row("x").dump() + "\n");
+  expect_contains(message_of<InputError>([&] { read_ledger(folder_); }), "before any header");
 }
 
-TEST_F(LedgerOnDisk, ANewerSchemaIsRefusedWithBothVersions) {
-  write("{\"type\":\"header\",\"schema\":99}\n");
-  const std::string message = message_of<InputError>([&] { read_ledger(folder_); });
-  expect_contains(message, "schema 99");
-  expect_contains(message, "up to " + std::to_string(kLedgerSchema));
+TEST_F(LedgerOnDisk, OtherSchemasAreRefusedWithBothVersions) {
+  json head = made_up::header();
+  head["schema"] = 99;
+  append({head});
+  const std::string newer = message_of<InputError>([&] { read_ledger(folder_); });
+  expect_contains(newer, "schema 99");
+  expect_contains(newer, "up to 2");
+  write("{\"type\":\"header\",\"schema\":1}\n");
+  const std::string older = message_of<InputError>([&] { read_ledger(folder_); });
+  expect_contains(older, "line 1 has schema 1, this program reads schema 2 alone");
+  expect_contains(older, "measured again");
 }
 
 TEST_F(LedgerOnDisk, AMissingOneIsNamed) {
   expect_contains(message_of<InputError>([&] { read_ledger(folder_ / "none"); }), "none");
 }
+
+// ---- whether it is as it was written
+
+TEST_F(LedgerOnDisk, AnEditedLineIsTold) {
+  json line = row("x");
+  made_up::put_times(line, {3.0}, 10);
+  append({made_up::header(), line, row("y")});
+  const std::string whole = content();
+  const auto edited = [&](std::size_t from, std::size_t length, const std::string& by) {
+    std::string text = whole;
+    write(text.replace(from, length, by));
+    return read_ledger(folder_).edited;
+  };
+  const std::size_t second = whole.find('\n') + 1;
+  const std::size_t third = whole.find('\n', second) + 1;
+  EXPECT_EQ(edited(0, 0, ""), "");
+  expect_contains(edited(whole.find("3.0", second), 3, "1.0"), "edited: line 2 is not");
+  expect_contains(edited(second, third - second, ""), "edited: line 2");    // taken out
+  expect_contains(edited(0, 0, whole.substr(0, second)), "edited: line 2"); // put in
+  expect_contains(edited(whole.find("\"chain\":\"", third) + 9, 8, "00000000"), "edited: line 3");
+  expect_contains(edited(whole.find(",\"chain\"", third), std::string::npos, "}\n"),
+                  "edited: line 3"); // none
+}
+
+TEST_F(LedgerOnDisk, ALineInAnotherFormIsNotEdited) {
+  json line = row("x");
+  made_up::put_times(line, {0.1, 1e-7, 123456789.25}, 10);
+  append({made_up::header(), line, row("y")});
+  std::istringstream lines(content());
+  std::string spaced;
+  for (std::string text; std::getline(lines, text);) {
+    std::string form = json::parse(text).dump(1, ' ', /*ensure_ascii=*/true);
+    std::ranges::replace(form, '\n', ' ');
+    spaced += form + "\n";
+  }
+  write(spaced);
+  EXPECT_EQ(read_ledger(folder_).edited, "");
+  append({row("z")}); // goes on where the other form ends
+  EXPECT_EQ(read_ledger(folder_).edited, "");
+}
+
+TEST_F(LedgerOnDisk, AnEnvironmentThatIsNotItsHashIsTold) {
+  json head = made_up::header();
+  head["provenance"]["cpu"]["model"] = "a faster processor";
+  append({head, row("x")}); // chained by whoever wrote it
+  expect_contains(read_ledger(folder_).edited, "line 1 has another environment than its hash");
+}
+
+TEST_F(LedgerOnDisk, TwentyThousandRowsAreReadAtOnce) {
+  json line = row("x");
+  std::vector<double> samples(50);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    samples[i] = 1.0 + 1e-9 / static_cast<double>(i + 1);
+  }
+  made_up::put_times(line, samples, 10);
+  line["gbench_context"] = {{"text", std::string(2000, 'x')}};
+  {
+    std::string body = made_up::header().dump();
+    std::string chain = chain_after("", body);
+    std::string text = with_chain(body, chain) + "\n";
+    for (int i = 1; i <= 20000; ++i) {
+      line["round"] = i;
+      body = line.dump();
+      chain = chain_after(chain, body);
+      text += with_chain(body, chain) + "\n";
+    }
+    write(text);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const Measurements measurements = read_measurements({folder_.string()});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  EXPECT_TRUE(measurements.edited.empty());
+  EXPECT_EQ(measurements.cells.at(0).rounds.size(), 20000U);
+  EXPECT_LT(seconds.count(), 10.0); // a fraction of one where nothing else runs
+  RecordProperty("seconds", std::to_string(seconds.count()));
+}
+
+// ---- how it is written
 
 TEST_F(LedgerOnDisk, OneCampaignAtATime) {
   {
@@ -144,7 +285,7 @@ TEST_F(LedgerOnDisk, OneCampaignAtATime) {
     first.append({{"a", 1}}); // undisturbed
   }
   const Ledger third(folder_); // the first is gone
-  EXPECT_EQ(content(), "{\"a\":1}\n");
+  EXPECT_EQ(content(), with_chain("{\"a\":1}", chain_after("", "{\"a\":1}")) + "\n");
 }
 
 TEST_F(LedgerOnDisk, AFullDiskInTheMiddleOfALineTearsNothing) {
@@ -165,8 +306,9 @@ TEST_F(LedgerOnDisk, AFullDiskInTheMiddleOfALineTearsNothing) {
   expect_contains(message, "ledger.jsonl: ");
   EXPECT_EQ(message.find("torn"), std::string::npos);
   EXPECT_EQ(content(), before);
-  ledger.append({{"a", 2}});
-  EXPECT_EQ(content(), before + "{\"a\":2}\n");
+  ledger.append({{"a", 2}}); // chained to the line that is there
+  const std::string chain = take_apart(before.substr(0, before.size() - 1)).chain;
+  EXPECT_EQ(content(), before + with_chain("{\"a\":2}", chain_after(chain, "{\"a\":2}")) + "\n");
 }
 
 // ---- splicing

@@ -1,23 +1,20 @@
-// Child processes: how they end, what they are given, and that nothing stays behind.
-#include "harness/run/child_run.hpp"
-#include "harness/run/job.hpp"
-#include "harness/run/process.hpp"
-#include "harness/run/shared_memory.hpp"
+// Child processes: how they end, what they are given, and that nothing stays behind; memory that they
+// share with us, and lines.
+#include "harness/system/line_channel.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <nlohmann/json.hpp>
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <limits>
+#include <fcntl.h>
 #include <string>
+#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -108,16 +105,25 @@ TEST(Process, WhatItForksDoesNotStay) {
   }
 }
 
-TEST(Process, WhatWeStartedOurselvesIsLeftAlone) {
-  const pid_t own = fork();
-  if (own == 0) {
-    for (;;) {
-      pause();
-    }
-  }
-  EXPECT_EQ(shell("exit 0").outcome.exit_code, 0);
-  EXPECT_TRUE(is_running(own));
-  kill(own, SIGKILL);
+// As a gate does, which has a process of each build.
+TEST(Process, WhatWasStartedBesideIsLeftAlone) {
+  ProcessOptions options;
+  options.arguments = {"/bin/sh", "-c", "sleep 1000"};
+  const int beside = start_process(options);
+  EXPECT_EQ(shell("sleep 1000 & exit 0").outcome.exit_code, 0);
+  EXPECT_TRUE(is_running(beside));
+  EXPECT_EQ(end_process(beside, std::chrono::duration<double>(0)).kind, Kind::timed_out);
+  EXPECT_FALSE(is_running(beside));
+}
+
+TEST(Process, AStartedOneMayEndByItself) {
+  ProcessOptions options;
+  options.arguments = {"/bin/sh", "-c", "sleep 0.2; exit 3"};
+  const ProcessOutcome outcome =
+      end_process(start_process(options), std::chrono::duration<double>(60));
+  EXPECT_EQ(outcome.kind, Kind::exited);
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_GT(outcome.peak_rss_bytes, 0U);
 }
 
 TEST(Process, AMissingProgramIsAnError) {
@@ -126,137 +132,60 @@ TEST(Process, AMissingProgramIsAnError) {
   EXPECT_THROW(run_process(options), std::runtime_error);
 }
 
-TEST(Process, EndingsInWords) {
-  ChildRun run;
-  run.outcome.kind = Kind::signalled;
-  run.outcome.signal = SIGABRT;
-  EXPECT_EQ(describe_ending(run).status, "crashed");
-  run.outcome.signal = SIGKILL;
-  run.outcome.peak_rss_bytes = std::size_t{1} << 50;
-  EXPECT_EQ(describe_ending(run).status, "out_of_memory");
-  run.outcome.peak_rss_bytes = std::size_t{1} << 20; // a small process is not what the kernel ends
-  EXPECT_EQ(describe_ending(run).status, "crashed");
-  run.outcome.kind = Kind::timed_out;
-  EXPECT_EQ(describe_ending(run).status, "timed_out");
-  run.outcome.kind = Kind::interrupted;
-  EXPECT_EQ(describe_ending(run).status, "interrupted");
-  run.outcome.kind = Kind::exited;
-  EXPECT_EQ(describe_ending(run).status, "crashed"); // it ended without a report
+// ---- memory that parent and child share
+
+std::string path_of(const SharedMemory& memory) {
+  return "/proc/self/fd/" + std::to_string(memory.fd());
 }
 
-// ---- what parent and child say to one another
-
-TEST(Job, TextAndBack) {
-  Job job;
-  job.name = "a name";
-  job.variant = "kmeans_serial";
-  job.precision = Precision::f64;
-  job.n = std::numeric_limits<std::size_t>::max();
-  job.d = 3;
-  job.k = 5;
-  job.stop = {.kind = StopRule::Kind::shift, .threshold = 1.0 / 3.0, .max_iterations = 17};
-  job.fuzzifier = 1.1;
-  job.threads = 4;
-  job.starts_from_memberships = true;
-  job.timed = false;
-  job.record = false;
-  job.sampling = {.samples = 1,
-                  .target = 0.25,
-                  .min_seconds = 0.1,
-                  .budget_seconds = 1.5,
-                  .max_samples = 3,
-                  .slow_seconds = 7.0,
-                  .slow_samples = 2};
-  job.points_fd = 11;
-  job.initial_fd = 12;
-  job.result_fd = 13;
-  job.trace_fd = 14;
-  const auto text = to_json(job).dump();
-  const Job back = job_from_json(nlohmann::json::parse(text));
-  EXPECT_EQ(to_json(back).dump(), text);
-  EXPECT_EQ(back.n, job.n);
-  EXPECT_EQ(back.stop.kind, job.stop.kind);
-  EXPECT_EQ(back.stop.threshold, job.stop.threshold);
-  EXPECT_EQ(back.sampling.min_seconds, 0.1);
-  EXPECT_EQ(back.sampling.budget_seconds, 1.5);
-  auto json = to_json(job);
-  json.erase("k");
-  EXPECT_ANY_THROW(job_from_json(json));
-}
-
-template <typename T>
-void expect_slots_do_not_overlap(Family family) {
-  for (const std::size_t n : {std::size_t{1}, std::size_t{17}, std::size_t{64}}) {
-    const ResultSlots slots(n, 3, 5, family, sizeof(T));
-    constexpr std::size_t kSlots = ResultSlots::kOthers + 3;
-    std::vector<std::byte> memory(kSlots * slots.bytes_each());
-    for (std::size_t slot = 0; slot < kSlots; ++slot) {
-      const Result<T> result = slots.slot<T>(memory, slot);
-      ASSERT_EQ(result.labels.size(), n);
-      ASSERT_EQ(result.centroids.size(), 15U);
-      ASSERT_EQ(result.memberships.size(), family == Family::fcm ? n * 5 : 0);
-      std::ranges::fill(result.labels, static_cast<std::int32_t>(slot + 1));
-      std::ranges::fill(result.centroids, static_cast<T>(slot + 1));
-      std::ranges::fill(result.memberships, static_cast<T>(slot + 1));
-    }
-    for (std::size_t slot = 0; slot < kSlots; ++slot) {
-      const Result<T> result = slots.slot<T>(memory, slot);
-      const auto is_own = [&](auto value) {
-        return value == static_cast<decltype(value)>(slot + 1);
-      };
-      EXPECT_TRUE(std::ranges::all_of(result.labels, is_own));
-      EXPECT_TRUE(std::ranges::all_of(result.centroids, is_own));
-      EXPECT_TRUE(std::ranges::all_of(result.memberships, is_own));
-    }
-  }
-}
-
-TEST(ResultSlots, DoNotOverlap) {
-  expect_slots_do_not_overlap<float>(Family::kmeans);
-  expect_slots_do_not_overlap<double>(Family::fcm);
-}
-
-TEST(SharedMemory, GrowsAndIsReadBack) {
-  SharedMemory memory("test");
+TEST(SharedMemory, TextGrowsAndIsReadBack) {
+  const SharedMemory memory("test");
   EXPECT_EQ(memory.bytes(), 0U);
   write_all(memory.fd(), "12345678");
-  memory.remap();
-  EXPECT_EQ(memory.as<char>().size(), 8U);
-  EXPECT_EQ(memory.as<double>().size(), 1U);
   EXPECT_EQ(read_all(memory.fd()), "12345678");
+  EXPECT_EQ(read_all(memory.fd(), 5), "678");
   EXPECT_EQ(read_tail(memory.fd(), 3), "678");
   EXPECT_EQ(read_tail(memory.fd(), 100), "12345678");
-  const InheritedMemory view(memory.fd(), InheritedMemory::Access::read);
-  EXPECT_EQ(view.as<const char>()[7], '8');
 }
 
+TEST(SharedMemory, IsZeroedAndSeenThroughItsDescriptor) {
+  SharedMemory memory("test", 20);
+  EXPECT_EQ(memory.as<int>().size(), 5U);
+  EXPECT_EQ(memory.as<double>().size(), 2U); // what is left of a whole number is left out
+  EXPECT_EQ(memory.as<int>()[4], 0);
+  memory.as<int>()[1] = 7;
+  int seen[5] = {};
+  ASSERT_EQ(pread(memory.fd(), seen, sizeof seen, 0), 20);
+  EXPECT_EQ(seen[1], 7);
+}
+
+// As a worker would try, by the path that it is told.
 TEST(SharedMemory, SealedMemoryIsReadOnlyForAllOthers) {
   SharedMemory memory("test", 4096);
   memory.as<int>()[0] = 7;
   memory.seal();
   memory.as<int>()[1] = 8; // its owner still may
-  EXPECT_THROW(InheritedMemory(memory.fd(), InheritedMemory::Access::write), std::runtime_error);
   EXPECT_THROW(write_all(memory.fd(), "other points"), std::runtime_error);
   EXPECT_NE(ftruncate(memory.fd(), 0), 0);
-  const std::string same_file = "/proc/self/fd/" + std::to_string(memory.fd());
-  const int opened_anew = open(same_file.c_str(), O_RDWR);
+  const int opened_anew = open(path_of(memory).c_str(), O_RDWR);
   EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, opened_anew, 0), MAP_FAILED);
+  void* view = mmap(nullptr, 4096, PROT_READ, MAP_SHARED, opened_anew, 0);
+  ASSERT_NE(view, MAP_FAILED);
+  EXPECT_EQ(static_cast<const int*>(view)[0], 7);
+  EXPECT_EQ(static_cast<const int*>(view)[1], 8);
+  EXPECT_NE(mprotect(view, 4096, PROT_READ | PROT_WRITE), 0);
+  munmap(view, 4096);
   close(opened_anew);
-  const InheritedMemory view(memory.fd(), InheritedMemory::Access::read);
-  EXPECT_EQ(view.as<const int>()[0], 7);
-  EXPECT_EQ(view.as<const int>()[1], 8);
 }
 
-TEST(SharedMemory, TheRestTakesMemoryOnlyWhenItIsWritten) {
-  constexpr std::size_t kRest = std::size_t{1} << 40; // no machine that runs this has so much
-  const SharedMemory memory("sparse", 4096, kRest);
-  EXPECT_EQ(memory.bytes(), 4096 + kRest);
-  const InheritedMemory view(memory.fd(), InheritedMemory::Access::write);
-  view.as<char>()[kRest] = 'x';
-  EXPECT_EQ(memory.as<const char>()[kRest], 'x');
-  struct stat status {};
-  ASSERT_EQ(fstat(memory.fd(), &status), 0);
-  EXPECT_LE(status.st_blocks * 512, 4 << 20); // two pages, be they huge
+TEST(SharedMemory, OfFixedSizeIsWrittenToButNeverShorterOrLonger) {
+  SharedMemory memory("test", 4096);
+  memory.fix_size();
+  EXPECT_EQ(pwrite(memory.fd(), "x", 1, 0), 1);
+  EXPECT_EQ(memory.as<char>()[0], 'x');
+  EXPECT_NE(ftruncate(memory.fd(), 0), 0);
+  EXPECT_NE(ftruncate(memory.fd(), 8192), 0);
+  EXPECT_LT(pwrite(memory.fd(), "x", 1, 4096), 0);
 }
 
 TEST(SharedMemory, MoreThanThereIsIsRefusedBeforeItIsReserved) {
@@ -278,6 +207,89 @@ TEST(SharedMemory, MoreThanThereIsIsRefusedBeforeItIsReserved) {
   }
   setrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, SIG_DFL);
+}
+
+// ---- lines
+
+class Channel : public ::testing::Test {
+protected:
+  Channel() {
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_), 0);
+    ours_ = LineChannel(ends_[0]);
+  }
+  ~Channel() override {
+    close(ends_[0]);
+    hang_up();
+  }
+  void hang_up() {
+    if (ends_[1] >= 0) {
+      close(ends_[1]);
+      ends_[1] = -1;
+    }
+  }
+  void other_writes(const std::string& text) {
+    ASSERT_EQ(send(ends_[1], text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+  }
+  LineChannel::Ending read(double seconds = 10.0) {
+    return ours_.read_line(line_, std::chrono::duration<double>(seconds));
+  }
+
+  using Ending = LineChannel::Ending;
+  int ends_[2] = {-1, -1};
+  LineChannel ours_{-1};
+  std::string line_;
+};
+
+TEST_F(Channel, LinesComeOneByOne) {
+  other_writes("one\ntwo\n\nthr");
+  EXPECT_EQ(read(), Ending::line);
+  EXPECT_EQ(line_, "one");
+  EXPECT_EQ(read(), Ending::line);
+  EXPECT_EQ(line_, "two");
+  EXPECT_EQ(read(), Ending::line);
+  EXPECT_EQ(line_, "");
+  std::thread later([&] { other_writes("ee\n"); });
+  EXPECT_EQ(read(), Ending::line);
+  EXPECT_EQ(line_, "three");
+  later.join();
+}
+
+TEST_F(Channel, HalfALineIsNone) {
+  other_writes("half");
+  EXPECT_EQ(read(0.0), Ending::late);
+  hang_up();
+  EXPECT_EQ(read(), Ending::closed);
+}
+
+TEST_F(Channel, ALineHasAnEnd) {
+  std::thread other([&] {
+    const std::string block(1 << 16, 'x');
+    for (std::size_t sent = 0; sent <= LineChannel::kLongestLine; sent += block.size()) {
+      other_writes(block);
+    }
+  });
+  EXPECT_EQ(read(), Ending::too_long);
+  other.join();
+}
+
+TEST_F(Channel, WhoeverServesWaitsForEver) {
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    other_writes("asked\n");
+    hang_up();
+  });
+  EXPECT_TRUE(ours_.read_line(line_));
+  EXPECT_EQ(line_, "asked");
+  EXPECT_FALSE(ours_.read_line(line_));
+  other.join();
+}
+
+TEST_F(Channel, WritingToNobodyThrowsAndIsNoSignal) {
+  LineChannel(ends_[1]).write_line("a line");
+  EXPECT_EQ(read(), Ending::line);
+  EXPECT_EQ(line_, "a line");
+  hang_up();
+  EXPECT_THROW(ours_.write_line("another"), std::runtime_error);
 }
 
 } // namespace

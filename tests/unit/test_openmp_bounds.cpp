@@ -1,8 +1,9 @@
 // The variants that skip distances: after every pass the same labels and the same bits of the
-// centroids as a pass that starts afresh, without a bound, from the same centroids. That pass itself
-// is held against a plain reference by test_cpu_variants.
+// centroids as a pass that starts afresh, without a bound, from the same centroids. That pass
+// itself is held against a plain reference by test_cpu_variants.
 #include "impls/openmp/support/moving_sums.hpp"
 #include "impls/openmp/support/slack.hpp"
+#include "tests/built_variants.hpp"
 #include "tests/unit/bounds_cases.hpp"
 
 namespace clusterbench {
@@ -13,21 +14,12 @@ const std::vector<std::string> kNames = {"kmeans_openmp_hamerly", "kmeans_openmp
 
 template <typename T>
 std::unique_ptr<Variant<T>> make(const std::string& name) {
-  for (const RegisteredVariant& registered : registered_variants()) {
-    if (registered.meta.name == name) {
-      if constexpr (std::is_same_v<T, float>) {
-        return registered.factories.f32();
-      } else {
-        return registered.factories.f64();
-      }
-    }
-  }
-  throw std::runtime_error(name + " is not registered");
+  return variant_tests::make<T>(built_variant(name));
 }
 
 template <typename T>
-Answer<T> answer_of(const std::string& name, const Case<T>& test, const std::vector<T>& from,
-                    const StopRule& stop, int threads) {
+OwnedAnswer<T> answer_of(const std::string& name, const Case<T>& test, const std::vector<T>& from,
+                         const StopRule& stop, int threads) {
   return answer_of<T>(*make<T>(name), test, from, stop, threads);
 }
 
@@ -42,7 +34,7 @@ TYPED_TEST(OpenmpBounds, EveryPassIsAPassWithoutBounds) {
   for (const Case<T>& test : cases<T>()) {
     SCOPED_TRACE(test.what + ", n " + std::to_string(test.n) + ", d " + std::to_string(test.d) +
                  ", k " + std::to_string(test.k));
-    std::vector<Answer<T>> plain; // one pass each
+    std::vector<OwnedAnswer<T>> plain; // one pass each
     std::vector<T> entering = test.centroids;
     for (std::size_t pass = 0; pass < kPasses; ++pass) {
       plain.push_back(answer_of<T>(kNames[0], test, entering, passes(1), 1));
@@ -55,7 +47,7 @@ TYPED_TEST(OpenmpBounds, EveryPassIsAPassWithoutBounds) {
           if (threads == 2 && (pass + 1 < kPasses || test.k < 40)) { // threads differ in sums only
             continue;
           }
-          const Answer<T> answer =
+          const OwnedAnswer<T> answer =
               answer_of<T>(name, test, test.centroids, passes(pass + 1), threads);
           ASSERT_EQ(answer.labels, plain[pass].labels) << name << ", pass " << pass;
           for (std::size_t before = 0; before <= pass; ++before) {
@@ -82,10 +74,10 @@ TYPED_TEST(OpenmpBounds, EveryRuleStopsAtTheSamePass) {
        {StopRule{.kind = StopRule::Kind::labels, .max_iterations = 100},
         StopRule{.kind = StopRule::Kind::loss, .threshold = 1.0, .max_iterations = 100},
         StopRule{.kind = StopRule::Kind::shift, .threshold = 1e-2, .max_iterations = 100}}) {
-    const Answer<T> plain = answer_of<T>("kmeans_serial", test, test.centroids, rule, 1);
+    const OwnedAnswer<T> plain = answer_of<T>("kmeans_serial", test, test.centroids, rule, 1);
     EXPECT_GT(plain.recorder.passes.size(), 2u);
     for (const std::string& name : kNames) {
-      const Answer<T> answer = answer_of<T>(name, test, test.centroids, rule, 2);
+      const OwnedAnswer<T> answer = answer_of<T>(name, test, test.centroids, rule, 2);
       EXPECT_EQ(answer.recorder.passes.size(), plain.recorder.passes.size()) << name;
       EXPECT_EQ(answer.labels, plain.labels) << name;
     }
@@ -107,13 +99,13 @@ TYPED_TEST(OpenmpBounds, TheCountIsThatOfTheDocumentation) {
 }
 
 TEST(OpenmpElkan, RefusesBoundsThatTakeTooMuchMemory) {
-  Problem<float> problem;
-  problem.n = 1'100'000;
-  problem.k = 1000;
-  problem.d = 2;
-  EXPECT_NE(make<float>("kmeans_openmp_elkan")->refuse(problem), "");
-  problem.n = 1'000'000;
-  EXPECT_EQ(make<float>("kmeans_openmp_elkan")->refuse(problem), "");
+  Shape shape;
+  shape.n = 1'100'000;
+  shape.d = 2;
+  shape.k = 1000;
+  EXPECT_NE(make<float>("kmeans_openmp_elkan")->refuse(shape), "");
+  shape.n = 1'000'000;
+  EXPECT_EQ(make<float>("kmeans_openmp_elkan")->refuse(shape), "");
 }
 
 // Float only: long double is exact enough beside it.

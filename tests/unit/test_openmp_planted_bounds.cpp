@@ -1,8 +1,8 @@
 // Wrong bounds planted into the variants that skip distances: each must change an answer, or the
 // tests of these variants could not see a wrong bound.
 //
-// The variants are compiled once more, in a namespace of another name, with a Slack that can be told
-// to be wrong; without a bug it is the real one.
+// The variants are compiled once more, in a namespace of another name, with a Slack that can be
+// told to be wrong; without a bug it is the real one.
 #include "tests/unit/bounds_cases.hpp"
 
 #define openmp openmp_planted // no type of the real variants may be meant here
@@ -70,9 +70,10 @@ std::size_t changed_answers(openmp::Bug bug) {
         drawn<float>("many clusters", 2000, 20, 100, 40, 0.0, 1.0, 0.0)}) {
     Skipping<float> variant;
     openmp::planted = openmp::Bug::none;
-    const Answer<float> right = answer_of<float>(variant, test, test.centroids, passes(kPasses), 1);
+    const OwnedAnswer<float> right =
+        answer_of<float>(variant, test, test.centroids, passes(kPasses), 1);
     openmp::planted = bug;
-    const Answer<float> answer =
+    const OwnedAnswer<float> answer =
         answer_of<float>(variant, test, test.centroids, passes(kPasses), 1);
     changed += answer.labels != right.labels || answer.recorder.passes != right.recorder.passes;
   }

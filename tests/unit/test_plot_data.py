@@ -1,4 +1,4 @@
-"""What the pictures show: the series that plots/ makes of small ledgers and tables."""
+"""What the pictures show: the series that plots/ makes of small reports and tables."""
 
 import json
 import os
@@ -13,7 +13,6 @@ sys.path.insert(0, str(SOURCE / "plots"))
 
 import articles  # noqa: E402
 import convergence  # noqa: E402
-import limits  # noqa: E402
 import performance  # noqa: E402
 import phases  # noqa: E402
 import results  # noqa: E402
@@ -27,28 +26,34 @@ PROBE = {"threads": 2, "cpu_share": 1.0, "fma_f32_gflops": 400.0, "fma_f64_gflop
          "read_by_size": [{"bytes": 1000, "gbs": 100.0}, {"bytes": 100000, "gbs": 20.0}]}
 
 
-def header(threads_=2, **changes):
-    line = {"type": "header", "schema": 1, "threads": threads_,
-            "limits": {"cpu": [dict(PROBE, threads=threads_)], "gpu": None},
-            "provenance": {"cpu": {"model": "Intel(R) Xeon(R) Processor"}, "gpu": {"devices": []}}}
-    return line | changes
+MACHINE = {"id": "A", "name": "x", "ledgers": ["x"], "cpu": "Intel(R) Xeon(R) Processor",
+           "limits": {"cpu": [PROBE], "gpu": None}}
 
 
-def row(variant="kmeans_serial", samples=(3.0, 1.0, 2.0), problem="p", **changes):
+def cell(variant="kmeans_serial", ms=2.0, problem="p", **changes):
+    """A right cell as `clusterbench ledger --json` has it: runs of 10 passes, `ms` each."""
     sizes = {"n": 1000, "d": 2, "k": 4} | changes.pop("sizes", {})
-    line = {"type": "cell", "schema": 1, "table": "article004", "variant": variant,
-            "precision": "f32", "threads": 2, "device": "cpu", "round": 1, "status": "ok",
-            "iterations": 10, "samples_ms": list(samples),
-            "phases_ms": {"assign": 3.0, "update": 1.0},
-            "problem": {"id": problem, "family": "kmeans", **sizes}}
-    return line | changes
+    per_pass = ms / 10
+    entry = {"name": f"article004/{problem}/{variant}/f32", "table": "article004",
+             "variant": variant, "precision": "f32", "threads": 2, "device": "cpu",
+             "machine": "A", "status": "ok", "shown_first": True, "trace": None,
+             "median_ms": ms, "ms_per_iteration": per_pass, "by_round": {"1": per_pass},
+             "own_start_ms": 2 * ms, "own_start_ms_per_iteration": 2 * per_pass,
+             "limit_ms_per_iteration": 0.01, "limit": "FMA rate",
+             "gb_per_second": 8 * sizes["n"] / per_pass * 1e-6,
+             "gflop_per_second": 4 * sizes["n"] * sizes["k"] / per_pass * 1e-6,
+             "phases_ms": {"assign": 3.0, "update": 1.0},
+             "problem": {"id": problem, "family": "kmeans", **sizes}}
+    return entry | changes
 
 
 def failed(variant="kmeans_serial", status="wrong", **changes):
-    line = row(variant, status=status, message="why", **changes)
-    for name in ("samples_ms", "phases_ms", "iterations"):
-        del line[name]
-    return line
+    return cell(variant, status=status, message="why", **changes)
+
+
+def report(*cells, machine=None):
+    return {"type": "ledgers", "schema": 2, "machines": [machine or MACHINE], "edited": [],
+            "cells": list(cells)}
 
 
 DEFINITION = {
@@ -66,145 +71,82 @@ PUBLISHED = {
 ARTICLE = {"columns": ["large", "small"], "seconds": {"cpp": [9.0, 0.5], "numpy": [9.0, 0.25]}}
 
 
-class WithLedgers(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+class WithReports(unittest.TestCase):
+    def cells(self, *cells, machine=None):
+        return results.campaigns_of(report(*cells, machine=machine)).cells
 
-    def ledger(self, *lines, name="ledger.jsonl"):
-        path = self.folder / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-        return path
-
-    def cells(self, *lines, **options):
-        return results.read_campaigns([self.ledger(*lines)], **options).cells
-
-    def inputs(self, *lines, definition=DEFINITION, published=None):
-        path = self.ledger(*lines)
-        return Inputs(results.read_campaigns([path]), results.read_campaigns([path], True),
+    def inputs(self, *cells, definition=DEFINITION, published=None, machine=None):
+        return Inputs(results.campaigns_of(report(*cells, machine=machine)),
                       {definition["name"]: definition}, published or {})
 
 
-class Reading(WithLedgers):
-    def test_a_cell_is_the_median_of_its_rounds_medians(self):
-        cell, = self.cells(header(), row(samples=(3.0, 1.0, 2.0)),
-                           row(samples=(50.0, 50.0), round=2), row(samples=(4.0,), round=3))
-        self.assertEqual((cell.ms, cell.ms_per_iteration, cell.rounds), (4.0, 0.4, 3))
-        self.assertEqual(cell.machine, "Intel Xeon, 2 threads")
+class Reading(WithReports):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = pathlib.Path(folder.name) / "measurements.json"
 
-    def test_a_round_that_failed_speaks_for_the_cell(self):
-        cell, = self.cells(header(), row(), failed(round=2), row(round=3))
-        self.assertFalse(cell.right)
-        self.assertEqual(results.excluded([cell]), ["kmeans_serial: wrong (p)"])
+    def test_a_cell(self):
+        found, = self.cells(cell())
+        self.assertEqual((found.own_ms, found.own_ms_per_iteration, found.ms_per_iteration),
+                         (4.0, 0.4, 0.2))
+        self.assertEqual((found.machine, found.limit.name), ("Intel Xeon, 2 threads", "FMA rate"))
+        self.assertEqual(found.by_round, {1: 0.2})
 
-    def test_later_lines_override_and_unavailable_ones_do_not(self):
-        cells = self.cells(header(), row(samples=(1.0,)), row(samples=(2.0,)),
-                           failed(status="unavailable"), failed("kmeans_cublas", "unavailable"))
-        self.assertEqual([(cell.variant, cell.status, cell.ms) for cell in cells],
-                         [("kmeans_serial", "ok", 2.0), ("kmeans_cublas", "unavailable", 0.0)])
+    def test_what_has_no_time_that_others_stand_beside(self):
+        cells = self.cells(failed(), cell("kmeans_simd", approximate={"within": 0.1}),
+                           cell("kmeans_openmp", unsandboxed=True))
+        self.assertFalse(any(each.right for each in cells))
+        self.assertEqual(results.excluded(cells),
+                         ["kmeans_serial: wrong (p)", "kmeans_simd: approximate (p)",
+                          "kmeans_openmp: unsandboxed (p)"])
 
-    def test_numbers_of_threads_are_kept_apart_where_asked(self):
-        lines = (header(), row(), row(threads=1, samples=(8.0,)))
-        self.assertEqual([cell.ms for cell in self.cells(*lines)], [8.0])
-        self.assertEqual([cell.ms for cell in self.cells(*lines, by_threads=True)], [2.0, 8.0])
-
-    def test_a_folder_is_all_its_ledgers(self):
-        self.ledger(header(), row(samples=(1.0,)), name="a/ledger.jsonl")
-        self.ledger(header(), row("kmeans_openmp"), name="b/ledger.jsonl")
-        campaigns = results.read_campaigns([self.folder])
-        self.assertEqual([cell.variant for cell in campaigns.cells],
-                         ["kmeans_serial", "kmeans_openmp"])
+    def test_of_several_threads_the_shown_one_or_all(self):
+        campaigns = results.campaigns_of(report(cell(), cell(threads=1, shown_first=False)))
+        self.assertEqual([each.threads for each in campaigns.of_table("article004")], [2])
+        self.assertEqual([each.threads for each in campaigns.of_table("article004", True)], [2, 1])
         self.assertEqual(list(campaigns.probes), ["Intel Xeon, 2 threads"])
 
-    def test_a_probe_of_a_busy_processor_is_no_limit(self):
-        busy = header(limits={"cpu": [PROBE | {"cpu_share": 0.4}], "gpu": None})
-        self.assertIsNone(self.cells(busy, row())[0].limit)
-        self.assertIsNotNone(self.cells(header(), row())[0].limit)
+    def test_a_probe_of_a_busy_processor_is_none(self):
+        busy = MACHINE | {"limits": {"cpu": [PROBE | {"cpu_share": 0.4}], "gpu": None}}
+        self.assertEqual(results.campaigns_of(report(cell(), machine=busy)).probes, {})
 
-    def complaint(self, text):
-        path = self.folder / "ledger.jsonl"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    def test_a_gpu_is_named_by_its_probe_or_itself(self):
+        gpu = MACHINE | {"gpu": "NVIDIA H200, NVIDIA H200"}
+        self.assertEqual(self.cells(cell(device="gpu"), machine=gpu)[0].machine, "NVIDIA H200")
+        probed = gpu | {"limits": {"cpu": [], "gpu": {"name": "H200"}}}
+        self.assertEqual(self.cells(cell(device="gpu"), machine=probed)[0].machine, "H200")
+
+    def complaint(self, content):
+        self.path.write_bytes(content if isinstance(content, bytes)
+                              else json.dumps(content).encode())
         with self.assertRaises(results.BadInput) as caught:
-            results.read_campaigns([path])
-        self.assertIn(str(path), str(caught.exception))
+            results.read_campaigns(self.path)
+        self.assertIn(str(self.path), str(caught.exception))
         return str(caught.exception)
 
-    def test_bad_ledgers_are_named_with_their_line(self):
-        good = json.dumps(header()) + "\n"
-        self.assertIn(":2:", self.complaint(good + '{"type": "cell", \n'))
-        self.assertIn(":2:", self.complaint(good + "[1]\n"))
-        self.assertIn(":1:", self.complaint(json.dumps(row())))
-        self.assertIn(":1:", self.complaint(b"\xff\xfe\n"))
+    def test_bad_reports_are_named(self):
+        self.path.write_text(json.dumps(report(cell())))
+        self.assertEqual(len(results.read_campaigns(self.path).cells), 1)
+        self.assertIn(":1:", self.complaint(b'{"type": '))
         self.assertIn("UTF-8", self.complaint(b"\xff\xfe\n"))
-        newer = self.complaint(json.dumps(header(schema=7)))
+        self.assertIn("no report of `clusterbench ledger --json`", self.complaint({"type": "cell"}))
+        newer = self.complaint(report(cell()) | {"schema": 7})
         self.assertIn("schema 7", newer)
-        self.assertIn("reads 1", newer)
-        lacking = row()
+        self.assertIn("reads 2", newer)
+        lacking = cell()
         del lacking["variant"]
-        self.assertIn("'variant'", self.complaint(good + json.dumps(lacking)))
+        self.assertIn("'variant'", self.complaint(report(lacking)))
         with self.assertRaises(results.BadInput):
-            results.read_campaigns([self.folder / "none.jsonl"])
-        lacking = row()
-        del lacking["samples_ms"]
-        with self.assertRaisesRegex(results.BadInput, "samples_ms"):
-            self.cells(header(), lacking)
+            results.read_campaigns(self.path.parent / "none.json")
 
 
-    def test_a_torn_last_line_is_left_out(self):
-        path = self.ledger(header(), row())
-        whole = path.read_bytes()
-        last = json.dumps(row("kmeans_openmp", message="größer"), ensure_ascii=False).encode()
-        for length in range(1, len(last)):
-            path.write_bytes(whole + last[:length])
-            cell, = results.read_campaigns([path]).cells
-            self.assertEqual(cell.variant, "kmeans_serial")
-        path.write_bytes(whole + last)  # whole but for its end
-        self.assertEqual(len(results.read_campaigns([path]).cells), 2)
-
-    def test_only_a_lines_end_ends_a_line(self):
-        line = json.dumps(row(message="a\u2028b"), ensure_ascii=False)
-        (self.folder / "ledger.jsonl").write_text(f"{json.dumps(header())}\n{line}\n")
-        self.assertEqual(len(results.read_campaigns([self.folder / "ledger.jsonl"]).cells), 1)
-
-
-class Limits(unittest.TestCase):
-    def test_minimal_work(self):
-        self.assertEqual(limits.intensity("kmeans", "f32", 8), 4.0)
-        self.assertEqual(limits.intensity("kmeans", "f64", 8), 2.0)
-        self.assertEqual(limits.intensity("fcm", "f32", 8), 8.0)
-
-    def test_bandwidth_between_measured_sizes(self):
-        self.assertEqual(limits.read_bandwidth(PROBE, 1), 100.0)
-        self.assertAlmostEqual(limits.read_bandwidth(PROBE, 10000), 60.0)
-        self.assertEqual(limits.read_bandwidth(PROBE, 1e9), 20.0)
-
-    def test_the_harness_found_the_same_limits(self):
-        checked = 0
-        for path in (SOURCE / "results/reference").rglob("ledger.jsonl"):
-            head = None
-            for _, line in results.read_lines(path):
-                if line["type"] == "header":
-                    head = line
-                elif line["status"] == "ok" and "limit_ms_per_iteration" in line:
-                    problem = line["problem"]
-                    limit = limits.limit_per_iteration(
-                        results.probe_of(head, line["device"], line["threads"]),
-                        problem["family"], line["precision"], problem["n"], problem["d"],
-                        problem["k"], line.get("multiplier", "fma"))
-                    self.assertAlmostEqual(limit.ms / line["limit_ms_per_iteration"], 1.0, 9)
-                    self.assertEqual(limit.name, line["limit"])
-                    checked += 1
-        self.assertGreater(checked, 100)
-
-
-class Articles(WithLedgers):
-    def table(self, *lines, definition=DEFINITION, article=None):
-        return articles.table(definition, self.cells(*lines), article or {})
+class Articles(WithReports):
+    def table(self, *cells, definition=DEFINITION, article=None):
+        return articles.table(definition, self.cells(*cells), article or {})
 
     def test_bars_here(self):
-        data = self.table(header(), row(), failed(precision="f64"), row("kmeans_unlisted"))
+        data = self.table(cell(), failed(precision="f64"), cell("kmeans_unlisted"))
         self.assertEqual(data["unit"], "iteration")  # nothing is published to compare runs with
         (panel,) = data["panels"]
         self.assertEqual([each["variant"] for each in panel["rows"]], ["kmeans_serial"])
@@ -213,12 +155,12 @@ class Articles(WithLedgers):
                          [("f32", 0.2, "ok"), ("f64", None, "wrong")])
 
     def test_published_bars_come_first_and_ours_are_runs_then(self):
-        data = self.table(header(), row(), definition=DEFINITION | {"published": PUBLISHED},
+        data = self.table(cell(), definition=DEFINITION | {"published": PUBLISHED},
                           article=ARTICLE)
         self.assertEqual(data["unit"], "run")
         serial, numpy = data["panels"][0]["rows"]
         self.assertEqual([(bar["source"], bar["ms"]) for bar in serial["bars"]],
-                         [("published", 500.0), ("here", 2.0), ("here", None)])
+                         [("published", 500.0), ("here", 4.0), ("here", None)])
         self.assertEqual([(bar["ms"], bar.get("doubt"), bar.get("status"))
                           for bar in numpy["bars"]],
                          [(250.0, "other work", None), (None, None, "not run")])
@@ -243,28 +185,26 @@ class Articles(WithLedgers):
                     {"id": "other", "data": "y", "max_iterations": 5}]
         rows = [{"variant": "fcm_serial", "precisions": ["f32"], "problems": ["few", "other"]},
                 {"variant": "fcm_cuda_cub", "precisions": ["f32"], "problems": ["many"]}]
-        cells = [row("fcm_serial", problem="few"), row("fcm_cuda_cub", problem="many"),
-                 row("fcm_serial", problem="other")]
+        cells = [cell("fcm_serial", problem="few"), cell("fcm_cuda_cub", problem="many"),
+                 cell("fcm_serial", problem="other")]
         definition = DEFINITION | {"problems": problems, "rows": rows}
-        data = self.table(header(), *cells, definition=definition)
+        data = self.table(*cells, definition=definition)
         self.assertEqual([panel["problem"] for panel in data["panels"]],
                          ["few and many", "other"])
         rows[1]["problems"].append("few")
-        data = self.table(header(), *cells, row("fcm_cuda_cub", problem="few"),
-                          definition=definition)
+        data = self.table(*cells, cell("fcm_cuda_cub", problem="few"), definition=definition)
         self.assertEqual(len(data["panels"]), 3)
 
     def test_a_problem_without_a_time_of_ours_has_no_panel(self):
         definition = DEFINITION | {"problems": [*DEFINITION["problems"], {"id": "q"}]}
         self.assertEqual([panel["problem"] for panel in
-                          self.table(header(), row(), failed(problem="q"),
-                                     definition=definition)["panels"]], ["p"])
+                          self.table(cell(), failed(problem="q"), definition=definition)["panels"]], ["p"])
 
     def test_only_tables_with_a_verified_cell(self):
         with self.assertRaises(NothingToDraw):
-            articles.pictures(self.inputs(header(), failed()))
+            articles.pictures(self.inputs(failed()))
         self.assertEqual([picture.name for picture in
-                          articles.pictures(self.inputs(header(), row()))], ["article004"])
+                          articles.pictures(self.inputs(cell()))], ["article004"])
 
     def test_committed_definitions_find_their_published_figures(self):
         published = results.read_published(SOURCE / "results/published.json")
@@ -273,16 +213,16 @@ class Articles(WithLedgers):
                 self.assertGreater(bar["ms"], 0.0)
 
 
-class Scaling(WithLedgers):
+class Scaling(WithReports):
     def line(self, problem, n, ms, variant="kmeans_cublas", **changes):
-        return row(variant, (ms,), problem, table="scaling", sizes={"n": n}, **changes)
+        return cell(variant, ms, problem, table="scaling", sizes={"n": n}, **changes)
 
     def test_lines_and_limits(self):
         definition = {"name": "scaling", "problems": [],
                       "rows": [{"variant": name, "precisions": ["f32"]}
                                for name in ("kmeans_cublas", "kmeans_serial")]}
         picture, = scaling.pictures(self.inputs(
-            header(), self.line("n=1e4", 10000, 50.0), self.line("n=1e3", 1000, 8.0),
+            self.line("n=1e4", 10000, 50.0), self.line("n=1e3", 1000, 8.0),
             self.line("n=1e3", 1000, 4.0, "kmeans_serial"), self.line("k=4", 500, 1.0),
             failed("kmeans_serial", "refused", table="scaling", problem="n=1e4"),
             definition=definition))
@@ -299,15 +239,14 @@ class Scaling(WithLedgers):
 
     def test_nothing_without_cells(self):
         with self.assertRaisesRegex(NothingToDraw, "scaling"):
-            scaling.pictures(self.inputs(header(), row()))
+            scaling.pictures(self.inputs(cell()))
 
 
-class Threads(WithLedgers):
+class Threads(WithReports):
     def test_speed_ups(self):
-        cells = self.cells(header(), row(table="threads", threads=1, samples=(8.0,)),
-                           row(table="threads", threads=2, samples=(5.0,)),
-                           row("kmeans_openmp", table="threads", threads=2),
-                           by_threads=True)
+        cells = self.cells(cell(table="threads", threads=1, ms=8.0),
+                           cell(table="threads", threads=2, ms=5.0),
+                           cell("kmeans_openmp", table="threads", threads=2))
         panel, = threads.panels(cells, {"rows": [], "problems": []})
         self.assertEqual(panel["lines"], {"kmeans_serial": [[1, 0.8, 1.0], [2, 0.5, 1.6]]})
         self.assertEqual(panel["machine"], "Intel Xeon")
@@ -323,13 +262,13 @@ class Threads(WithLedgers):
 
     def test_nothing_with_one_number_of_threads(self):
         with self.assertRaises(NothingToDraw):
-            threads.pictures(self.inputs(header(), row(table="threads", threads=1)))
+            threads.pictures(self.inputs(cell(table="threads", threads=1)))
 
 
-class Phases(WithLedgers):
+class Phases(WithReports):
     def test_shares(self):
-        cells = self.cells(header(), row(phases_ms={"update": 1.0, "distances": 2.0, "odd": 1.0}),
-                           failed("kmeans_numpy"), row(precision="f64"))
+        cells = self.cells(cell(phases_ms={"update": 1.0, "distances": 2.0, "odd": 1.0}),
+                           failed("kmeans_numpy"), cell(precision="f64"))
         data = phases.panels(cells, DEFINITION)
         self.assertEqual(data["variants"], ["kmeans_serial"])
         self.assertEqual(data["panels"], [{"problem": "p", "bars": [
@@ -338,11 +277,11 @@ class Phases(WithLedgers):
         self.assertEqual(phases.kind_of("odd"), "other")
 
 
-class Roofline(WithLedgers):
+class Roofline(WithReports):
     def test_points_are_the_best_of_an_intensity(self):
         picture, = roofline.pictures(self.inputs(
-            header(), row(samples=(20.0,)), row(problem="q", samples=(10.0,)),
-            row(problem="r", sizes={"k": 8}), row("kmeans_openmp", table="threads")))
+            cell(ms=20.0), cell(problem="q", ms=10.0), cell(problem="r", sizes={"k": 8}),
+            cell("kmeans_openmp", table="threads")))
         machine, = picture.data["machines"]
         self.assertEqual([(point["variant"], point["intensity"], round(point["gflops"], 6))
                           for point in machine["points"]],
@@ -352,13 +291,13 @@ class Roofline(WithLedgers):
 
     def test_nothing_without_a_probe(self):
         with self.assertRaises(NothingToDraw):
-            roofline.pictures(self.inputs(header(limits={}), row()))
+            roofline.pictures(self.inputs(cell(), machine=MACHINE | {"limits": {}}))
 
 
-class Performance(WithLedgers):
+class Performance(WithReports):
     def cell(self, variant, problem, ms, inertia, status="ok"):
         return results.Cell("scaling", problem, variant, "f32", 2, "cpu", "kmeans", status,
-                            ms_per_iteration=ms, inertia=tuple(inertia), machine="m")
+                            own_ms_per_iteration=ms, inertia=tuple(inertia), machine="m")
 
     def test_profiles(self):
         cells = [self.cell("a", "p", 1.0, [200, 101, 100]), self.cell("b", "p", 4.0, [200, 100]),
@@ -385,18 +324,18 @@ class Performance(WithLedgers):
 
     def test_nothing_with_one_variant(self):
         with self.assertRaises(NothingToDraw):
-            performance.pictures(self.inputs(header(), row(table="scaling", trace={
+            performance.pictures(self.inputs(cell(table="scaling", trace={
                 "loss": [1.0], "inertia": [1.0]})))
 
 
-class Convergence(WithLedgers):
+class Convergence(WithReports):
     TRACE = {"loss": [4.0, 2.0, 1.0], "inertia": [8.0, 4.0, 2.0]}
     ARTICLE = {"workload": {"n": 1000}, "loss_trace": {"cpp": [4.0, 2.5]},
                "inertia_trace": {"scikit-learn": [8.0]}}
 
     def picture(self, article):
         picture, = convergence.pictures(self.inputs(
-            header(), row(table="article000", trace=self.TRACE),
+            cell(table="article000", trace=self.TRACE),
             failed("kmeans_openmp", table="article000"), published={"article000": article}))
         return picture.data
 
@@ -414,7 +353,7 @@ class Convergence(WithLedgers):
 
     def test_nothing_without_traces(self):
         with self.assertRaises(NothingToDraw):
-            convergence.pictures(self.inputs(header(), row(table="article000")))
+            convergence.pictures(self.inputs(cell(table="article000")))
 
 
 class Style(unittest.TestCase):

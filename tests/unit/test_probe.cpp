@@ -169,7 +169,7 @@ TEST(Disturbance, AGpuThatIsSlowedDownOrChangesItsClockDisturbs) {
 }
 
 TEST(Disturbance, ABusyMachineMakesUsWait) {
-  if (!waited_seconds()) {
+  if (!waited_seconds(getpid())) {
     GTEST_SKIP() << "this kernel keeps no account of waiting";
   }
   // More busy threads than CPUs: some of them must wait, whatever else runs.

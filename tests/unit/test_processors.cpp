@@ -1,5 +1,5 @@
 // The processors that may be used, who competes for them, and threads that get one each.
-#include "harness/compare/processors.hpp"
+#include "harness/gate/processors.hpp"
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
@@ -44,30 +44,67 @@ int start_busy() {
   return pid;
 }
 
+// A process that does nothing until it is killed.
+int start_waiting() {
+  const int pid = fork();
+  while (pid == 0) {
+    pause();
+  }
+  return pid;
+}
+
 TEST(Processors, WhoeverIsBusyCompetes) {
   const auto all = static_cast<int>(usable_processors().size());
   if (all != sysconf(_SC_NPROCESSORS_ONLN)) {
     GTEST_SKIP() << "this process may use " << all << " of more processors";
   }
   const int busy = start_busy();
+  const int waiting = start_waiting(); // whose threads would use them all
   int seen = 0;
   for (int i = 0; i < 200 && seen == 0; ++i) { // until the kernel has started it
     usleep(10'000);
-    seen = competitors(all);
+    seen = competitors(waiting, all);
   }
+  kill(waiting, SIGKILL);
+  waitpid(waiting, nullptr, 0);
   kill(busy, SIGKILL);
   waitpid(busy, nullptr, 0);
   EXPECT_GE(seen, 1) << "we would use all processors, and somebody is on one";
 }
 
-// In a child, whose only threads are the test's.
-TEST(Processors, EveryThreadGetsOneOfItsOwn) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
-#endif
-  const std::size_t threads = std::min<std::size_t>(usable_processors().size(), 4);
-  const int child = fork();
-  if (child == 0) {
+// What a thread may run on, in the order of the threads' starts, as a child of ours finds them.
+class Team {
+public:
+  explicit Team(std::size_t threads) {
+    EXPECT_EQ(pipe(to_us_) | pipe(to_child_), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      work(threads);
+    }
+    char there = 0;
+    EXPECT_EQ(read(to_us_[0], &there, 1), 1);
+  }
+  ~Team() {
+    for (const int end : {to_us_[0], to_us_[1], to_child_[0], to_child_[1]}) {
+      close(end);
+    }
+    waitpid(child_, nullptr, 0);
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  int pid() const { return child_; }
+  std::vector<cpu_set_t> sets(std::size_t threads) const {
+    EXPECT_EQ(write(to_child_[1], "!", 1), 1);
+    std::vector<cpu_set_t> sets(threads);
+    for (cpu_set_t& set : sets) {
+      EXPECT_EQ(read(to_us_[0], &set, sizeof set), static_cast<ssize_t>(sizeof set));
+    }
+    return sets;
+  }
+
+private:
+  [[noreturn]] void work(std::size_t threads) const {
     std::latch all_there(static_cast<std::ptrdiff_t>(threads)), spread(1);
     std::vector<cpu_set_t> sets(threads);
     std::vector<std::jthread> team;
@@ -79,26 +116,58 @@ TEST(Processors, EveryThreadGetsOneOfItsOwn) {
       });
     }
     all_there.arrive_and_wait();
-    spread_threads(1);
+    char go = 0;
+    bool well = write(to_us_[1], "!", 1) == 1 && read(to_child_[0], &go, 1) == 1;
     spread.count_down();
     sched_getaffinity(0, sizeof(cpu_set_t), &sets[0]);
     team.clear();
-    std::set<int> taken;
-    bool one_each = true;
     for (const cpu_set_t& set : sets) {
-      one_each = one_each && CPU_COUNT(&set) == 1;
-      for (const int processor : usable_processors()) {
-        if (CPU_ISSET(processor, &set)) {
-          taken.insert(processor);
-        }
-      }
+      well = well && write(to_us_[1], &set, sizeof set) == static_cast<ssize_t>(sizeof set);
     }
-    const bool first = CPU_ISSET(usable_processors()[1 % usable_processors().size()], &sets[0]);
-    _exit(one_each && first && taken.size() == threads ? 0 : 1);
+    _exit(well ? 0 : 1);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+
+  int to_us_[2], to_child_[2];
+  int child_ = -1;
+};
+
+TEST(Processors, EveryThreadOfAProcessGetsOneOfItsOwn) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
+#endif
+  const std::vector<int>& processors = usable_processors();
+  const std::size_t threads = std::min<std::size_t>(processors.size(), 4);
+  for (const std::size_t first : {0, 1, 7}) {
+    const Team team(threads);
+    EXPECT_EQ(threads_of(team.pid()), static_cast<int>(threads));
+    spread_threads(team.pid(), first);
+    std::set<int> taken;
+    const std::vector<cpu_set_t> sets = team.sets(threads);
+    for (std::size_t t = 0; t < threads; ++t) {
+      EXPECT_EQ(CPU_COUNT(&sets[t]), 1);
+      const int processor = processors[(first + t) % processors.size()];
+      EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(processor), &sets[t]));
+      taken.insert(processor);
+    }
+    EXPECT_EQ(taken.size(), threads);
+  }
+}
+
+TEST(Processors, MoreThreadsThanProcessorsAreLeftAlone) {
+  const std::size_t threads = usable_processors().size() + 1;
+  const Team team(threads);
+  spread_threads(team.pid(), 0);
+  for (const cpu_set_t& set : team.sets(threads)) {
+    EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&set)), usable_processors().size());
+  }
+}
+
+TEST(Processors, OfAProcessThatIsGoneNothingIsKnown) {
+  const int gone = start_waiting();
+  kill(gone, SIGKILL);
+  waitpid(gone, nullptr, 0);
+  EXPECT_EQ(threads_of(gone), 0);
+  spread_threads(gone, 0);
 }
 
 } // namespace

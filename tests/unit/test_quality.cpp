@@ -3,6 +3,7 @@
 #include "harness/quality/plan.hpp"
 #include "harness/quality/quality_json.hpp"
 #include "harness/quality/quality_text.hpp"
+#include "tests/unit/ledger_rows.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,38 +12,31 @@ namespace {
 
 using nlohmann::json;
 
-/// A row of 4 passes of 1 ms each and 2 ms of prepare(). `entering` is the trace as the ledger has
-/// it: the inertia of the centroids that enter each pass.
+/// A run of so many passes from its own start, 1 ms each, in a whole answer that takes 2 ms more.
+/// `entering` is the trace as the ledger has it: the inertia of the centroids that enter each pass.
 json row(const std::string& variant, const std::string& init, std::vector<double> entering,
          double final_inertia, double ms_per_pass = 1.0) {
   const std::size_t passes = entering.size();
-  const double run_ms = ms_per_pass * static_cast<double>(passes);
-  return {{"type", "cell"},
-          {"table", kQualityTable},
-          {"variant", variant},
-          {"precision", "f32"},
-          {"threads", 2},
-          {"round", 1},
-          {"status", "ok"},
-          {"message", ""},
-          {"device", "cpu"},
-          {"iterations", passes},
-          {"recorded_passes", passes},
-          {"prepare_ms", 2.0},
-          {"samples_ms", {run_ms, run_ms, run_ms}},
-          {"trace", {{"inertia", entering}, {"loss", entering}}},
-          {"verification", {{{"objective", final_inertia}}}},
-          {"problem",
-           {{"id", "p " + init},
-            {"family", "kmeans"},
-            {"data", "some"},
-            {"data_sha256", "abc"},
-            {"n", 10},
-            {"d", 2},
-            {"k", 3},
-            {"stop", "labels"},
-            {"max_iterations", 9},
-            {"init", init}}}};
+  const json words = {{"id", "p " + init},
+                      {"family", "kmeans"},
+                      {"data", "some"},
+                      {"data_sha256", "abc"},
+                      {"hash", "def"},
+                      {"n", 10},
+                      {"d", 2},
+                      {"k", 3},
+                      {"stop", "labels"},
+                      {"max_iterations", 9},
+                      {"init", init}};
+  json line = made_up::row(kQualityTable, variant, "ok", words);
+  made_up::put_times(line, {ms_per_pass * static_cast<double>(passes), 77.0, 88.0}, passes);
+  for (json& answer : line["whole"]) { // from other starts, with other numbers of passes
+    answer["ms"] = 79.0;
+    answer["run_ms"] = 77.0;
+  }
+  line.update({{"trace", {{"inertia", entering}, {"loss", entering}}},
+               {"verification", {{{"objective", 0.5}}, {{"objective", final_inertia}}}}});
+  return line;
 }
 
 json failed(const std::string& variant, const std::string& init, const std::string& status) {
@@ -53,7 +47,7 @@ json failed(const std::string& variant, const std::string& init, const std::stri
 }
 
 QualityReport report_of(const std::vector<json>& rows, const std::vector<GivenBest>& given = {}) {
-  const Measurements measurements = campaign_measurements(rows, kQualityTable);
+  const Measurements measurements = measurements_of(made_up::rows_of(rows), kQualityTable);
   return make_quality_report(make_attempts(measurements, {}), measurements.machines, given);
 }
 
@@ -71,7 +65,7 @@ const StartsSummary& summary_of(const QualityReport& report, const std::string& 
 TEST(TimeToQuality, CountsThePassThatReturnsTheCentroids) {
   Attempt attempt;
   attempt.status = "ok";
-  attempt.prepare_ms = 2.0;
+  attempt.around_ms = 2.0;
   attempt.run_ms = 8.0; // 4 passes
   attempt.inertia = {200.0, 102.0, 100.5, 100.0};
   EXPECT_EQ(time_to_quality(attempt, 101.0).passes, 3u);
@@ -205,19 +199,22 @@ TEST(QualityReport, LeavesOutWhatCannotBeJudged) {
   json fuzzy = row("f", "random:1", {200.0}, 100.0);
   fuzzy["problem"]["family"] = "fcm";
   json refused = failed("r", "random:1", "refused");
+  json free = row("u", "random:1", {200.0}, 100.0);
+  free["unsandboxed"] = true;
   json steps_only = row("a", "random:1", {200.0}, 100.0);
   steps_only["problem"]["k"] = 4;
   steps_only["problem"]["id"] = "q";
-  steps_only.erase("verification");
+  steps_only["name"] = "quality/q/a/f32";
+  steps_only["oracle"] = "single steps only";
   steps_only.erase("trace");
   const QualityReport report =
-      report_of({row("a", "random:1", {200.0}, 100.0), fuzzy, refused, steps_only});
+      report_of({row("a", "random:1", {200.0}, 100.0), fuzzy, refused, free, steps_only});
   EXPECT_EQ(report.attempts.solvers.size(), 1u);
   EXPECT_FALSE(report.best[1].inertia);
   EXPECT_EQ(report.profiles[0].profile.instances, 1u);
   const std::string text = quality_text(report, TextStyle::terminal);
   for (const char* note : {"1 cells of fuzzy c-means", "r f32 is left out: refused: why",
-                           "some, k = 4, is left out"}) {
+                           "u is left out: it ran without a sandbox", "some, k = 4, is left out"}) {
     EXPECT_NE(text.find(note), std::string::npos) << note << "\n" << text;
   }
   EXPECT_THROW(report_of({fuzzy}), datasets::InputError);

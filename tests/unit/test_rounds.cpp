@@ -1,4 +1,4 @@
-#include "harness/run/rounds.hpp"
+#include "harness/ledger/rounds.hpp"
 
 #include <gtest/gtest.h>
 

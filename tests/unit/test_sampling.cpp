@@ -1,6 +1,7 @@
-// When a cell has samples enough, and which of them are warm-up: on series made by hand.
-#include "harness/run/measure.hpp"
-#include "harness/run/sampling.hpp"
+// When a cell has samples enough, in whole cycles of starts, and which of them are warm-up: on series made by hand.
+#include "harness/campaign/measure.hpp"
+#include "harness/campaign/sampling.hpp"
+#include "harness/problem/starts.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -98,6 +99,13 @@ TEST(WarmUp, TooFewToTell) {
   EXPECT_EQ(warm_up_length(Series{50.0, 1.0, 1.0, 1.0}), 1U);
 }
 
+/// No plan asks for more runs, those of warm-up counted, of which there is a quarter at most.
+std::size_t most_runs(const SamplingPlan& plan) {
+  const std::size_t kept = std::max(plan.samples, plan.max_samples);
+  const std::size_t all = kept + kept / 3 + 1;
+  return plan.samples < kStartCycle ? all : (all + kStartCycle - 1) / kStartCycle * kStartCycle;
+}
+
 TEST(Sampling, LaterLoadTurnsWarmUpIntoSamplesAgain) {
   SamplingPlan plan;
   plan.samples = 9;
@@ -144,14 +152,54 @@ const SamplingPlan kPlan{.samples = 9,
                          .target = 0.01,
                          .min_seconds = 0.0,
                          .budget_seconds = 100.0,
-                         .max_samples = 40,
-                         .slow_seconds = 50.0,
-                         .slow_samples = 3};
+                         .max_samples = 40};
 
 TEST(Sampling, OneRunFirstThenAsManyAsAreAskedFor) {
   EXPECT_EQ(next_step(kPlan, Series{}, 0.0).more, 1U);
   EXPECT_EQ(next_step(kPlan, steady(1), 1.0).more, 8U);
-  EXPECT_EQ(next_step(kPlan, after({20.0}, steady(8)), 1.0).more, 1U); // one for the warm-up
+  EXPECT_EQ(next_step(kPlan, after({20.0}, steady(8)), 1.0).more, 9U); // for that of the warm-up
+}
+
+TEST(Sampling, TakesWholeCyclesOfStarts) {
+  for (const std::size_t least : {9, 10, 18, 30}) {
+    for (const double first : {10.0, 20.0}) { // steady, or with a warm-up
+      SamplingPlan plan = kPlan;
+      plan.samples = least;
+      plan.min_seconds = 1e9; // never enough
+      Series seconds;
+      std::vector<std::size_t> decisions;
+      SamplingStep step = next_step(plan, seconds, 0.0);
+      for (; step.more > 0; step = next_step(plan, seconds, 0.01)) {
+        for (std::size_t i = 0; i < step.more; ++i) {
+          seconds.push_back(seconds.empty() ? first : steady(20)[seconds.size() % 20]);
+        }
+        decisions.push_back(seconds.size());
+      }
+      EXPECT_EQ(step.ended_because, "largest number of samples");
+      EXPECT_GE(seconds.size() - step.warm_up, plan.max_samples);
+      EXPECT_EQ(decisions.front(), 1U);
+      for (const std::size_t taken : std::span(decisions).subspan(1)) {
+        EXPECT_EQ(taken % kStartCycle, 0U) << least << " " << first;
+      }
+    }
+  }
+}
+
+TEST(Sampling, TheLeastNumberIsTakenWithoutACycleThatNobodyCanAfford) {
+  EXPECT_EQ(next_step(kPlan, after({20.0}, steady(8)), 99.0).more, 1U);
+  EXPECT_EQ(next_step(kPlan, after({20.0}, steady(8)), 1000.0).more, 1U);
+  SamplingPlan ten = kPlan;
+  ten.samples = 10;
+  EXPECT_EQ(next_step(ten, steady(1), 1.0).more, 17U);
+  EXPECT_EQ(next_step(ten, steady(1), 20.0).more, 9U);
+}
+
+TEST(Sampling, PlansForFewSamplesHaveNoCycles) {
+  SamplingPlan plan = kPlan;
+  plan.samples = 3;
+  EXPECT_EQ(next_step(plan, steady(1), 1.0).more, 2U);
+  EXPECT_EQ(next_step(plan, after({20.0}, steady(3)), 1.0).more, 2U); // half as many again
+  EXPECT_EQ(next_step(plan, Series{10.0, 15.0, 10.0}, 99.0).more, 1U);
 }
 
 TEST(Sampling, EndsWhenTheIntervalIsNarrow) {
@@ -177,29 +225,23 @@ Series noisy(std::size_t count) {
 
 TEST(Sampling, AWideIntervalAsksForMore) {
   const SamplingStep step = next_step(kPlan, noisy(9), 1.0);
-  EXPECT_EQ(step.more, 5U); // half as many again
+  EXPECT_EQ(step.more, 9U); // half as many again, in whole cycles
   EXPECT_EQ(step.ended_because, "");
 }
 
 TEST(Sampling, EndsWhenTheBudgetIsSpent) {
   EXPECT_EQ(next_step(kPlan, noisy(9), 100.0).ended_because, "the budget is spent");
-  EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).more, 2U); // 9 took 81 s, 19 s are left
-  EXPECT_EQ(next_step(kPlan, noisy(9), 99.9).more, 1U);
+  EXPECT_EQ(next_step(kPlan, noisy(9), 60.0).more, 9U); // 9 took 60 s, 40 s are left: most of a cycle
+  EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).ended_because, "the budget is spent"); // 19 s are not
+  EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).more, 0U);
+  EXPECT_EQ(next_step(kPlan, noisy(27), 59.0).more, 18U); // 14 would be half as many again
+  EXPECT_EQ(next_step(kPlan, noisy(27), 75.0).more, 9U);  // 9 are affordable
   EXPECT_GT(next_step(kPlan, noisy(3), 1000.0).more, 0U); // not below the least number
 }
 
 TEST(Sampling, EndsAtTheLargestNumber) {
-  EXPECT_EQ(next_step(kPlan, noisy(38), 1.0).more, 2U);
+  EXPECT_EQ(next_step(kPlan, noisy(36), 1.0).more, 9U);
   EXPECT_EQ(next_step(kPlan, noisy(40), 1.0).ended_because, "largest number of samples");
-}
-
-TEST(Sampling, SlowRunsAreFewAndAllKept) {
-  const SamplingStep one = next_step(kPlan, Series{90.0}, 90.0);
-  EXPECT_EQ(one.more, 2U);
-  const SamplingStep three = next_step(kPlan, Series{90.0, 60.0, 61.0}, 211.0);
-  EXPECT_EQ(three.more, 0U);
-  EXPECT_EQ(three.warm_up, 0U);
-  EXPECT_EQ(three.ended_because, "one run takes long: fewer samples");
 }
 
 // ---- with Google Benchmark as the engine
@@ -209,10 +251,10 @@ TEST(TakeSamples, SplitsTheRunsAtTheEndOfTheWarmUp) {
   std::size_t run = 0;
   const Samples samples = take_samples("a name", kPlan, [&] { return series.at(run++); });
   EXPECT_EQ(samples.warm_up, (Series{30.0, 20.0}));
-  EXPECT_EQ(samples.seconds, Series(9, 10.0));
-  EXPECT_EQ(samples.cpu_ms.size(), 9U);
+  EXPECT_EQ(samples.seconds, Series(16, 10.0)); // of two cycles
+  EXPECT_EQ(samples.cpu_ms.size(), 16U);
   EXPECT_EQ(samples.row.at("name"), "a name");
-  EXPECT_EQ(samples.row.at("repetitions"), 9);
+  EXPECT_EQ(samples.row.at("repetitions"), 16);
   EXPECT_DOUBLE_EQ(samples.row.at("real_time").get<double>(), 10e3); // of the first kept one
   EXPECT_EQ(samples.ended_because, "the interval is narrow");
 }

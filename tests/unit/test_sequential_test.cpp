@@ -1,6 +1,6 @@
 // The gate's decision on synthetic pairs: heavy-tailed noise as it is met on a loaded virtual
 // machine, one pair in eight wild. Rates over seeded simulations, no clock.
-#include "harness/compare/sequential_test.hpp"
+#include "harness/gate/sequential_test.hpp"
 
 #include <cmath>
 #include <gtest/gtest.h>

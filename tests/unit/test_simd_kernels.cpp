@@ -1,6 +1,5 @@
 // The vector kernels of every instruction set that this processor executes, against plain loops in
 // double, on sizes that are multiples of nothing. The variants only ever run the widest.
-#include "impls/simd/support/columns.hpp"
 #include "impls/simd/support/dispatch.hpp"
 
 #include <algorithm>
@@ -30,6 +29,20 @@ Case<T> clouds(std::size_t n, std::size_t d, std::size_t k) {
   return test;
 }
 
+/// Points [n, d], less the origin if there is one, in blocks of `lanes`; the last is repeated.
+template <typename T>
+std::vector<T> as_columns(const std::vector<T>& points, std::size_t n, std::size_t d,
+                          std::size_t lanes, const T* origin = nullptr) {
+  std::vector<T> columns(rounded_up(n) * d);
+  for (std::size_t i = 0; i < rounded_up(n); ++i) {
+    for (std::size_t f = 0; f < d; ++f) {
+      columns[i / lanes * lanes * d + f * lanes + i % lanes] =
+          points[std::min(i, n - 1) * d + f] - (origin == nullptr ? T{0} : origin[f]);
+    }
+  }
+  return columns;
+}
+
 template <typename T>
 double squared_distance(const Case<T>& test, std::size_t i, std::size_t j) {
   double sum = 0.0;
@@ -54,6 +67,38 @@ TYPED_TEST(SimdKernels, TheWidestComesLast) {
   ASSERT_FALSE(all.empty());
   for (std::size_t i = 1; i < all.size(); ++i) {
     EXPECT_EQ(all[i]->lanes, 2 * all[i - 1]->lanes);
+  }
+}
+
+TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t d : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 37, 129}) {
+      for (const std::size_t n : {1, 15, 33, 64, 127}) {
+        SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
+                     std::to_string(d));
+        const Case<T> test = clouds<T>(n, d, 1);
+        for (const T* origin : {static_cast<const T*>(nullptr), test.centroids.data()}) {
+          const std::vector<T> expected = as_columns(test.points, n, d, kernels->lanes, origin);
+          const Chunk<T> chunk{test.points.data(), nullptr, n, d};
+          std::vector<T> columns(expected.size()), alone(expected.size());
+          std::vector<double> squares(rounded_up(n), -1.0);
+          kernels->columns_of_rows(chunk, origin, columns.data(), squares.data());
+          kernels->columns_of_rows(chunk, origin, alone.data(), nullptr);
+          EXPECT_EQ(columns, expected);
+          EXPECT_EQ(alone, expected);
+          for (std::size_t i = 0; i < rounded_up(n); ++i) {
+            double sum = 0.0;
+            for (std::size_t f = 0; f < d; ++f) {
+              const double x{expected[i / kernels->lanes * kernels->lanes * d + f * kernels->lanes +
+                                      i % kernels->lanes]};
+              sum += x * x;
+            }
+            EXPECT_NEAR(squares[i], sum, 1e-15 * double(d) * sum);
+          }
+        }
+      }
+    }
   }
 }
 

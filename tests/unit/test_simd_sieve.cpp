@@ -1,5 +1,5 @@
-// The sieve: labels from scores in the product form, on data made to mislead them. Whatever the data,
-// a label may differ from the exact one only by the rounding of the difference form.
+// The sieve: labels from scores in the product form, on data made to mislead them. Whatever the
+// data, a label may differ from the exact one only by the rounding of the difference form.
 #include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/pair_sieve.hpp"
 
@@ -81,16 +81,17 @@ long double squared_distance(const Case<T>& test, std::size_t i, std::size_t j) 
 }
 
 template <typename T>
-struct Answer {
+struct SieveAnswer {
   std::vector<std::int32_t> labels, labels_alone;
   std::vector<T> distances;
 };
 
-/// What one instruction set answers, the centroids packed by three threads, one after the other. The
+/// What one instruction set answers, the centroids packed in three parts, one after the other. The
 /// bound may be left out, to see what it is good for.
 template <typename T>
-Answer<T> answer_of(const Kernels<T>& kernels, const Case<T>& test, bool with_bound = true) {
-  SieveMaker<T> maker(test.points, test.n, test.d, test.k, kernels.sieve_group, kernels.lanes, 3);
+SieveAnswer<T> answer_of(const Kernels<T>& kernels, const Case<T>& test, bool with_bound = true) {
+  Team team(3);
+  SieveMaker<T> maker(test.points, test.n, test.d, test.k, kernels, team);
   for (const std::size_t part : {2, 0, 1}) {
     maker.pack(test.centroids, part);
   }
@@ -99,8 +100,8 @@ Answer<T> answer_of(const Kernels<T>& kernels, const Case<T>& test, bool with_bo
     sieve.per_norm = sieve.always = -std::numeric_limits<T>::denorm_min();
   }
   const std::size_t room = rounded_up(test.n);
-  Answer<T> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
-                   std::vector<T>(room)};
+  SieveAnswer<T> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
+                        std::vector<T>(room)};
   std::vector<T> minima(sieve.groups * kRoundUp);
   const Chunk<T> chunk{test.points.data(), maker.columns(0), test.n, test.d};
   kernels.sieve_columns(chunk, maker.norms(0), sieve, test.centroids.data(), test.k, minima.data(),
@@ -112,7 +113,7 @@ Answer<T> answer_of(const Kernels<T>& kernels, const Case<T>& test, bool with_bo
 
 /// Points whose label is not of the nearest centroid, even granted the rounding of differences.
 template <typename T>
-std::size_t wrong_labels(const Case<T>& test, const Answer<T>& answer) {
+std::size_t wrong_labels(const Case<T>& test, const SieveAnswer<T>& answer) {
   constexpr long double kEpsilon = std::numeric_limits<T>::epsilon();
   constexpr long double kTiny = std::numeric_limits<T>::denorm_min();
   const auto d = static_cast<long double>(test.d);
@@ -174,7 +175,8 @@ TYPED_TEST(SimdSieve, RulesOutWhatIsFar) {
   using T = TypeParam;
   const Case<T> test =
       drawn<T>("apart", 64, 128, 64, sizeof(T) == sizeof(float) ? 1e3 : 1e9, 1.0, 0.2);
-  SieveMaker<T> maker(test.points, test.n, test.d, test.k, 8, 8, 1);
+  Team team(1);
+  SieveMaker<T> maker(test.points, test.n, test.d, test.k, *portable_kernels<T>(), team);
   maker.pack(test.centroids, 0);
   const Sieve<T> sieve = maker.sieve();
   const double bound = double{sieve.per_norm} * double{*maker.norms(0)} + double{sieve.always};
@@ -200,8 +202,9 @@ protected:
     }
   }
 
-  Answer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
-    PairSieveMaker maker(test.points, test.n, test.d, test.k, kernel_.tiles, 3);
+  SieveAnswer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
+    Team team(3);
+    PairSieveMaker maker(test.points, test.n, test.d, test.k, kernel_.tiles, team);
     for (const std::size_t part : {2, 0, 1}) {
       maker.pack(test.centroids, part);
     }
@@ -211,8 +214,8 @@ protected:
       sieve.always = -std::numeric_limits<float>::denorm_min();
     }
     const std::size_t room = rounded_up(test.n);
-    Answer<float> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
-                         std::vector<float>(room)};
+    SieveAnswer<float> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
+                              std::vector<float>(room)};
     std::vector<float> minima(sieve.groups * 2 * kTile);
     const Chunk<float> chunk{test.points.data(), nullptr, test.n, test.d};
     kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),

@@ -1,6 +1,8 @@
-// Which rows two float16 parts of one scale can hold, and the scale: impls/cuda/support/split_range.hpp.
+// Which rows two float16 parts of one scale can hold, and the scale:
+// impls/cuda/support/split_range.hpp.
 
 #include "impls/cuda/support/split_range.hpp"
+#include "tests/unit/magnitudes_of.hpp"
 
 #include <cmath>
 #include <gtest/gtest.h>
@@ -20,6 +22,10 @@ std::vector<float> plain_rows() {
   return rows;
 }
 
+SplitRange range_of(const std::vector<float>& rows) {
+  return SplitRange(magnitudes_of(rows, 2));
+}
+
 TEST(SplitRange, TheScaleTakesTheLargestValueNearTheEndOfFloat16) {
   for (const float largest : {0x1p-40f, 0.3f, 1.0f, 1.99f, 2.0f, 7.0f, 0x1p57f}) {
     const float scaled = largest * split_scale(largest);
@@ -31,7 +37,7 @@ TEST(SplitRange, TheScaleTakesTheLargestValueNearTheEndOfFloat16) {
 }
 
 TEST(SplitRange, CentroidsCountForTheScaleAndNotForTheLongestRow) {
-  SplitRange range(plain_rows(), 40, 2);
+  SplitRange range = range_of(plain_rows());
   EXPECT_EQ(range.refuse(), "");
   EXPECT_EQ(range.scale(), split_scale(4.0f));
   EXPECT_GE(range.longest(), std::hypot(3.5f, 4.0f));
@@ -43,21 +49,13 @@ TEST(SplitRange, CentroidsCountForTheScaleAndNotForTheLongestRow) {
   EXPECT_EQ(range.refuse(), "");
 }
 
-TEST(SplitRange, KnowsTheLargestValueOfEveryFeature) {
-  const std::vector<float> rows = {1.0f,  -0x1p-10f, 0.0f, //
-                                   -3.0f, 0x1p-12f,  -0.0f};
-  SplitRange range(rows, 2, 3);
-  range.include(std::vector<float>{9.0f, 9.0f, 9.0f}); // centroids are no rows
-  EXPECT_EQ(range.largest(), (std::vector<float>{3.0f, 0x1p-10f, 0.0f}));
-}
-
 TEST(SplitRange, RefusesWhatWouldLoseDigitsAndSaysWhy) {
   const auto reason = [](std::size_t at, float value, std::size_t step = 80) {
     auto rows = plain_rows();
     for (std::size_t e = at; e < rows.size(); e += step) {
       rows[e] = value;
     }
-    return SplitRange(rows, 40, 2).refuse();
+    return range_of(rows).refuse();
   };
   EXPECT_EQ(reason(5, 0.0f), "");
   EXPECT_EQ(reason(5, 0x1p-30f), ""); // its row and its feature have larger ones
@@ -71,11 +69,11 @@ TEST(SplitRange, RefusesWhatWouldLoseDigitsAndSaysWhy) {
   EXPECT_EQ(reason(1, 0.0f, 2), ""); // a feature that is nothing has no digits
   auto rows = plain_rows();
   rows[6] = rows[7] = 0x1p-14f;
-  EXPECT_NE(SplitRange(rows, 40, 2).refuse().find("the shortest row"), std::string::npos);
+  EXPECT_NE(range_of(rows).refuse().find("the shortest row"), std::string::npos);
 }
 
 TEST(SplitRange, CentroidsFarAwayRefuseTheRows) {
-  SplitRange range(plain_rows(), 40, 2);
+  SplitRange range = range_of(plain_rows());
   range.include(std::vector<float>{0x1p30f});
   EXPECT_NE(range.refuse().find("too far apart"), std::string::npos);
 }

@@ -2,7 +2,7 @@
 //   numpy.median(x), scipy.stats.median_abs_deviation(x), numpy.quantile(x, p), and
 //   scipy.stats.bootstrap((x,), numpy.median, confidence_level=c, n_resamples=100000,
 //                         method="percentile"), equal for random_state = 0, 1 and 2.
-#include "harness/run/statistics.hpp"
+#include "harness/ledger/statistics.hpp"
 
 #include <gtest/gtest.h>
 

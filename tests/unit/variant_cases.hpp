@@ -1,125 +1,50 @@
-// Small awkward problems for the tests of variants, and a variant's answers to them with everything
-// that it recorded. In a namespace of its own: the harness has a Recorder and an Answer, too.
+// Small awkward problems for the tests of variants, and a variant's answers to them.
 #pragma once
 
-#include "impls/contract.hpp"
+#include "tests/built_variants.hpp"
+#include "tests/unit/run_variant.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <gtest/gtest.h>
 #include <iterator>
-#include <memory>
 #include <random>
-#include <string_view>
-#include <type_traits>
-#include <vector>
 
 namespace clusterbench::variant_tests {
 
 using Doubles = std::vector<double>;
 
-/// A problem that owns its arrays.
-template <typename T>
-struct Case {
-  std::size_t n = 0, d = 0, k = 0;
-  std::vector<T> points = {}, centroids = {}, memberships = {};
-  StopRule stop = {};
-  double fuzzifier = 2.0;
-  int threads = 1;
-
-  Problem<T> problem() const {
-    Problem<T> problem;
-    problem.n = n;
-    problem.d = d;
-    problem.k = k;
-    problem.points = points;
-    problem.centroids = centroids;
-    problem.memberships = memberships;
-    problem.stop = stop;
-    problem.fuzzifier = fuzzifier;
-    problem.threads = threads;
-    return problem;
-  }
-};
-
-template <typename T>
-struct Recorder : Observer<T> {
-  std::vector<std::vector<T>> passes;
-  Doubles printed_losses;
-  std::size_t phases = 0;
-
-  bool recording() const override { return true; }
-  void pass(std::span<const T> centroids) override {
-    passes.emplace_back(centroids.begin(), centroids.end());
-  }
-  void phase(std::string_view, double seconds) override { phases += seconds >= 0.0 ? 1 : 0; }
-  void printed_loss(double loss) override { printed_losses.push_back(loss); }
-};
-
-/// What a variant answered: its recorded passes, and what it returned.
-template <typename T>
-struct Answer {
-  Recorder<T> recorder;
-  std::vector<std::int32_t> labels;
-  std::vector<T> centroids, memberships;
-  std::size_t iterations = 0;
-};
-
-template <typename T>
-std::unique_ptr<Variant<T>> make(const RegisteredVariant& registered) {
-  const auto& factory = [&]() -> const auto& {
-    if constexpr (std::is_same_v<T, float>) {
-      return registered.factories.f32;
-    } else {
-      return registered.factories.f64;
-    }
-  }
-  ();
-  return factory ? factory() : nullptr;
-}
-
 inline std::vector<RegisteredVariant> cpu_variants(Family family) {
+  static const std::vector<RegisteredVariant> all = built_variants(Device::cpu);
   std::vector<RegisteredVariant> found;
-  std::ranges::copy_if(registered_variants(), std::back_inserter(found), [&](const auto& variant) {
-    const Meta& meta = variant.meta;
-    return meta.family == family && meta.device == Device::cpu && meta.launch == Launch::process;
-  });
+  std::ranges::copy_if(all, std::back_inserter(found),
+                       [&](const auto& variant) { return variant.meta.family == family; });
   return found;
 }
 
+/// The answer to a case of an object that has answered from another start before, with what holds
+/// for every answer: all of it is written, and the centroids are those of the recorded passes.
 template <typename T>
-void fetch(Variant<T>& variant, const Case<T>& test, bool fcm, Answer<T>& answer) {
-  answer.labels.assign(test.n, -7);
-  answer.centroids.assign(test.k * test.d, T{-7});
-  answer.memberships.assign(fcm ? test.n * test.k : 0, T{-7});
-  Result<T> result{
-      .labels = answer.labels, .centroids = answer.centroids, .memberships = answer.memberships};
-  variant.fetch(result);
-  answer.iterations = result.iterations;
-}
-
-/// Runs twice, first timed and then recorded: the second run must restart and answer the same.
-template <typename T>
-Answer<T> answer_of(const RegisteredVariant& registered, Variant<T>& variant, const Case<T>& test) {
-  const bool fcm = registered.meta.family == Family::fcm;
-  Answer<T> first, second;
-  Observer<T> nobody;
-  variant.prepare(test.problem());
-  variant.run(nobody);
-  fetch(variant, test, fcm, first);
-  variant.run(second.recorder);
-  fetch(variant, test, fcm, second);
-  if (registered.meta.deterministic) {
-    EXPECT_EQ(first.labels, second.labels);
-    EXPECT_EQ(first.centroids, second.centroids);
-    EXPECT_EQ(first.memberships, second.memberships);
-    EXPECT_EQ(first.iterations, second.iterations);
+OwnedAnswer<T> answer_of(const RegisteredVariant& registered, Variant<T>& variant,
+                         const Case<T>& test) {
+  const Family family = registered.meta.family;
+  Case<T> other = test;
+  std::ranges::reverse(other.centroids);
+  std::ranges::reverse(other.memberships);
+  prepare_and_run(variant, family, other, false);
+  OwnedAnswer<T> answer = run(variant, family, test);
+  const auto& passes = answer.recorder.passes;
+  EXPECT_EQ(passes.size(), answer.iterations);
+  EXPECT_EQ(passes.back(), answer.centroids);
+  if (passes.size() > 1) {
+    EXPECT_EQ(answer.entering, passes[passes.size() - 2]);
+  } else if (test.memberships.empty()) {
+    EXPECT_EQ(answer.entering, test.centroids);
   }
-  EXPECT_EQ(second.recorder.passes.size(), second.iterations);
-  EXPECT_GE(second.recorder.phases, second.iterations);
-  EXPECT_EQ(second.recorder.passes.back(), second.centroids);
-  return second;
+  EXPECT_GE(answer.recorder.phases, answer.iterations);
+  EXPECT_EQ(answer.recorder.open_phases, 0u);
+  EXPECT_EQ(poisoned(answer.labels) + poisoned(answer.centroids) + poisoned(answer.memberships),
+            0u);
+  return answer;
 }
 
 template <typename T>

@@ -21,7 +21,7 @@ double inertia_of_rounded_run(const Problem<T>& problem, std::size_t passes) {
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const OracleRun run = run_oracle(Family::kmeans, one_pass);
     for (std::size_t e = 0; e < centroids.size(); ++e) {
-      centroids[e] = static_cast<T>(run.centroids.back()[e]);
+      centroids[e] = static_cast<T>(run.returned()[e]);
     }
   }
   return run_oracle(Family::kmeans, one_pass).inertia.front();

@@ -8,6 +8,7 @@
 #include "tests/verify/planted_bugs.hpp"
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -32,27 +33,43 @@ template <typename T>
 struct OwnedAnswer {
   std::vector<std::int32_t> labels;
   std::vector<T> centroids;
+  std::vector<T> entering;
   std::vector<T> memberships;
   std::vector<T> recorded;
   std::size_t iterations = 0;
 
-  Answer<T> view() const { return {labels, centroids, memberships, iterations, recorded}; }
+  JudgedAnswer<T> view() const {
+    return {labels, centroids, entering, memberships, iterations, recorded};
+  }
 };
 
-/// One recorded run of a prepared variant, and its answer.
+/// `count` values whose bytes are all 0xFF, as the harness fills the memory of an answer.
+template <typename Value>
+std::vector<Value> poison(std::size_t count) {
+  std::vector<Value> values(count);
+  std::memset(values.data(), 0xFF, count * sizeof(Value));
+  return values;
+}
+
+template <typename T>
+void prepare(Variant<T>& variant, const Problem<T>& problem) {
+  variant.prepare(problem.shape(), {problem.points, 0});
+}
+
+/// One recorded run of a prepared variant from the problem's start, and its answer.
 template <typename T>
 OwnedAnswer<T> run_once(Variant<T>& variant, Family family, const Problem<T>& problem) {
   KeepingObserver<T> observer;
-  variant.run(observer);
-  OwnedAnswer<T> answer;
-  answer.labels.assign(problem.n, -1);
-  answer.centroids.resize(problem.k * problem.d);
-  answer.memberships.resize(family == Family::fcm ? problem.n * problem.k : 0);
-  Result<T> result{answer.labels, answer.centroids, answer.memberships, 0};
-  variant.fetch(result);
-  answer.iterations = result.iterations;
-  answer.recorded = std::move(observer.kept);
-  return answer;
+  OwnedAnswer<T> owned;
+  owned.labels = poison<std::int32_t>(problem.n);
+  owned.centroids = poison<T>(problem.k * problem.d);
+  owned.entering = poison<T>(problem.k * problem.d);
+  owned.memberships = poison<T>(family == Family::fcm ? problem.n * problem.k : 0);
+  Answer<T> answer{owned.labels, owned.centroids, owned.entering, owned.memberships, 0};
+  variant.run(problem.start(), answer, observer);
+  owned.iterations = answer.iterations;
+  owned.recorded = std::move(observer.kept);
+  return owned;
 }
 
 /// A variant with a bug, or a correct one.
@@ -77,7 +94,7 @@ inline Meta meta_of(Family family, DistanceForm form = DistanceForm::difference)
 template <typename T>
 OwnedAnswer<T> solve(const Meta& meta, const Problem<T>& problem) {
   const auto variant = make<T>(meta.family, planted::Bug::none, meta.distance);
-  variant->prepare(problem);
+  prepare(*variant, problem);
   return run_once(*variant, meta.family, problem);
 }
 

@@ -1,51 +1,20 @@
 // The oracle against numbers that no code of this project computed (oracle_numbers.py prints them),
-// and its promises: independent of the thread count, exact where arithmetic is exact, cached whole.
+// and its promises: independent of the thread count, exact where arithmetic is exact.
+#include "harness/judge/one_step_states.hpp"
 #include "harness/judge/oracle.hpp"
-#include "harness/judge/oracle_cache.hpp"
+
+#include "tests/verify/reference_problem.hpp"
 
 #include <gtest/gtest.h>
 #include <omp.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <random>
 #include <stdexcept>
 #include <vector>
 
-#include <unistd.h>
-
 namespace clusterbench {
 namespace {
-
-constexpr std::size_t kN = 200;
-constexpr std::size_t kD = 3;
-constexpr std::size_t kK = 4;
-
-/// The problem of oracle_numbers.py; all values are exact in binary, in float as well.
-template <typename T>
-std::vector<T> reference_points() {
-  std::vector<T> points;
-  for (std::size_t i = 0; i < kN; ++i) {
-    for (std::size_t f = 0; f < kD; ++f) {
-      const std::size_t value = (37 * i + 101 * f + 13 * i * i + 7 * i * f) % 1009;
-      points.push_back(static_cast<T>(static_cast<double>(value) / 16.0));
-    }
-  }
-  return points;
-}
-
-template <typename T>
-Problem<T> reference_problem(std::span<const T> points, StopRule stop) {
-  Problem<T> problem;
-  problem.n = kN;
-  problem.d = kD;
-  problem.k = kK;
-  problem.points = points;
-  problem.centroids = points.first(kK * kD);
-  problem.stop = stop;
-  return problem;
-}
 
 void expect_close(const std::vector<double>& got, const std::vector<double>& expected) {
   ASSERT_EQ(got.size(), expected.size());
@@ -70,8 +39,8 @@ TYPED_TEST_SUITE(Oracle, Precisions);
 TYPED_TEST(Oracle, isScikitLearnsKMeans) {
   const OracleRun run = this->run(Family::kmeans, {StopRule::Kind::iterations, 0.0, 6});
   EXPECT_EQ(run.iterations, 6U);
-  ASSERT_EQ(run.centroids.size(), 7U);
-  expect_close(run.centroids.back(),
+  ASSERT_EQ(run.states.size(), 7U);
+  expect_close(run.returned(),
                {12.533653846153861, 23.847355769230766, 46.07572115384616, 34.278571428571425,
                 12.796428571428581, 16.539285714285715, 22.376302083333329, 51.645833333333357,
                 17.852864583333336, 46.122115384615412, 33.890384615384612, 43.973076923076924});
@@ -99,7 +68,7 @@ TYPED_TEST(Oracle, isExtendedPrecisionsFcm) {
   const OracleRun two = this->run(Family::fcm, {StopRule::Kind::iterations, 0.0, 5});
   expect_close(two.loss, {94636.324386843437, 48938.976729937698, 47295.180607859773,
                           46897.384311266738, 46350.181209041817});
-  expect_close(two.centroids.back(),
+  expect_close(two.returned(),
                {18.940593185561916, 24.121123467021214, 26.446656965361306, 39.214808597380262,
                 33.486597704868728, 27.811884682768881, 35.66827561191819, 34.665134815000414,
                 34.316080075615531, 24.872658158247617, 34.747742011595214, 44.609107759073147});
@@ -107,7 +76,7 @@ TYPED_TEST(Oracle, isExtendedPrecisionsFcm) {
   const OracleRun sharper = this->run(Family::fcm, {StopRule::Kind::iterations, 0.0, 5}, 1.5);
   expect_close(sharper.loss, {179515.17297275097, 95019.916106640667, 88709.442539158379,
                               84500.71571310921, 81866.05499776869});
-  expect_close(sharper.centroids.back(),
+  expect_close(sharper.returned(),
                {14.106410362060783, 22.628217993931084, 22.806804022660653, 44.51897503346553,
                 32.788996752694146, 22.563007073381424, 40.987202146798566, 35.845117425648873,
                 37.533287242879474, 20.380940934672278, 35.525168222356719, 49.334461264013122});
@@ -131,35 +100,13 @@ TEST(OracleFromMemberships, isExtendedPrecisionsFcm) {
   problem.memberships = memberships;
   const OracleRun run = run_oracle(Family::fcm, problem);
   expect_close(run.loss, {47865.632900331941, 47826.002267683914, 47750.498140881675});
-  expect_close(run.centroids.back(),
+  expect_close(run.returned(),
                {26.84415357486067, 31.144634631373751, 33.354925210841159, 30.89255704566683,
                 33.790654168594507, 31.730986054704708, 30.434203225519276, 33.592260756330106,
                 32.136469582123674, 30.364100913568834, 28.8729042568648, 36.554755210713218});
-  EXPECT_EQ(run.centroids.size(), 4U);
-  EXPECT_EQ(run.centroids[0], run.centroids[1]);
+  ASSERT_EQ(run.states.size(), 4U);
+  EXPECT_EQ(run.states[0].centroids, run.states[1].centroids);
   EXPECT_EQ(run.final_objective, run.loss.back());
-
-  // Its own path, recorded, gives its own trace.
-  std::vector<double> recorded;
-  for (std::size_t pass = 1; pass < run.centroids.size(); ++pass) {
-    recorded.insert(recorded.end(), run.centroids[pass].begin(), run.centroids[pass].end());
-  }
-  EXPECT_EQ(evaluate_trace<double>(Family::fcm, problem, recorded).loss, run.loss);
-}
-
-TEST(OracleTrace, isThatOfItsOwnPath) {
-  const std::vector<double> points = reference_points<double>();
-  const auto problem = reference_problem<double>(points, {StopRule::Kind::iterations, 0.0, 6});
-  const OracleRun run = run_oracle(Family::kmeans, problem);
-  std::vector<double> recorded;
-  for (std::size_t pass = 1; pass < run.centroids.size(); ++pass) {
-    recorded.insert(recorded.end(), run.centroids[pass].begin(), run.centroids[pass].end());
-  }
-  const Trace trace = evaluate_trace<double>(Family::kmeans, problem, recorded);
-  EXPECT_EQ(trace.loss, run.loss);
-  EXPECT_EQ(trace.inertia, run.inertia);
-  recorded.pop_back();
-  EXPECT_THROW(evaluate_trace<double>(Family::kmeans, problem, recorded), std::invalid_argument);
 }
 
 TEST(OracleRules, keepEmptyClustersAndBreakTiesToTheLowestIndex) {
@@ -174,7 +121,7 @@ TEST(OracleRules, keepEmptyClustersAndBreakTiesToTheLowestIndex) {
   problem.centroids = centroids;
   problem.stop = {StopRule::Kind::iterations, 0.0, 1};
   const OracleRun run = run_oracle(Family::kmeans, problem);
-  EXPECT_EQ(run.centroids.back(), (std::vector<double>{1.0, 1.0, 50.0}));
+  EXPECT_EQ(run.returned(), (std::vector<double>{1.0, 1.0, 50.0}));
   EXPECT_EQ(run.empty_at, 1U);
   EXPECT_EQ(run.inertia[0], 2.0);
   EXPECT_EQ(run.loss[0], 2.0);
@@ -196,7 +143,7 @@ TEST(OracleSums, survive) {
   problem.points = points;
   problem.centroids = centroid;
   problem.stop = {StopRule::Kind::iterations, 0.0, 1};
-  EXPECT_EQ(run_oracle(Family::kmeans, problem).centroids.back()[0], 1.0 / 3.0);
+  EXPECT_EQ(run_oracle(Family::kmeans, problem).returned()[0], 1.0 / 3.0);
 }
 
 TEST(OracleThreads, doNotChangeABit) {
@@ -219,7 +166,7 @@ TEST(OracleThreads, doNotChangeABit) {
     const OracleRun alone = run_oracle(family, problem);
     omp_set_num_threads(3);
     const OracleRun together = run_oracle(family, problem);
-    EXPECT_EQ(alone.centroids, together.centroids);
+    EXPECT_EQ(alone.returned(), together.returned());
     EXPECT_EQ(alone.loss, together.loss);
     EXPECT_EQ(alone.final_objective, together.final_objective);
   }
@@ -255,66 +202,6 @@ TEST(OneStepStates, areDistinctAndFit) {
       }
     }
   }
-}
-
-class OracleCache : public testing::Test {
-protected:
-  OracleCache()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("oracle_cache_test_" + std::to_string(::getpid()))) {
-    std::filesystem::remove_all(folder_);
-  }
-  ~OracleCache() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
-};
-
-TEST_F(OracleCache, keepsEveryBit) {
-  const std::vector<double> points = reference_points<double>();
-  const auto problem = reference_problem<double>(points, {StopRule::Kind::iterations, 0.0, 6});
-  const OracleRun run = cached_oracle_run(folder_, "problem-1", Family::kmeans, problem);
-  const auto stored = load_oracle_run(folder_, "problem-1");
-  ASSERT_TRUE(stored);
-  EXPECT_EQ(stored->iterations, run.iterations);
-  EXPECT_EQ(stored->centroids, run.centroids);
-  EXPECT_EQ(stored->loss, run.loss);
-  EXPECT_EQ(stored->inertia, run.inertia);
-  EXPECT_EQ(stored->final_objective, run.final_objective);
-  EXPECT_EQ(stored->still_moving, run.still_moving);
-  EXPECT_EQ(stored->stood_still_at, run.stood_still_at);
-  EXPECT_EQ(stored->empty_at, run.empty_at);
-  EXPECT_FALSE(load_oracle_run(folder_, "problem-2"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1)
-      << "a temporary file was left behind";
-}
-
-TEST_F(OracleCache, recomputesWhatIsDamaged) {
-  const std::vector<double> points = reference_points<double>();
-  const auto problem = reference_problem<double>(points, {StopRule::Kind::iterations, 0.0, 2});
-  const OracleRun run = cached_oracle_run(folder_, "problem", Family::kmeans, problem);
-  const auto file = folder_ / "problem.oracle";
-  const auto size = std::filesystem::file_size(file);
-  for (const std::uintmax_t length : {size - 1, size / 2, std::uintmax_t{12}, std::uintmax_t{0}}) {
-    std::filesystem::resize_file(file, length);
-    EXPECT_FALSE(load_oracle_run(folder_, "problem")) << "of length " << length;
-    cached_oracle_run(folder_, "problem", Family::kmeans, problem);
-    EXPECT_TRUE(load_oracle_run(folder_, "problem"));
-  }
-  for (std::uintmax_t at = 0; at < size; at += 7) {
-    {
-      std::fstream bytes(file, std::ios::in | std::ios::out | std::ios::binary);
-      bytes.seekg(static_cast<std::streamoff>(at));
-      const char byte = static_cast<char>(bytes.get());
-      bytes.seekp(static_cast<std::streamoff>(at));
-      bytes.put(static_cast<char>(byte ^ 0x10));
-    }
-    EXPECT_FALSE(load_oracle_run(folder_, "problem")) << "byte " << at << " flipped";
-    store_oracle_run(folder_, "problem", run);
-  }
-}
-
-TEST_F(OracleCache, refusesNamesThatLeaveTheFolder) {
-  EXPECT_THROW(load_oracle_run(folder_, "../elsewhere"), std::invalid_argument);
-  EXPECT_THROW(load_oracle_run(folder_, ""), std::invalid_argument);
 }
 
 } // namespace

@@ -58,6 +58,12 @@ const Case kCases[] = {
     {"wrong_later", Family::kmeans, Bug::wrong_later, "recording", "cluster"},
     {"random_labels", Family::kmeans, Bug::random_labels, "labels", "point"},
     {"inertia_too_high", Family::kmeans, Bug::inertia_too_high, "objective", "iteration"},
+    {"ten_labels", Family::kmeans, Bug::ten_wrong_labels, "labels", "point"},
+    {"every_second_row", Family::kmeans, Bug::every_second_row, "means", "cluster"},
+    {"fewer_passes", Family::kmeans, Bug::makes_fewer_passes, "iterations", "iterations"},
+    {"stale_entering", Family::kmeans, Bug::stale_entering, "entering", "recorded"},
+    {"centroids_before", Family::kmeans, Bug::centroids_of_pass_before, "means", "cluster"},
+    {"poison", Family::kmeans, Bug::leaves_poison, "written", "labels"},
 
     {"tail_block", Family::fcm, Bug::drops_tail_block, "centres", "cluster"},
     {"one_row", Family::fcm, Bug::drops_one_row, "centres", "cluster", false},
@@ -78,6 +84,12 @@ const Case kCases[] = {
     {"ties_to_highest", Family::fcm, Bug::ties_to_highest, "labels", "point", false},
     {"wrong_later", Family::fcm, Bug::wrong_later, "recording", "cluster"},
     {"inertia_too_high", Family::fcm, Bug::inertia_too_high, "objective", "iteration"},
+    {"ten_labels", Family::fcm, Bug::ten_wrong_labels, "labels", "point"},
+    {"every_second_row", Family::fcm, Bug::every_second_row, "centres", "cluster"},
+    {"fewer_passes", Family::fcm, Bug::makes_fewer_passes, "iterations", "iterations"},
+    {"stale_entering", Family::fcm, Bug::stale_entering, "entering", "recorded"},
+    {"centroids_before", Family::fcm, Bug::centroids_of_pass_before, "centres", "cluster"},
+    {"poison", Family::fcm, Bug::leaves_poison, "written", "labels"},
 };
 
 /// A problem and the oracle's run of it, which many cases share.
@@ -109,7 +121,7 @@ Verdict judge(const Case& planted, const Exercise<T>& exercise, bool with_record
   Meta meta;
   meta.family = planted.family;
   const auto variant = make<T>(planted.family, planted.bug);
-  variant->prepare(problem);
+  prepare(*variant, problem);
   auto answer = run_once(*variant, planted.family, problem);
   if (planted.bug == Bug::wrong_later) {
     const Verdict first = verify_answer(meta, problem, answer.view(), exercise.oracle);
@@ -243,7 +255,7 @@ void expect_any_row_matters(Family family) {
     }
     for (std::size_t row = 0; row < problem.n; ++row) {
       PlantedFamily variant(Bug::drops_one_row);
-      variant.prepare(problem);
+      prepare(variant, problem);
       variant.drop_row(row);
       const auto answer = run_once(variant, family, problem);
       EXPECT_FALSE(verify_answer(meta, problem, answer.view(), exercise.oracle).right())
@@ -256,12 +268,10 @@ TEST(LostRow, showsWhicheverItIs) {
   expect_any_row_matters<planted::PlantedFcm<float>>(Family::fcm);
 }
 
-/// Without a recording fewer checks can be made: labels cannot be traced to the centroids that they
-/// came from, and the number of passes shows only in the objective. The gross bugs are found all
-/// the same.
+/// As timed answers are judged. One pass more than was reported is a better answer, and shows only
+/// where the objective falls by more than runs of a precision drift apart.
 TEST(PlantedBugWithoutRecording, isFound) {
-  const std::set<Bug> hidden = {Bug::stale_centroids, Bug::stops_early,
-                                Bug::hides_one_pass_too_many};
+  const std::set<Bug> hidden = {Bug::hides_one_pass_too_many};
   for (const Case& planted : cases_of_quick_size()) {
     if (hidden.count(planted.bug) == 0) {
       const Exercise<float> exercise(planted.family, quick_problem<float>());

@@ -1,6 +1,7 @@
 // The verifier accepts what is right (correct variants in both precisions and distance forms, on
 // every qualification problem and every one-step state), and keeps its own promises: early stops,
 // sampling, odd input.
+#include "harness/judge/one_step_states.hpp"
 #include "harness/judge/qualification.hpp"
 #include "harness/judge/verifier.hpp"
 #include "tests/verify/run_variant.hpp"
@@ -10,7 +11,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -186,11 +186,17 @@ TYPED_TEST(Verifier, survivesAnswersOfTheWrongForm) {
     expect("iterations", [](auto& answer) { answer.iterations = 4; });
     expect("iterations", [](auto& answer) { answer.recorded.pop_back(); });
     expect("label range", [](auto& answer) { answer.labels[99] = 2; });
-    expect("label range", [](auto& answer) { answer.labels[0] = -1; });
+    expect("label range", [](auto& answer) { answer.labels[0] = -2; });
+    expect("shapes", [](auto& answer) { answer.entering.pop_back(); });
+    expect("written", [](auto& answer) { answer.labels[0] = -1; });
+    expect("written", [](auto& answer) { answer.centroids[5] = poison<T>(1)[0]; });
+    expect("written", [](auto& answer) { answer.entering[0] = poison<T>(1)[0]; });
     expect("finite", [&](auto& answer) { answer.centroids[5] = nan; });
+    expect("finite", [&](auto& answer) { answer.entering[5] = infinity; });
     expect("finite", [&](auto& answer) { answer.recorded[0] = infinity; });
     if (family == Family::fcm) {
       expect("finite", [&](auto& answer) { answer.memberships[199] = nan; });
+      expect("written", [](auto& answer) { answer.memberships[3] = poison<T>(1)[0]; });
       expect("row sums", [](auto& answer) { answer.memberships[7] += T(1e-3); });
     }
     expect("recording", [](auto& answer) { answer.centroids[2] += T(0.5); });
@@ -204,28 +210,6 @@ TEST(Misuse, throws) {
   const auto answer = solve(meta, problem);
   EXPECT_THROW(verify_one_step(meta, problem, answer.view()), std::invalid_argument);
   EXPECT_THROW(verify_answer(meta, problem, answer.view(), OracleRun{}), std::invalid_argument);
-}
-
-TEST(Qualification, hasDistinctNamesAndTheSizesThatMatter) {
-  for (const Family family : {Family::kmeans, Family::fcm}) {
-    std::set<std::string> names;
-    std::set<std::size_t> n, d, k;
-    for (const auto& problem : qualification_problems<float>(family)) {
-      EXPECT_TRUE(names.insert(problem.name).second) << problem.name;
-      n.insert(problem.n);
-      d.insert(problem.d);
-      k.insert(problem.k);
-    }
-    for (const std::size_t size : {1U, 31U, 33U, 257U, 1025U}) {
-      EXPECT_EQ(n.count(size), 1U) << size;
-    }
-    for (const std::size_t size : {1U, 2U, 3U, 9U, 37U, 100U, 129U}) {
-      EXPECT_EQ(d.count(size), 1U) << size;
-    }
-    for (const std::size_t size : {1U, 2U, 5U, 16U, 31U, 257U}) {
-      EXPECT_EQ(k.count(size), 1U) << size;
-    }
-  }
 }
 
 TEST(Message, namesCheckAndPlace) {

@@ -1,6 +1,5 @@
 #include "harness/machine/cuda/probe_gpu.hpp"
 
-#include "harness/machine/gpu_probe.hpp"
 
 #include <cooperative_groups.h>
 #include <cublas_v2.h>
@@ -510,12 +509,6 @@ double atomics_gops(const Bench& bench, std::size_t addresses) {
   return additions / seconds * 1e-9;
 }
 
-// Only a function object is stored here; no CUDA call runs before main.
-const bool kRegistered = [] {
-  gpu_probe() = [](bool quick) { return nlohmann::json(probe_gpu(0, quick)); };
-  return true;
-}();
-
 } // namespace
 
 GpuLimits probe_gpu(int device, bool quick) {
@@ -601,3 +594,14 @@ void from_json(const nlohmann::json& json, GpuLimits& limits) {
 }
 
 } // namespace clusterbench
+
+/// The limits of device 0 as JSON, or {"error": message}. Valid until the next call.
+extern "C" __attribute__((visibility("default"))) const char* clusterbench_probe_gpu(bool quick) {
+  static std::string text;
+  try {
+    text = nlohmann::json(clusterbench::probe_gpu(0, quick)).dump();
+  } catch (const std::exception& error) {
+    text = nlohmann::json{{"error", error.what()}}.dump();
+  }
+  return text.c_str();
+}

@@ -6,13 +6,16 @@
 
 #include <cuda_runtime.h>
 
+#include <bit>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
-#include <utility>
+#include <unordered_map>
+#include <vector>
 
 namespace clusterbench::cuda {
 
@@ -25,117 +28,138 @@ std::size_t bytes_of(std::size_t size) {
   return size * sizeof(T);
 }
 
-/// An owned array in device memory, not initialised. An empty one calls nothing.
+/// Copies all of `from` to `to`, each on the host or the device, in the order of `stream`. May
+/// return before that is done. Throws std::runtime_error.
 template <typename T>
-class DeviceBuffer {
+void copy_values(std::span<const std::type_identity_t<T>> from, T* to,
+                 cudaStream_t stream = nullptr) {
+  check(cudaMemcpyAsync(to, from.data(), from.size_bytes(), cudaMemcpyDefault, stream),
+        "cudaMemcpyAsync");
+}
+
+/// Sets every byte of device memory to `byte`, in the order of `stream`: 0xFF makes every signed
+/// integer -1. Does not block. Throws std::runtime_error.
+template <typename T>
+void fill_bytes(std::span<T> target, unsigned char byte, cudaStream_t stream = nullptr) {
+  check(cudaMemsetAsync(target.data(), byte, target.size_bytes(), stream), "cudaMemsetAsync");
+}
+
+/// Memory of the device from its pool, where what was freed before is at hand in microseconds:
+/// cudaMalloc takes up to a millisecond, and waits for the device. In the order of the default stream.
+inline cudaError_t allocate_on_device(void** memory, std::size_t bytes) {
+  return cudaMallocAsync(memory, bytes, cudaStreamLegacy);
+}
+inline cudaError_t free_on_device(void* memory) {
+  return cudaFreeAsync(memory, cudaStreamLegacy);
+}
+
+/// Page-locked memory that this process has used before: to lock pages takes up to a millisecond.
+/// Not for two threads.
+class PinnedPool {
+public:
+  static cudaError_t allocate(void** memory, std::size_t bytes) {
+    const std::size_t size = std::bit_ceil(bytes);
+    std::vector<void*>& free = pool().free_[size];
+    if (free.empty()) {
+      const cudaError_t error = cudaMallocHost(memory, size);
+      if (error == cudaSuccess) {
+        pool().sizes_[*memory] = size;
+      }
+      return error;
+    }
+    *memory = free.back();
+    free.pop_back();
+    return cudaSuccess;
+  }
+  static cudaError_t release(void* memory) {
+    pool().free_[pool().sizes_.at(memory)].push_back(memory);
+    return cudaSuccess;
+  }
+
+private:
+  // Never destroyed: at the process's end CUDA may be gone before it.
+  static PinnedPool& pool() {
+    static PinnedPool& only = *new PinnedPool;
+    return only;
+  }
+  std::unordered_map<std::size_t, std::vector<void*>> free_; ///< by size, a power of two
+  std::unordered_map<void*, std::size_t> sizes_;
+};
+
+/// An owned array, not initialised. An empty one calls nothing.
+template <typename T, cudaError_t (*kAllocate)(void**, std::size_t), cudaError_t (*kFree)(void*)>
+class Buffer {
   static_assert(std::is_trivially_copyable_v<T>);
 
 public:
-  DeviceBuffer() = default;
+  Buffer() = default;
   /// Throws std::runtime_error, with the error's name, if the memory is not there.
-  explicit DeviceBuffer(std::size_t size) : size_(size) {
+  explicit Buffer(std::size_t size) : size_(size) {
     if (size > 0) {
-      check(cudaMalloc(&data_, bytes_of<T>(size)),
-            "cudaMalloc of " + std::to_string(bytes_of<T>(size)) + " bytes");
-    }
-  }
-  DeviceBuffer(DeviceBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~DeviceBuffer() {
-    if (data_ != nullptr) {
-      static_cast<void>(cudaFree(data_)); // a destructor has nobody to tell
+      void* data = nullptr;
+      check(kAllocate(&data, bytes_of<T>(size)),
+            "allocation of " + std::to_string(bytes()) + " bytes");
+      data_.reset(static_cast<T*>(data));
     }
   }
 
-  T* data() { return data_; }
-  const T* data() const { return data_; }
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
   std::size_t bytes() const { return size_ * sizeof(T); }
+  std::span<T> span() { return {data(), size_}; }
+  std::span<const T> span() const { return {data(), size_}; }
 
-  /// Copies the whole of `source` to the front, in the order of `stream`; blocks until it is there.
-  void upload(std::span<const T> source, cudaStream_t stream = nullptr) {
+private:
+  struct Free {
+    void operator()(T* data) const { static_cast<void>(kFree(data)); } // nobody to tell
+  };
+  std::unique_ptr<T, Free> data_;
+  std::size_t size_ = 0;
+};
+
+/// Page-locked memory of the host, which the device copies to and from without staging.
+template <typename T>
+class PinnedBuffer : public Buffer<T, PinnedPool::allocate, PinnedPool::release> {
+public:
+  using Buffer<T, PinnedPool::allocate, PinnedPool::release>::Buffer;
+  T& operator[](std::size_t index) { return this->data()[index]; }
+  const T& operator[](std::size_t index) const { return this->data()[index]; }
+};
+
+/// Memory of the device. Copies begin at its front; more than it holds throws std::runtime_error.
+template <typename T>
+class DeviceBuffer : public Buffer<T, allocate_on_device, free_on_device> {
+public:
+  using Buffer<T, allocate_on_device, free_on_device>::Buffer;
+
+  /// From or to other memory of the device, in the order of `stream`; does not block.
+  void copy_from(std::span<const T> source, cudaStream_t stream = nullptr) {
     require_room(source.size());
-    check(
-        cudaMemcpyAsync(data_, source.data(), source.size_bytes(), cudaMemcpyHostToDevice, stream),
-        "cudaMemcpyAsync to the device");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after an upload");
+    copy_values(source, this->data(), stream);
   }
-  /// Copies as many elements as `target` takes from the front; blocks until they are there.
-  void download(std::span<T> target, cudaStream_t stream = nullptr) const {
+  void copy_to(std::span<T> target, cudaStream_t stream = nullptr) const {
     require_room(target.size());
-    check(
-        cudaMemcpyAsync(target.data(), data_, target.size_bytes(), cudaMemcpyDeviceToHost, stream),
-        "cudaMemcpyAsync to the host");
+    copy_values(this->span().first(target.size()), target.data(), stream);
+  }
+  /// To memory of the host, in the order of `stream`; blocks.
+  void download(std::span<T> target, cudaStream_t stream = nullptr) const {
+    copy_to(target, stream);
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after a download");
   }
-  /// Copies all of `source` on the device, in the order of `stream`; does not block.
-  void copy_from(const DeviceBuffer& source, cudaStream_t stream) {
-    require_room(source.size());
-    check(cudaMemcpyAsync(data_, source.data_, source.bytes(), cudaMemcpyDeviceToDevice, stream),
-          "cudaMemcpyAsync on the device");
-  }
-  /// Sets every byte to zero, in the order of `stream`; does not block.
-  void zero(cudaStream_t stream) { fill_bytes(0, stream); }
-  /// Sets every byte to `byte`; 0xFF makes every signed integer -1. Does not block.
-  void fill_bytes(unsigned char byte, cudaStream_t stream) {
-    check(cudaMemsetAsync(data_, byte, bytes(), stream), "cudaMemsetAsync");
+  /// Sets every byte, in the order of `stream`; does not block.
+  void zero(cudaStream_t stream = nullptr) { fill_bytes(0, stream); }
+  void fill_bytes(unsigned char byte, cudaStream_t stream = nullptr) {
+    cuda::fill_bytes(this->span(), byte, stream);
   }
 
 private:
   void require_room(std::size_t size) const {
-    if (size > size_) {
-      throw std::runtime_error("a device buffer of " + std::to_string(size_) +
+    if (size > this->size()) {
+      throw std::runtime_error("a device buffer of " + std::to_string(this->size()) +
                                " elements has no room for " + std::to_string(size));
     }
   }
-
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
-/// An owned page-locked array on the host, which the device copies to and from without staging.
-template <typename T>
-class PinnedBuffer {
-  static_assert(std::is_trivially_copyable_v<T>);
-
-public:
-  PinnedBuffer() = default;
-  /// Throws std::runtime_error. The memory is not initialised.
-  explicit PinnedBuffer(std::size_t size) : size_(size) {
-    if (size > 0) {
-      check(cudaMallocHost(&data_, bytes_of<T>(size)),
-            "cudaMallocHost of " + std::to_string(bytes_of<T>(size)) + " bytes");
-    }
-  }
-  PinnedBuffer(PinnedBuffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
-  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~PinnedBuffer() {
-    if (data_ != nullptr) {
-      static_cast<void>(cudaFreeHost(data_));
-    }
-  }
-
-  T* data() { return data_; }
-  const T* data() const { return data_; }
-  std::size_t size() const { return size_; }
-  T& operator[](std::size_t index) { return data_[index]; }
-  const T& operator[](std::size_t index) const { return data_[index]; }
-  std::span<T> span() { return {data_, size_}; }
-  std::span<const T> span() const { return {data_, size_}; }
-
-private:
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
 };
 
 } // namespace clusterbench::cuda

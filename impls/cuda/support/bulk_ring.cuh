@@ -1,5 +1,5 @@
-// Tiles that a group of warps works through again and again, copied to shared memory as wholes by the
-// copy engine, several ahead.
+// Tiles that a group of warps works through again and again, copied to shared memory as wholes by
+// the copy engine, several ahead.
 #pragma once
 
 #include "impls/cuda/support/mbarrier.cuh"
@@ -12,12 +12,13 @@
 namespace clusterbench::cuda {
 
 /// A group takes each `groups`-th tile, in every sweep, and every second sweep backwards: what the
-/// last one left in the L2 cache is then read first. Sweeps follow one another without a gap, so the
-/// first tiles of the next are on their way while the last one is being wound up.
+/// last one left in the L2 cache is then read first. Sweeps follow one another without a gap, so
+/// the first tiles of the next are on their way while the last one is being wound up.
 class BulkRing {
 public:
   /// points: [tiles, size], 16-byte aligned, as is size in bytes; s_tiles: [stages, size];
-  /// s_barriers: [stages]. `leader` is one thread of the group. A barrier must follow, then start().
+  /// s_barriers: [stages]. `leader` is one thread of the group. A barrier must follow, then
+  /// start().
   __device__ BulkRing(const float* points, unsigned tiles, unsigned size, unsigned stages,
                       float* s_tiles, std::uint64_t* s_barriers, unsigned group, unsigned groups,
                       bool leader)

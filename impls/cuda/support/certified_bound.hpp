@@ -44,6 +44,13 @@ CLUSTERBENCH_HOST_DEVICE inline RoundedNorms norms_of(double exact_squares, doub
   return {exact, sqrt(rounded_squares) * kUp, sqrt(residual_squares) * kUp + 0x1p-51 * exact};
 }
 
+/// |x' - w| of a point x' that was moved and scaled in float, to v, and rounded to w, or a little
+/// more. lost: no less than |v - w|; norm: no less than |w|. The difference x - mean is rounded, to
+/// 2^-24; so is v - w where a value was cut; the last term is for values too small to be normal.
+CLUSTERBENCH_HOST_DEVICE inline float residual_of(float lost, float norm) {
+  return (1.0f + 0x1p-20f) * (lost + 0x1p-23f * norm) + 0x1p-140f;
+}
+
 /// The error of a centroid's score for a point with residual r and rounded norm w is at most
 /// r * of_residual + w * of_norm + fixed.
 struct ScoreError {
@@ -67,11 +74,13 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
           static_cast<float>(kBoundRoom * kScoreRounding * half_square + kLowBitsOfZero)};
 }
 
-/// Products of a score of up to 32 features that the tensor cores make whole, see docs/certified.md.
+/// Products of a score of up to 32 features that the tensor cores make whole, see
+/// docs/certified.md.
 inline constexpr unsigned kFoldedProducts = 48;
 
-/// For such scores, and any centroid: `largest` has the largest terms of all centroids (the first of
-/// them no less than |c|, the second no less than |w - c|); `constant` is what was added to the row.
+/// For such scores, and any centroid: `largest` has the largest terms of all centroids (the first
+/// of them no less than |c|, the second no less than |w - c|); `constant` is what was added to the
+/// row.
 CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
                                                    float norm, float constant) {
   constexpr double kCut = kCutPerProduct * kFoldedProducts;
@@ -82,8 +91,8 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
          kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
 }
 
-/// Of scores made in another way: relative to |x| |c| and |c|^2 / 2, and what each vector may be off
-/// by at any length.
+/// Of scores made in another way: relative to |x| |c| and |c|^2 / 2, and what each vector may be
+/// off by at any length.
 struct PlainError {
   float relative = 0.0f;
   float absolute = 0.0f;
@@ -109,8 +118,9 @@ inline PlainError split_error(std::size_t d) {
           static_cast<float>(1.01 * 0x1p-25 * std::sqrt(static_cast<double>(d)))};
 }
 
-/// The same where the products with low parts, which are 2^-10 of |x| |c|, are added up before those of
-/// the high parts, and |c|^2 / 2 is added to them in float: only the latter products are cut at length.
+/// The same where the products with low parts, which are 2^-10 of |x| |c|, are added up before
+/// those of the high parts, and |c|^2 / 2 is added to them in float: only the latter products are
+/// cut at length.
 inline PlainError split_error_small_first(std::size_t d) {
   const double products = static_cast<double>((d + 15) / 16 * 16);
   const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 2.0 * 0x1p-10);

@@ -3,10 +3,11 @@
 // carry the number ("stamp") of their round, so that data is its own flag.
 //
 // Every value has an owner in every cluster: it adds up the parts of the blocks of its cluster,
-// shares the sum with the value's other owners, adds up theirs, and sends the total to all blocks of
-// its cluster. So a word is polled by one owner a cluster: 15 sums of 112 blocks in clusters of 16 take
-// 2240 cycles, where those of 132 blocks that poll one another took 21,700. The order of additions is
-// fixed: the same bits in every block and in every run. (Few sums are exchanged sooner by counted_sums.cuh.)
+// shares the sum with the value's other owners, adds up theirs, and sends the total to all blocks
+// of its cluster. So a word is polled by one owner a cluster: 15 sums of 112 blocks in clusters of
+// 16 take 2240 cycles, where those of 132 blocks that poll one another took 21,700. The order of
+// additions is fixed: the same bits in every block and in every run. (Few sums are exchanged sooner
+// by counted_sums.cuh.)
 //
 // All blocks must be resident (a cooperative launch) and take part in every round.
 #pragma once
@@ -94,8 +95,8 @@ public:
   }
 
 protected:
-  /// Of this block's slot, as cluster c writes it. Words of odd and even rounds lie apart: a word is
-  /// written again only after all words of the round between, whose writers had read this one.
+  /// Of this block's slot, as cluster c writes it. Words of odd and even rounds lie apart: a word
+  /// is written again only after all words of the round between, whose writers had read this one.
   __device__ Stamped<Value>* word(unsigned stamp, unsigned c, unsigned slot) const {
     return words_ + (stamp % 2 * clusters_ + c) * slots_ * kCluster + rank_ * slots_ + slot;
   }
@@ -114,7 +115,8 @@ public:
   using Base = ClusterSums<double, kCluster>;
   using Base::Base;
 
-  /// All threads: returns when the totals of this round are in s_totals. Stamps grow by one a round.
+  /// All threads: returns when the totals of this round are in s_totals. Stamps grow by one a
+  /// round.
   __device__ void finish(unsigned stamp) {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
     if (warp < this->owned_) {
@@ -206,11 +208,11 @@ public:
   }
 };
 
-/// The end of a sweep: what a block has added up becomes the sums of all blocks. All threads; returns
-/// when s_totals and the totals of `facts` are there. store_team(later): called by one team after
-/// another, so that the order is always the same, stores its sums in s_totals, or adds them if
-/// `later`. s_weights, s_wanted: every row's parts of the k clusters' weights, and of what the stop
-/// rule wants, which becomes fact k.
+/// The end of a sweep: what a block has added up becomes the sums of all blocks. All threads;
+/// returns when s_totals and the totals of `facts` are there. store_team(later): called by one team
+/// after another, so that the order is always the same, stores its sums in s_totals, or adds them
+/// if `later`. s_weights, s_wanted: every row's parts of the k clusters' weights, and of what the
+/// stop rule wants, which becomes fact k.
 template <unsigned kTeams, unsigned kRows, unsigned K, unsigned kCluster, typename StoreTeam>
 __device__ void share_sums(FewSums<kCluster>& facts, ManySums<kCluster>& sums, unsigned stamp,
                            unsigned team, const StoreTeam& store_team,

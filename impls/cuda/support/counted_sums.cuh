@@ -1,21 +1,24 @@
-// Sums over all blocks of a launch, in words that count who has added to them: data is its own flag, and an addition
-// is the only thing that a block sends. No barrier of the grid, no fence on the way, no clusters of blocks.
+// Sums over all blocks of a launch, in words that count who has added to them: data is its own
+// flag, and an addition is the only thing that a block sends. No barrier of the grid, no fence on
+// the way, no clusters of blocks.
 //
-// A block's part, a double, is two integers of 46 bits and a sign (counted_word.hpp), the second of which is the rest
-// of the first: only what is less than 2^-91 of the largest that a part can be is rounded off. Integers have no order,
-// so all blocks get the same bits in every run.
+// A block's part, a double, is two integers of 46 bits and a sign (counted_word.hpp), the second of
+// which is the rest of the first: only what is less than 2^-91 of the largest that a part can be is
+// rounded off. Integers have no order, so all blocks get the same bits in every run.
 //
-// Words are never cleared: who reads one subtracts what it was when its last round had ended. There are two sets, for
-// odd and even rounds: a block adds to one again when all have sent in the round between, and so had read it. (Their
-// additions are relaxed; but no thread leaves the loop that waits for a word before it has its value.)
+// Words are never cleared: who reads one subtracts what it was when its last round had ended. There
+// are two sets, for odd and even rounds: a block adds to one again when all have sent in the round
+// between, and so had read it. (Their additions are relaxed; but no thread leaves the loop that
+// waits for a word before it has its value.)
 //
-// Additions to words of one line of the L2 cache wait for one another, and for those who look at it. So there are
-// copies of all words, each for some of the blocks; and of a block one warp looks at one word until that is complete,
-// before all are read.
+// Additions to words of one line of the L2 cache wait for one another, and for those who look at
+// it. So there are copies of all words, each for some of the blocks; and of a block one warp looks
+// at one word until that is complete, before all are read.
 #pragma once
 
 #include "impls/cuda/support/counted_word.hpp"
 #include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/one_launch.cuh"
 #include "impls/cuda/support/warp_sums.cuh"
 
 #include <cuda_runtime.h>
@@ -40,9 +43,9 @@ struct CountedWords {
   }
 };
 
-/// Sums [k, D + 1], the counts last, and behind them the fact that the stop rule asks for; no more than threads of a
-/// block. All blocks, CountedWord::kMostParts at most, must be resident (a cooperative launch) and take part in every
-/// round.
+/// Sums [k, D + 1], the counts last, and behind them the fact that the stop rule asks for; no more
+/// than threads of a block. All blocks, CountedWord::kMostParts at most, must be resident (a
+/// cooperative launch) and take part in every round.
 template <unsigned D>
 class CountedSums {
 public:
@@ -51,26 +54,31 @@ public:
     double to[D + 2], from[D + 2];
   };
 
-  /// All threads. words: [CountedWords::size()]; s_totals: [count]. A barrier must follow.
+  /// All threads. words: [CountedWords::size()] of `count`; s_totals: [count]. A barrier must
+  /// follow.
   template <unsigned kMost>
-  __device__ CountedSums(std::uint64_t* words, unsigned count, const SumUnits<kMost>& units,
-                         Units& s_units, double* s_totals)
-      : words_(words), count_(count), units_(s_units), s_totals_(s_totals) {
+  __device__ CountedSums(const RunTask& run, unsigned k, unsigned d, std::uint64_t* words,
+                         const SumUnits<kMost>& units, Units& s_units, double* s_totals)
+      : words_(words), count_(k * (D + 1) + 1), units_(s_units), s_totals_(s_totals) {
     static_assert(D <= kMost);
     for (unsigned f = threadIdx.x; f < D + 2; f += blockDim.x) {
-      const double to = f < D ? units.features[f] : f == D ? units.counts : units.fact;
+      const bool of_distances = f > D && run.rule == StopRule::Kind::loss;
+      const double to = of_distances ? units.distances(longest_of_start(run.initial, k * d))
+                        : f < D      ? units.features[f]
+                                     : units.counts;
       s_units.to[f] = to;
       s_units.from[f] = 1.0 / to;
     }
     if (is_owner()) {
       before_ = *ended(0);
       of_next_ = *ended(1);
-      // Stored, so that both have arrived at the barrier: behind it this block may send, and block 0 come to leave().
+      // Stored, so that both have arrived at the barrier: behind it this block may send, and block
+      // 0 come to leave().
       s_totals_[own()] = static_cast<double>(before_.x ^ of_next_.x);
     }
   }
-  /// All threads, once a round, when the last one has ended: sends part(v), this block's part of sum v. A warp's
-  /// additions are to neighbouring words.
+  /// All threads, once a round, when the last one has ended: sends part(v), this block's part of
+  /// sum v. A warp's additions are to neighbouring words.
   template <typename Part>
   __device__ void send(Part part) const {
     if (threadIdx.x < count_) {
@@ -116,17 +124,32 @@ public:
   }
 
 private:
-  /// Sums, or blocks, so few that all owners may look at words while others still add: with 132 blocks 10 sums gain by
-  /// it, and 16 lose.
+  /// Sums, or blocks, so few that all owners may look at words while others still add: with 132
+  /// blocks 10 sums gain by it, and 16 lose.
   static constexpr unsigned kFew = 12, kFewBlocks = 40;
 
+  /// One thread: no less than the length of any centroid of the start, of so many values.
+  __device__ static double longest_of_start(const float* start, unsigned values) {
+    float largest = 0.0f;
+#pragma unroll 8
+    for (unsigned e = 0; e < values; ++e) {
+      largest = fmaxf(largest, fabsf(start[e]));
+    }
+    return static_cast<double>(largest) * sqrt(static_cast<double>(D));
+  }
   __device__ static void add(std::uint64_t* to, std::uint64_t part) {
     atomicAdd(reinterpret_cast<unsigned long long*>(to), part);
   }
-  __device__ unsigned unit_of(unsigned v) const { return v + 1 == count_ ? D + 1 : v % (D + 1); }
+  __device__ unsigned unit_of(unsigned v) const {
+    return v + 1 == count_ ? D + 1 : v % (D + 1);
+  }
   /// Each thread makes one total, the first one that of the fact.
-  __device__ bool is_owner() const { return threadIdx.x < count_; }
-  __device__ unsigned own() const { return count_ - 1 - threadIdx.x; }
+  __device__ bool is_owner() const {
+    return threadIdx.x < count_;
+  }
+  __device__ unsigned own() const {
+    return count_ - 1 - threadIdx.x;
+  }
   __device__ std::uint64_t* copy(unsigned set, unsigned c) const {
     return words_ + (set * (CountedWords::kCopies + 1) + c) * 2 * CountedWords::of_part(count_);
   }

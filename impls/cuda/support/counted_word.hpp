@@ -1,8 +1,9 @@
-// A word that counts who has added to it: a sum in its lower 56 bits, and the number of parts in the upper eight. Plain
-// C++ without CUDA.
+// A word that counts who has added to it: a sum in its lower 56 bits, and the number of parts in
+// the upper eight. Plain C++ without CUDA.
 //
-// A part is an integer of 46 bits and a sign, made positive by an offset; so parts never borrow from the count, and 255
-// of them do not reach it. A word is never cleared: what it was before a round is subtracted, modulo 2^64.
+// A part is an integer of 46 bits and a sign, made positive by an offset; so parts never borrow
+// from the count, and 255 of them do not reach it. A word is never cleared: what it was before a
+// round is subtracted, modulo 2^64.
 #pragma once
 
 #include "impls/cuda/support/certified_bound.hpp"
@@ -16,8 +17,8 @@ struct CountedWord {
   static constexpr unsigned kMostParts = 255;
   static constexpr double kMost = 0x1p46; ///< magnitude of a part
 
-  /// What a part adds. One beyond kMost counts as that, and what is no number as the least: the count must not be
-  /// touched, or blocks would wait for ever.
+  /// What a part adds. One beyond kMost counts as that, and what is no number as the least: the
+  /// count must not be touched, or blocks would wait for ever.
   CLUSTERBENCH_HOST_DEVICE static std::uint64_t part(double integer) {
     const double within = fmin(fmax(integer, -kMost), kMost);
     return kOne + static_cast<std::uint64_t>(static_cast<std::int64_t>(within) + kOffset);

@@ -16,8 +16,9 @@ struct EachScore {
   __device__ static float most(float a, float b) { return fmaxf(a, b); }
   __device__ static unsigned bits(float value) { return __float_as_uint(value); }
 
-  /// Of the 64 scores of a tile that a thread has made, 32 belong to either of its rows. Their places,
-  /// 2 ni + e for column 8 ni + e, replace the lowest five bits: one instruction, no selection.
+  /// Of the 64 scores of a tile that a thread has made, 32 belong to either of its rows. Their
+  /// places, 2 ni + e for column 8 ni + e, replace the lowest five bits: one instruction, no
+  /// selection.
   __device__ static void compete(const float (&sums)[64], const unsigned char* beside,
                                  unsigned keep, float (&best)[2], float (&second)[2]) {
     const float2* squares = reinterpret_cast<const float2*>(beside) + threadIdx.x % 4;
@@ -45,11 +46,12 @@ class WgmmaSweep {
 public:
   static constexpr unsigned kPaddedRows = 256;
 
-  static std::string refuse(const Problem<float>&) { return WgmmaLaunch<EachScore>::refuse(); }
-  static std::size_t bytes(const Problem<float>&) { return 0; }
+  static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore>::refuse(); }
+  static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask& task) { launch_.prepare(task); }
-  void launch(const SweepTask& task, cudaStream_t stream) const {
-    launch_.launch(task, {task.centroids.half_squares, nullptr}, stream);
+  void follow(const SweepTask&) {}
+  void launch(const SweepTask& task) const {
+    launch_.launch(task, {task.centroids.half_squares, nullptr});
   }
   std::string path() const { return launch_.path(); }
 

@@ -1,5 +1,5 @@
-// The end of a pass in a run of one launch: sums over all blocks become centroids, and the stop rule decides.
-// Float only.
+// The end of a pass in a run of one launch: sums over all blocks become centroids, and the stop
+// rule decides. Float only.
 #pragma once
 
 #include "impls/cuda/support/one_launch.cuh"
@@ -43,12 +43,13 @@ __device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) 
   }
 }
 
-/// Ends a pass whose sums over all blocks are there: makes the means the centroids, in shared memory
-/// where place_of(j, f) says and in the run's result, and says whether it was the last. All threads.
-/// mean_of(j, f, old): the mean, or the old centroid of a cluster without points; asked for by thread e % kThreads
-/// where e = j width + f. The centroids are there when it returns. kWidth: if the compiler is to know it, the features
-/// that centroids have in shared memory, of which those behind d are not in the result: it divides by a constant then,
-/// and few values wait for little else.
+/// Ends a pass whose sums over all blocks are there: makes the means the centroids, in shared
+/// memory where place_of(j, f) says and in the run's answer, and says whether it was the last. All
+/// threads. mean_of(j, f, old): the mean, or the old centroid of a cluster without points; asked
+/// for by thread e % kThreads where e = j width + f. The centroids are there when it returns.
+/// kWidth: if the compiler is to know it, the features that centroids have in shared memory, of
+/// which those behind d are not in the answer: it divides by a constant then, and few values wait
+/// for little else.
 template <unsigned kThreads, unsigned kWidth = 0, typename Sums, typename MeanOf, typename PlaceOf>
 __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsigned d,
                          MeanOf mean_of, float* s_centroids, PlaceOf place_of, std::size_t& pass,
@@ -71,14 +72,12 @@ __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsig
       const unsigned e = first + b * kThreads, j = e / width, f = e % width;
       if (e < k * width) {
         float& centroid = s_centroids[place_of(j, f)];
-        const double moved = static_cast<double>(next[b]) - static_cast<double>(centroid);
+        const float old = centroid;
+        const double moved = static_cast<double>(next[b]) - static_cast<double>(old);
         shift += moved * moved;
         centroid = next[b];
         if (blockIdx.x == 0 && (kWidth == 0 || f < d)) {
-          run.centroids[kWidth > 0 ? j * d + f : e] = centroid;
-          if (run.history != nullptr) {
-            run.history[kWidth > 0 ? (pass * k + j) * d + f : pass * k * d + e] = centroid;
-          }
+          run.leave_centroid(pass, kWidth > 0 ? j * d + f : e, k * d, old, next[b]);
         }
       }
     }

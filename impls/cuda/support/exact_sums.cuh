@@ -57,8 +57,8 @@ __device__ inline void add_exactly(const SumsView& sums, std::size_t place,
 }
 
 /// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
-/// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to count
-/// them in, or null.
+/// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
+/// count them in, or null.
 static __global__ void move_points(const PointsView points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved) {
   const unsigned lane = threadIdx.x % 32, d = points.d;
@@ -97,11 +97,12 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
 }
 
 /// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
-/// says that there is none. An empty cluster stays where it is. shifts: [k] squared, or null.
+/// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
+/// were before, or null; shifts: [k] squared, or null.
 static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Frame frame,
-                                       HalfTiles shape, float* centroids, __half* tiles,
-                                       float* half_squares, float4* terms, PassCounters* next,
-                                       double* shifts) {
+                                       HalfTiles shape, float* centroids, float* entering,
+                                       __half* tiles, float* half_squares, float4* terms,
+                                       PassCounters* next, double* shifts) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
@@ -115,6 +116,9 @@ static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Fr
   }
   float* centroid = centroids + std::size_t{j} * d;
   const unsigned count = sums.counts[j];
+  for (unsigned f = lane; f < d && entering != nullptr; f += 32) {
+    entering[std::size_t{j} * d + f] = centroid[f];
+  }
   double shift = 0.0;
   if (count > 0) {
     const double scale = 1.0 / sums.point.to_high / static_cast<double>(count);

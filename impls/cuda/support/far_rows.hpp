@@ -1,48 +1,43 @@
-// Whether rows lie so far from the origin that rounded scores, whose errors grow with the square of the longest row,
-// decide little. Plain C++ without CUDA.
+// Whether rows lie so far from the origin that rounded scores, whose errors grow with the square of
+// the longest row, decide little. Plain C++ without CUDA: device_magnitudes.cuh measures rows in
+// device memory.
 #pragma once
 
-#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/support/certified_bound.hpp"
 
-#include <algorithm>
 #include <cstddef>
-#include <span>
-#include <vector>
+#include <string>
 
 namespace clusterbench::cuda {
 
-/// Of [n, d] rows: the squared length of the longest one, in mean squared distances of a row from the mean of all. 0 if
-/// all rows are the same.
-inline double squared_length_to_spread(std::span<const float> rows, std::size_t d) {
-  const std::size_t n = rows.size() / d;
-  if (n == 0) {
-    return 0.0;
-  }
-  // Of differences from the first row, so that far away the spread does not drown.
-  std::vector<double> sums(d, 0.0), squares(d, 0.0);
-  double longest = 0.0;
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto row = rows.subspan(i * d, d);
-    for (std::size_t f = 0; f < d; ++f) {
-      const double from_first = static_cast<double>(row[f]) - static_cast<double>(rows[f]);
-      sums[f] += from_first;
-      squares[f] += from_first * from_first;
-    }
-    longest = std::max(longest, squared_length(row));
-  }
-  const double count = static_cast<double>(n);
-  double spread = 0.0;
-  for (std::size_t f = 0; f < d; ++f) {
-    spread += squares[f] / count - sums[f] / count * (sums[f] / count);
-  }
-  return spread > 0.0 ? longest / spread : 0.0;
-}
+/// How far the values of one feature spread: sums of their differences from the first one, so that
+/// far away the spread does not drown.
+struct FeatureSpread {
+  double sum, squares;
 
-/// Whether variants that decide by rounded scores are slower than exact products: the more centroids there are, the
-/// more rows lie between two of them. Where that begins was measured on mixtures (docs/ladder/any_shape.md).
-inline bool are_far_from_origin(std::span<const float> rows, std::size_t d, std::size_t k) {
+  CLUSTERBENCH_HOST_DEVICE void add(float value, float first) {
+    const double from_first = static_cast<double>(value) - static_cast<double>(first);
+    sum += from_first;
+    squares += from_first * from_first;
+  }
+  /// The mean squared distance of `count` values from their mean.
+  CLUSTERBENCH_HOST_DEVICE double of(double count) const {
+    return squares / count - sum / count * (sum / count);
+  }
+};
+
+/// Why rows are left to variants with exact products; empty if they are not. longest: length of a
+/// row; spread: mean squared distance of a row from the mean of all. The more centroids there are,
+/// the more rows lie between two of them. Where that begins to be slower was measured on mixtures
+/// (docs/ladder/any_shape.md).
+inline std::string refuse_far_rows(double longest, double spread, std::size_t k) {
   constexpr double kFar = 4e5;
-  return static_cast<double>(k * k) * squared_length_to_spread(rows, d) > kFar;
+  const double squared = longest * longest * static_cast<double>(k * k);
+  return !(spread > 0.0) || squared <= kFar * spread
+             ? ""
+             : "rows so far from the origin that rounded scores of " + std::to_string(k) +
+                   " centroids decide little: exact products, or rows moved to their mean, are "
+                   "faster";
 }
 
 } // namespace clusterbench::cuda

@@ -1,6 +1,8 @@
-// From squared distances to weights u^m of fuzzy c-means, a lane for each pair of a point and a centre.
+// From squared distances to weights u^m of fuzzy c-means, a lane for each pair of a point and a
+// centre.
 #pragma once
 
+#include "impls/contract.hpp"
 #include "impls/cuda/support/tile_run.cuh"
 #include "impls/cuda/support/warp_sums.cuh"
 
@@ -16,6 +18,12 @@ struct FcmTask : TileTask {
   const float* given; // [n, k] initial memberships, or null
   float* memberships; // [n, k]
   float fuzzifier;
+
+  /// Takes the memberships of a start, if there are any, and leaves its own in an answer.
+  void exchange(const Start<float>& start, const Answer<float>& answer) {
+    given = start.memberships.empty() ? nullptr : start.memberships.data();
+    memberships = answer.memberships.data();
+  }
 };
 
 __device__ inline float to_the_m(float membership, float m) {

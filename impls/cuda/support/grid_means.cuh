@@ -1,10 +1,10 @@
-// Means over all blocks of a launch, without a barrier of the grid: every block leaves its sums in memory,
-// each block adds up a share of them and publishes the means, all in words that carry the number of the
-// pass. Always in the same order, so the same bits in every run.
+// Means over all blocks of a launch, without a barrier of the grid: every block leaves its sums in
+// memory, each block adds up a share of them and publishes the means, all in words that carry the
+// number of the pass. Always in the same order, so the same bits in every run.
 //
-// No word is written again before all have read it: a sum, by a block that has all means of its pass, which
-// were made of it; a mean, by one that has the next sums of all blocks, who had read it; a fact, two passes
-// later.
+// No word is written again before all have read it: a sum, by a block that has all means of its
+// pass, which were made of it; a mean, by one that has the next sums of all blocks, who had read
+// it; a fact, two passes later.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -17,7 +17,8 @@
 
 namespace clusterbench::cuda {
 
-/// Words in device memory, of k clusters and `width` features. Stamps differ from all that will be used.
+/// Words in device memory, of k clusters and `width` features. Stamps differ from all that will be
+/// used.
 struct GridMeansView {
   Stamped<float>* sums;   ///< [blocks, k, width + 1], the count behind the features
   Stamped<float>* means;  ///< [k, width]
@@ -29,11 +30,11 @@ class GridMeansBuffers {
 public:
   GridMeansBuffers() = default;
   /// Throws std::runtime_error.
-  GridMeansBuffers(std::size_t k, std::size_t width, std::size_t blocks, cudaStream_t stream)
+  GridMeansBuffers(std::size_t k, std::size_t width, std::size_t blocks)
       : d_sums_(blocks * k * (width + 1)), d_means_(k * width), d_facts_(2 * blocks) {
-    d_sums_.zero(stream); // stamps begin with 1
-    d_means_.zero(stream);
-    d_facts_.zero(stream);
+    d_sums_.zero(); // stamps begin with 1
+    d_means_.zero();
+    d_facts_.zero();
   }
   GridMeansView view() { return {d_sums_.data(), d_means_.data(), d_facts_.data()}; }
 
@@ -51,7 +52,8 @@ public:
   static constexpr unsigned kLanes = kWarps <= 16 ? 16 : 32; ///< that add up what the warps have
   static_assert(kWarps <= kLanes);
 
-  /// s_scratch: kScratchBytes, and no less than [k, width] floats; free during finish() and for mean().
+  /// s_scratch: kScratchBytes, and no less than [k, width] floats; free during finish() and for
+  /// mean().
   __device__ GridMeans(const GridMeansView& view, unsigned k, unsigned width, void* s_scratch)
       : view_(view), s_scratch_(static_cast<double2*>(s_scratch)), k_(k), width_(width) {}
 
@@ -62,8 +64,8 @@ public:
   /// One thread a block.
   __device__ void set_fact(double fact) const { publish(fact_of(blockIdx.x), fact, stamp_); }
 
-  /// All threads: makes mean_of(j, f, sum, size) of the sums over all blocks, and returns when those of
-  /// all j and f are there.
+  /// All threads: makes mean_of(j, f, sum, size) of the sums over all blocks, and returns when
+  /// those of all j and f are there.
   template <typename MeanOf>
   __device__ void finish(MeanOf mean_of) const {
     // Means that a block makes at a time: neighbours, which a warp reads as whole sectors.
@@ -136,8 +138,8 @@ private:
   __device__ Stamped<double>* fact_of(unsigned block) const { // two sets: some read, others go on
     return view_.facts + stamp_ % 2 * gridDim.x + block;
   }
-  /// Waits for the words at place(0), ..., place(N - 1); zero where that is null. Their loads do not wait
-  /// for one another.
+  /// Waits for the words at place(0), ..., place(N - 1); zero where that is null. Their loads do
+  /// not wait for one another.
   template <typename Value, unsigned N, typename Place>
   __device__ void await(Value (&value)[N], Place place) const {
     bool all = false;

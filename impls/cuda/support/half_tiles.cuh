@@ -10,8 +10,8 @@ namespace clusterbench::cuda {
 
 inline constexpr unsigned kHalfTileRows = 128;
 
-/// [tiles][chunks][kHalfTileRows][width]: a chunk holds `width` features of kHalfTileRows rows. In a row,
-/// groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
+/// [tiles][chunks][kHalfTileRows][width]: a chunk holds `width` features of kHalfTileRows rows. In
+/// a row, groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
 /// 32-byte swizzles of the PTX manual.
 struct HalfTiles {
   unsigned width = 0;  ///< features of a chunk: 32 or 64

@@ -1,6 +1,8 @@
 // Points in the order of a k-d tree, whose leaves are boxes of 32: neighbours lie side by side.
 //
-// Every level splits each node at half of its places along its widest feature: one sort by node and value.
+// Every level splits each node at half of its places along its widest feature: one sort, by node
+// and by where between the node's bounds a value is. That is rounded, for the sake of short keys:
+// points that round alike are split anyhow. Boxes are measured as they become.
 #pragma once
 
 #include "impls/cuda/support/box_candidates.cuh"
@@ -10,13 +12,11 @@
 
 #include <cub/device/device_radix_sort.cuh>
 #include <cuda_runtime.h>
-#include <thrust/execution_policy.h>
-#include <thrust/sequence.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
-#include <utility>
+#include <span>
 
 namespace clusterbench::cuda {
 
@@ -29,132 +29,165 @@ __device__ inline float unordered(unsigned bits) {
   return __uint_as_float(bits >> 31 != 0 ? bits & 0x7fffffffu : ~bits);
 }
 
-/// Least and largest value of every feature in every node of `size` places, a multiple of 32. Bounds must
-/// hold all ones in `lows` and zeros in `highs`, [nodes, d], before. columns: [d, n]; order: [n].
-static __global__ void find_bounds(const float* columns, const unsigned* order, unsigned n,
-                                   unsigned d, unsigned size, unsigned* lows, unsigned* highs) {
-  const unsigned warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
-  for (unsigned first = (blockIdx.x * blockDim.x + threadIdx.x) / 32; first * 32ull < n;
-       first += warps) {
-    const unsigned point = order[min(first * 32 + lane, n - 1)], node = first * 32 / size;
-    for (unsigned f = 0; f < d; ++f) {
-      const unsigned value = ordered(columns[std::size_t{f} * n + point]);
-      const unsigned low = __reduce_min_sync(kAllLanes, value);
-      const unsigned high = __reduce_max_sync(kAllLanes, value);
-      if (lane == 0) {
-        atomicMin(&lows[node * d + f], low);
-        atomicMax(&highs[node * d + f], high);
-      }
-    }
+static __global__ void number_places(unsigned n, unsigned* order) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    order[i] = i;
   }
 }
 
-/// keys[i]: node of place i, and its point's value of the feature in which the node is widest.
-static __global__ void make_keys(const float* columns, const unsigned* order, unsigned n,
-                                 unsigned d, unsigned size, const unsigned* lows,
-                                 const unsigned* highs, std::uint64_t* keys) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    const unsigned node = i / size;
+/// Nodes of a level, of `size` places each, a multiple of 32.
+struct KdNodes {
+  static constexpr unsigned kMostFeatures = 8;
+
+  const float* rows; ///< [n, d]
+  unsigned n, d, size;
+  unsigned* bounds; ///< [nodes, 2, d]: least values, and largest ones inverted; see ordered()
+
+  __device__ float value(unsigned point, unsigned f) const {
+    return rows[std::size_t{point} * d + f];
+  }
+  __device__ float low(unsigned node, unsigned f) const {
+    return unordered(bounds[2 * node * d + f]);
+  }
+  __device__ float high(unsigned node, unsigned f) const {
+    return unordered(~bounds[(2 * node + 1) * d + f]);
+  }
+};
+
+/// Lowers the bounds, which must be all ones before. A warp looks at 16 times 32 places, so that
+/// few atomics meet in one node. order: [n]
+static __global__ void find_bounds(const KdNodes nodes, const unsigned* order) {
+  constexpr unsigned kTimes = 16;
+  const unsigned warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  unsigned low[KdNodes::kMostFeatures], high[KdNodes::kMostFeatures];
+  bool begins = true; // a node, or what this warp sees of it
+  for (unsigned e = 0; e < kTimes; ++e) {
+    const std::size_t first = (std::size_t{warp} * kTimes + e) * 32; // all 32 are of one node
+    if (first >= nodes.n) {
+      break;
+    }
+    const unsigned i = static_cast<unsigned>(first), point = order[min(i + lane, nodes.n - 1)];
+    const bool ends = e + 1 == kTimes || i + 32 >= nodes.n || (i + 32) % nodes.size == 0;
+#pragma unroll
+    for (unsigned f = 0; f < KdNodes::kMostFeatures; ++f) {
+      if (f < nodes.d) {
+        const unsigned value = ordered(nodes.value(point, f));
+        low[f] = begins ? value : min(low[f], value);
+        high[f] = begins ? ~value : min(high[f], ~value);
+        if (ends) {
+          const unsigned lowest = __reduce_min_sync(kAllLanes, low[f]);
+          const unsigned highest = __reduce_min_sync(kAllLanes, high[f]);
+          if (lane == 0) {
+            unsigned* bounds = nodes.bounds + 2 * (i / nodes.size) * nodes.d + f;
+            atomicMin(bounds, lowest);
+            atomicMin(bounds + nodes.d, highest);
+          }
+        }
+      }
+    }
+    begins = ends;
+  }
+}
+
+/// keys[i]: node of place i, and in `bits` bits where in it its point is, along the widest feature.
+static __global__ void make_keys(const KdNodes nodes, const unsigned* order, unsigned bits,
+                                 unsigned* keys) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < nodes.n;
+       i += gridDim.x * blockDim.x) {
+    const unsigned node = i / nodes.size, steps = 1u << bits;
     unsigned widest = 0;
     float width = -1.0f;
-    for (unsigned f = 0; f < d; ++f) {
-      const float its = unordered(highs[node * d + f]) - unordered(lows[node * d + f]);
+    for (unsigned f = 0; f < nodes.d; ++f) {
+      const float its = nodes.high(node, f) - nodes.low(node, f);
       if (its > width) {
         widest = f;
         width = its;
       }
     }
-    keys[i] = std::uint64_t{node} << 32 | ordered(columns[std::size_t{widest} * n + order[i]]);
+    const float above = nodes.value(order[i], widest) - nodes.low(node, widest);
+    // What is no number, as where a node has no width, becomes zero.
+    const unsigned step = __float2uint_rz(above / width * static_cast<float>(steps));
+    keys[i] = node << bits | min(step, steps - 1);
   }
 }
 
-/// Moves points to their places, and measures boxes: points [boxes, d, 32], the last one again behind n;
-/// extents [boxes, 2, d]: middles, and how far a point is from them at most, rounded up.
-static __global__ void fill_boxes(const float* columns, const unsigned* order, unsigned n,
-                                  unsigned d, unsigned boxes, float* points, float* extents) {
+/// Moves points to their places, and measures boxes: points [boxes, width, 32], the last one again
+/// behind n, zero behind d; extents [boxes, 2, width]: middles, and how far a point is from them at
+/// most, rounded up. row_at [n]: `order`.
+static __global__ void fill_boxes(const float* rows, const unsigned* order, unsigned n, unsigned d,
+                                  unsigned width, unsigned boxes, float* points, float* extents,
+                                  unsigned* row_at) {
   const unsigned warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
   for (unsigned box = (blockIdx.x * blockDim.x + threadIdx.x) / 32; box < boxes; box += warps) {
     const unsigned i = box * kBoxPoints + lane, point = order[min(i, n - 1)];
-    const std::size_t first = std::size_t{box} * d;
-    for (unsigned f = 0; f < d; ++f) {
-      const float value = columns[std::size_t{f} * n + point];
+    const std::size_t first = std::size_t{box} * width;
+    if (i < n) {
+      row_at[i] = point;
+    }
+    for (unsigned f = 0; f < width; ++f) {
+      const float value = f < d ? rows[std::size_t{point} * d + f] : 0.0f;
       const float low = unordered(__reduce_min_sync(kAllLanes, ordered(value)));
       const float high = unordered(__reduce_max_sync(kAllLanes, ordered(value)));
       const float middle = 0.5f * low + 0.5f * high;
       points[(first + f) * kBoxPoints + lane] = value;
       if (lane == 0) {
         extents[2 * first + f] = middle;
-        extents[2 * first + d + f] = fmaxf(__fsub_ru(high, middle), __fsub_ru(middle, low));
+        extents[2 * first + width + f] = fmaxf(__fsub_ru(high, middle), __fsub_ru(middle, low));
       }
     }
-  }
-}
-
-/// labels[order[i]] = sorted[i]
-static __global__ void restore_labels(const std::uint8_t* sorted, const unsigned* order, unsigned n,
-                                      std::int32_t* labels) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    labels[order[i]] = sorted[i];
   }
 }
 
 /// All points in their boxes, the last of which may not be full.
 struct KdBoxes {
   unsigned boxes = 0;
-  DeviceBuffer<float> points;   ///< [boxes, d, 32], the last one again behind n
-  DeviceBuffer<float> extents;  ///< [boxes, 2, d]: middles; distances from them at most
+  DeviceBuffer<float> points;   ///< [boxes, width, 32], the last one again behind n
+  DeviceBuffer<float> extents;  ///< [boxes, 2, width]: middles; distances from them at most
   DeviceBuffer<unsigned> order; ///< [n]: the row at a place
 
-  /// Of [n, d] columns on the device, n < 2^31. Blocks. Throws std::runtime_error.
-  static KdBoxes of(const DeviceBuffer<float>& columns, std::size_t n, std::size_t d,
-                    cudaStream_t stream) {
-    KdBoxes made;
-    const unsigned points = static_cast<unsigned>(n), features = static_cast<unsigned>(d);
-    made.boxes = static_cast<unsigned>(ceil_div(n, kBoxPoints));
-    const unsigned levels = std::bit_width(made.boxes - 1u), nodes = 1u << levels;
+  /// Of [n, d] rows on the device, n < 2^29, d <= 8; width: d with the padding. Blocks. Throws
+  /// std::runtime_error.
+  static KdBoxes of(std::span<const float> d_rows, std::size_t n, std::size_t d,
+                    std::size_t width) {
+    const auto boxes = static_cast<unsigned>(ceil_div(n, kBoxPoints));
+    const auto levels = static_cast<unsigned>(std::bit_width(boxes - 1u));
     const unsigned blocks = blocks_at_most(n, 256, 65536);
-    DeviceBuffer<unsigned> order(n), next(n), lows(nodes * d), highs(nodes * d);
-    DeviceBuffer<std::uint64_t> keys(n), sorted(n);
+    const std::size_t bounds = (std::size_t{2} << levels) * d; // words of the lowest level
     std::size_t bytes = 0;
-    const auto sort = [&](void* storage, unsigned level) {
-      check(cub::DeviceRadixSort::SortPairs(storage, bytes, keys.data(), sorted.data(),
-                                            order.data(), next.data(), n, 0,
-                                            static_cast<int>(32 + level), stream),
+    const auto sort = [&](void* storage, auto& keys, auto& order, unsigned bits) {
+      check(cub::DeviceRadixSort::SortPairs(storage, bytes, keys, order, static_cast<int>(n), 0,
+                                            static_cast<int>(bits)),
             "cub::DeviceRadixSort::SortPairs");
     };
-    sort(nullptr, levels); // says how much it needs
-    DeviceBuffer<unsigned char> storage(bytes);
-    thrust::sequence(thrust::cuda::par.on(stream), order.data(), order.data() + n);
+    cub::DoubleBuffer<unsigned> keys(nullptr, nullptr), order(nullptr, nullptr);
+    sort(nullptr, keys, order, 32); // says how many bytes it needs at most
+    DeviceBuffer<unsigned> scratch(4 * n + bounds + ceil_div(bytes, sizeof(unsigned)));
+    unsigned* const d_bounds = scratch.data() + 4 * n;
+    keys = {scratch.data(), scratch.data() + n};
+    order = {scratch.data() + 2 * n, scratch.data() + 3 * n};
+    number_places<<<blocks, 256>>>(static_cast<unsigned>(n), order.Current());
+    check_launch("number_places");
     for (unsigned level = 0; level < levels; ++level) {
-      const unsigned size = kBoxPoints << (levels - level);
-      lows.fill_bytes(0xFF, stream);
-      highs.zero(stream);
-      find_bounds<<<blocks, 256, 0, stream>>>(columns.data(), order.data(), points, features, size,
-                                              lows.data(), highs.data());
+      const KdNodes nodes{d_rows.data(), static_cast<unsigned>(n), static_cast<unsigned>(d),
+                          kBoxPoints << (levels - level), d_bounds};
+      fill_bytes(std::span(d_bounds, (std::size_t{2} << level) * d), 0xFF);
+      find_bounds<<<blocks_for(n, 16 * 256), 256>>>(nodes, order.Current());
       check_launch("find_bounds");
-      make_keys<<<blocks, 256, 0, stream>>>(columns.data(), order.data(), points, features, size,
-                                            lows.data(), highs.data(), keys.data());
+      // Keys of 24 bits are sorted in three rounds; eight bits at least tell half a node from the
+      // other.
+      const auto bits = static_cast<unsigned>(std::max(24 - static_cast<int>(level), 8));
+      make_keys<<<blocks, 256>>>(nodes, order.Current(), bits, keys.Current());
       check_launch("make_keys");
-      sort(storage.data(), level);
-      std::swap(order, next);
+      sort(d_bounds + bounds, keys, order, level + bits);
     }
-    made.points = DeviceBuffer<float>(d * made.boxes * kBoxPoints);
-    made.extents = DeviceBuffer<float>(2 * d * made.boxes);
-    fill_boxes<<<blocks, 256, 0, stream>>>(columns.data(), order.data(), points, features,
-                                           made.boxes, made.points.data(), made.extents.data());
+    KdBoxes made{boxes, DeviceBuffer<float>(width * boxes * kBoxPoints),
+                 DeviceBuffer<float>(2 * width * boxes), DeviceBuffer<unsigned>(n)};
+    fill_boxes<<<blocks, 256>>>(d_rows.data(), order.Current(), static_cast<unsigned>(n),
+                                static_cast<unsigned>(d), static_cast<unsigned>(width), boxes,
+                                made.points.data(), made.extents.data(), made.order.data());
     check_launch("fill_boxes");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the k-d tree");
-    made.order = std::move(order);
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after the k-d tree");
     return made;
-  }
-
-  /// labels[row] = sorted[its place]; does not block. Throws std::runtime_error.
-  void restore_order(const DeviceBuffer<std::uint8_t>& sorted, std::int32_t* labels,
-                     cudaStream_t stream) const {
-    const unsigned n = static_cast<unsigned>(order.size());
-    restore_labels<<<blocks_at_most(n, 256, 65536), 256, 0, stream>>>(sorted.data(), order.data(),
-                                                                      n, labels);
-    check_launch("restore_labels");
   }
 };
 

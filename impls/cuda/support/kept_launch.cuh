@@ -1,19 +1,24 @@
-// The host's side of a run in which every block keeps the sums of its rows (kept_run.cuh). Float only.
+// The host's side of a run in which every block keeps the sums of its rows (kept_run.cuh). Float
+// only.
 #pragma once
 
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/grid.hpp"
 #include "impls/cuda/support/integer_sums.cuh"
 #include "impls/cuda/support/kept_range.hpp"
 #include "impls/cuda/support/kept_state.cuh"
 #include "impls/cuda/support/magnitudes.hpp"
 #include "impls/cuda/support/split_data.cuh"
-#include "impls/cuda/support/stream.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace clusterbench::cuda {
 
@@ -44,27 +49,82 @@ const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
   return kernels[of][(d - 1) / 8];
 }
 
+/// What is small in a feature.
+struct SmallValues {
+  float below[kMostKept];
+};
+
+/// Counts the values of every feature that are zero or small, and notes which rows have zeros, but
+/// for features that are `nothing` in all rows: so many of them. rows: [n, d]; counts: [d], zero
+/// before; clusters: [n], see KeptTask.
+static __global__ void count_values(const float* rows, std::size_t n, unsigned d, unsigned lanes,
+                                    const SmallValues limits, unsigned nothing, ValueCounts* counts,
+                                    std::uint8_t* clusters) {
+  constexpr unsigned kAtOnce = 4;
+  __shared__ ValueCounts s_counts[kMostKept];
+  __shared__ float s_limits[kMostKept];
+  for (unsigned f = threadIdx.x; f < d; f += blockDim.x) {
+    s_counts[f] = {0, 0};
+    s_limits[f] = limits.below[f];
+  }
+  __syncthreads(); // the counts are zero
+  unsigned zeros[kAtOnce] = {};
+  sweep_rows<kAtOnce>(
+      rows, n, d, lanes, NAN, // neither zero nor small
+      [&](unsigned f, const float(&x)[kAtOnce]) {
+        unsigned zero = 0, small = 0;
+#pragma unroll
+        for (unsigned r = 0; r < kAtOnce; ++r) {
+          zero += x[r] == 0.0f ? 1 : 0;
+          zeros[r] += x[r] == 0.0f ? 1 : 0;
+          small += x[r] != 0.0f && fabsf(x[r]) < s_limits[f] ? 1 : 0;
+        }
+        if (zero > 0) {
+          atomicAdd(&s_counts[f].zero, zero);
+        }
+        if (small > 0) {
+          atomicAdd(&s_counts[f].small, small);
+        }
+      },
+      [&](std::size_t i, std::size_t step) {
+#pragma unroll
+        for (unsigned r = 0; r < kAtOnce; ++r) {
+          for (unsigned offset = 1; offset < lanes; offset *= 2) {
+            zeros[r] += __shfl_xor_sync(kAllLanes, zeros[r], static_cast<int>(offset));
+          }
+          if (threadIdx.x % lanes == 0 && i + r * step < n) {
+            clusters[i + r * step] = zeros[r] > nothing ? kWithZeros : 0;
+          }
+          zeros[r] = 0;
+        }
+      });
+  __syncthreads(); // the block's counts are there
+  for (unsigned f = threadIdx.x; f < d; f += blockDim.x) {
+    atomicAdd(&counts[f].zero, s_counts[f].zero);
+    atomicAdd(&counts[f].small, s_counts[f].small);
+  }
+}
+
 class KeptLaunch {
 public:
-  /// Why the problem is not taken; empty if it is.
-  static std::string refuse(const Problem<float>& problem) {
-    for (const std::string& reason : {SplitData::refuse_shape(problem, kMostKept, kMostKept),
-                                      refuse_rows(problem.n, kMostOfBlock)}) {
-      if (!reason.empty()) {
-        return reason;
-      }
-    }
-    const SplitRange range = SplitData::range_of(problem);
-    const std::string reason = range.refuse();
-    return reason.empty() ? refuse_to_keep(problem.points, problem.d, range.largest()) : reason;
+  /// Why the shape is not taken; empty if it is.
+  static std::string refuse(const Shape& shape) {
+    const std::string reason = SplitData::refuse(shape, kMostKept, kMostKept);
+    return reason.empty() ? refuse_rows(shape.n, kMostOfBlock) : reason;
   }
 
-  /// Uploads, and finds the kernel's grid. Throws std::runtime_error.
+  /// Makes what depends on the points, and finds the kernel's grid. Throws Refusal or
+  /// std::runtime_error.
   template <typename Task>
-  void prepare(const Problem<float>& problem, const KeptKernel<Task>& kernel) {
-    stream = Stream::create();
-    launch_.prepare(problem, stream);
-    data_ = SplitData(problem, stream);
+  void prepare(const Shape& shape, std::span<const float> d_points,
+               const KeptKernel<Task>& kernel) {
+    launch_.prepare(shape);
+    data_ = SplitData(shape, d_points);
+    d_clusters_ = DeviceBuffer<std::uint8_t>(shape.n);
+    const std::vector<ValueCounts> counts = count_values(shape, d_points);
+    if (const std::string reason = refuse_to_keep(counts, shape.n); !reason.empty()) {
+      throw Refusal(reason);
+    }
     const std::size_t tiles = data_.run().tiles_count;
     shape_ = {
         .blocks = 0, .threads = kernel.teams * 128, .cluster = 1, .shared_bytes = kernel.bytes};
@@ -72,36 +132,58 @@ public:
         resident_in_clusters(kernel.run, shape_), ceil_div(tiles, kernel.teams)));
     d_words_ = DeviceBuffer<long long>(
         GridSums::words(kept_sums(data_.run().exact.k, kernel.features), shape_.blocks));
-    d_words_.zero(stream);
-    Zeros zeros = Zeros::of(problem.points, problem.d);
-    for (std::uint8_t& row : zeros.there) {
-      row *= kWithZeros;
-    }
-    d_clusters_ = DeviceBuffer<std::uint8_t>(problem.n);
-    d_clusters_.upload(zeros.there, stream);
+    d_words_.zero();
     const std::size_t of_team = ceil_div(tiles, kernel.teams * shape_.blocks);
-    const int bits = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
+    bits_ = moved_bits(of_team * kernel.teams * SplitTile<1>::kRows);
     task = {.run = {},
             .split = data_.run(),
             .clusters = d_clusters_.data(),
             .words = d_words_.data(),
-            .to_word =
-                ToWords<kMostKept>::of_largest(data_.range().largest(), bits, data_.run().scale),
-            .next = std::ldexp(1.0f, bits),
-            .least_rows = 4.0f / 3.0f * static_cast<float>(zeros.most)};
+            .to_word = to_words(),
+            .next = std::ldexp(1.0f, bits_),
+            .least_rows = 4.0f / 3.0f * static_cast<float>(most_zeros(counts, shape.n))};
   }
-  /// Runs a kernel on what prepare() has left in `task`, or more than that. Throws std::runtime_error.
+  /// Before run(): sets what of `task` depends on the start's centroids, too; see SplitData::fit().
+  bool fit(std::span<const float> d_start) {
+    const bool again = data_.fit(d_start);
+    if (again) {
+      task.split = data_.run();
+      task.to_word = to_words();
+    }
+    return again;
+  }
+  /// Those centroids on the host.
+  std::span<const float> start() const { return data_.start(); }
+  /// Runs a kernel on what fit() has left in `task`, or more than that. Throws std::runtime_error.
   template <typename Task>
-  void run(Observer<float>& observer, const KeptKernel<Task>& kernel, const Task& with) {
-    launch_.run(observer, kernel.run, with, shape_, stream, LabelsBefore::kept);
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer,
+           const KeptKernel<Task>& kernel, const Task& with) {
+    launch_.run(start, answer, observer, kernel.run, with, shape_, LabelsBefore::kept);
   }
-  /// Throws std::runtime_error.
-  void fetch(Result<float>& result) const { launch_.fetch(result, stream); }
 
-  Stream stream;
   KeptTask task{};
 
 private:
+  ToWords<kMostKept> to_words() const {
+    return ToWords<kMostKept>::of(data_.magnitudes(), bits_, data_.run().scale);
+  }
+  std::vector<ValueCounts> count_values(const Shape& shape, std::span<const float> d_points) {
+    const std::span<const float> largest = data_.magnitudes().largest;
+    SmallValues limits{};
+    std::ranges::transform(largest, limits.below, [](float of) { return kSmallValue * of; });
+    DeviceBuffer<ValueCounts> d_counts(shape.d);
+    d_counts.zero();
+    cuda::count_values<<<sweep_blocks(shape.n, shape.d), kSweepThreads>>>(
+        d_points.data(), shape.n, static_cast<unsigned>(shape.d), lanes_of_row(shape.d), limits,
+        static_cast<unsigned>(std::ranges::count(largest, 0.0f)), d_counts.data(),
+        d_clusters_.data());
+    check_launch("count_values");
+    std::vector<ValueCounts> counts(shape.d);
+    d_counts.download(counts);
+    return counts;
+  }
+
+  int bits_ = 0; // of a word
   ClusterLaunch shape_{};
   OneLaunch launch_;
   SplitData data_;

@@ -1,10 +1,10 @@
-// A run in which every block keeps the sums of its rows from pass to pass, as integers: what a pass begins and
-// ends with, and the sweep that adds up all rows by products on tensor cores. How rows move from one sum to
-// another is a variant's own. Float only; needs sm_90a.
+// A run in which every block keeps the sums of its rows from pass to pass, as integers: what a pass
+// begins and ends with, and the sweep that adds up all rows by products on tensor cores. How rows
+// move from one sum to another is a variant's own. Float only; needs sm_90a.
 //
-// All rows are added up in the first pass, after one in which many moved, and in every pass under the rule `loss`.
-// A sum over all blocks that may show what this rounded (kept_range.hpp) is made anew, of words, before its mean is
-// made: then it is exact until all rows are added up again.
+// All rows are added up in the first pass, after one in which many moved, and in every pass under
+// the rule `loss`. A sum over all blocks that may show what this rounded (kept_range.hpp) is made
+// anew, of words, before its mean is made: then it is exact until all rows are added up again.
 #pragma once
 
 #include "impls/cuda/support/copied_ring.cuh"
@@ -27,8 +27,8 @@ namespace clusterbench::cuda {
 /// The kernel's side.
 template <typename S>
 class KeptRun {
-  /// After a pass in which more than one row of so many moved, in all blocks, the next adds up all rows; in that one
-  /// fewer will move.
+  /// After a pass in which more than one row of so many moved, in all blocks, the next adds up all
+  /// rows; in that one fewer will move.
   static constexpr unsigned kMoving = 3;
   static constexpr bool kInHalves = false; // a block's sum has 51 bits, so those of all fit 64
 
@@ -77,8 +77,8 @@ public:
                 s_tiles + team * S::kStages * S::Tile::kBytes / 4, team * gridDim.x + blockIdx.x,
                 gridDim.x * S::kTeams);
   }
-  /// All threads: makes the parts of the centroids. factor, also: see split_centroids(); error: of scores that are
-  /// made of them, and of a centroid of length `at_least` or the longest there is.
+  /// All threads: makes the parts of the centroids. factor, also: see split_centroids(); error: of
+  /// scores that are made of them, and of a centroid of length `at_least` or the longest there is.
   template <typename Also>
   __device__ void begin_pass(float factor, const PlainError& error, float at_least, Also also) {
     split_centroids<S>(task.split, exact.s_centroids, s_parts, shared.half_squares, factor, also);
@@ -95,7 +95,8 @@ public:
   }
   /// Whether this pass adds up all rows.
   __device__ bool is_afresh() const { return afresh_; }
-  /// All threads: labels all rows, and adds them up. ring: of whole tiles, in its sweep number `sweep`.
+  /// All threads: labels all rows, and adds them up. ring: of whole tiles, in its sweep number
+  /// `sweep`.
   template <typename Ring>
   __device__ void add_up(Ring& ring, unsigned sweep) {
     double wanted = 0.0; // by the rule `loss`
@@ -148,8 +149,8 @@ public:
     }
     __syncthreads(); // the sums are there
   }
-  /// A whole warp, of which some lanes have a row that goes from one cluster to another: all but its values.
-  /// Returns these lanes.
+  /// A whole warp, of which some lanes have a row that goes from one cluster to another: all but
+  /// its values. Returns these lanes.
   __device__ unsigned note_moves(bool moves, unsigned row, unsigned from, unsigned to,
                                  bool with_zeros) const {
     const auto count = [&](int* s_rows) {
@@ -208,8 +209,9 @@ public:
     return last;
   }
 
-  /// What the stop rule asks for, of a pass whose means are made. All threads. By the rule `loss` all rows are added up
-  /// in every pass, so blocks have met once in it, as GridSums wants it for facts.
+  /// What the stop rule asks for, of a pass whose means are made. All threads. By the rule `loss`
+  /// all rows are added up in every pass, so blocks have met once in it, as GridSums wants it for
+  /// facts.
   __device__ double fact() const {
     return wants_loss() ? grid_sums_.fact() : shared.all_changes;
   }
@@ -220,7 +222,8 @@ public:
   __half* s_parts;
   MovedSums<D> sums;
   float certain = 0.0f; ///< twice the error of a score
-  /// Of 64 rows of a tile, a warp has 16 from first_row on, and lane 4 g + t, if t < 2, answers for row `own`.
+  /// Of 64 rows of a tile, a warp has 16 from first_row on, and lane 4 g + t, if t < 2, answers for
+  /// row `own`.
   const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4, own = g + 8 * t;
   const unsigned team = for_all(threadIdx.x / 128), first_row = threadIdx.x % 128 / 32 * 16;
 
@@ -302,9 +305,9 @@ private:
       atomicOr(&shared.anew, 1ull << j);
     }
   }
-  /// All threads: makes the means of the sums over all blocks, which are there. Thread e % kThreads makes element e,
-  /// and cuda::end_pass() asks that thread for it: no barrier is needed between them.
-  /// False, in all blocks, if sums must be made anew first.
+  /// All threads: makes the means of the sums over all blocks, which are there. Thread e % kThreads
+  /// makes element e, and cuda::end_pass() asks that thread for it: no barrier is needed between
+  /// them. False, in all blocks, if sums must be made anew first.
   __device__ bool make_means() const {
     constexpr unsigned kOwn = (K * D + kThreads - 1) / kThreads;
     const unsigned values = exact.k * D;

@@ -1,4 +1,5 @@
-// What a run that keeps the sums of its rows (kept_run.cuh) is told, and what each of its blocks keeps.
+// What a run that keeps the sums of its rows (kept_run.cuh) is told, and what each of its blocks
+// keeps.
 #pragma once
 
 #include "impls/cuda/support/magnitudes.hpp"
@@ -27,14 +28,16 @@ struct KeptTask {
   float least_rows;           ///< of a cluster that no feature's zeros fill: see Zeros
 };
 
-/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features, and how many rows of them have
-/// zeros in its upper half; and behind all of them how many rows have changed their cluster.
+/// Sums over all blocks, of k clusters: [k, width + 1], the count behind the features, and how many
+/// rows of them have zeros in its upper half; and behind all of them how many rows have changed
+/// their cluster.
 __host__ __device__ constexpr unsigned kept_sums(unsigned k, unsigned width) {
   return k * (width + 1) + 1;
 }
 
-/// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids or what takes
-/// their place (see SplitShape), the centroids [K, stride], and the words of their sums.
+/// What a block of S::kThreads keeps. Dynamic shared memory: rings of tiles, parts of the centroids
+/// or what takes their place (see SplitShape), the centroids [K, stride], and the words of their
+/// sums.
 template <typename S>
 struct KeptShared {
   static constexpr unsigned kRows = S::Tile::kRows;
@@ -50,8 +53,9 @@ struct KeptShared {
   unsigned listed;         ///< rows to be added up anew
   double all_changes;      ///< those of all blocks, in the pass before
   unsigned long long anew; ///< clusters whose sums are to be made anew, a bit each
-  /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on adding up on its
-  /// own has rounded sums, but of the rows that are there: nothing was left behind.)
+  /// Those whose sums have been made anew since all blocks added up all rows. (A block that goes on
+  /// adding up on its own has rounded sums, but of the rows that are there: nothing was left
+  /// behind.)
   unsigned long long exact;
   // Not in registers, of which there are too few:
   double previous;                 ///< the last fact

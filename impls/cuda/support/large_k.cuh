@@ -4,188 +4,228 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/support/exact_sums.cuh"
-#include "impls/cuda/support/phase_timer.hpp"
 #include "impls/cuda/support/second_level.cuh"
 #include "impls/cuda/support/sorted_sums.cuh"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace clusterbench::cuda {
 
 inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages fit shared memory
 
-/// Sweep has: kPaddedRows, points of a block; refuse(problem), or empty; bytes(problem), what it
-/// allocates itself; prepare(task), once, with everything but the counters; launch(task, stream);
-/// path(), in words.
+inline constexpr unsigned kLossBlocks = 1024;
+
+/// All that prepare() allocates for a Sweep that works on padded_rows points at a time.
+struct PassArrays {
+  PassArrays() = default;
+  PassArrays(const Shape& shape, unsigned padded_rows, std::byte* memory)
+      : PassArrays(shape, padded_rows, Cutter{memory}) {}
+  static std::size_t bytes(const Shape& shape, unsigned padded_rows) {
+    return PassArrays(shape, padded_rows, nullptr).used;
+  }
+
+  HalfCopy::Arrays points{};
+  __half* rounded = nullptr;     ///< tiles of the centroids
+  float* half_squares = nullptr; ///< see CentroidsView
+  float4* terms = nullptr;
+  long long* high = nullptr; ///< see SumsView
+  long long* low = nullptr;
+  unsigned* counts = nullptr;
+  std::size_t sums_bytes = 0;       ///< of those three together
+  std::int32_t* labels = nullptr;   ///< [n], by turns with those of the answer
+  PassCounters* counters = nullptr; ///< [2], by turns
+  FlaggedView flagged{};
+  SortedSums::Arrays sorted{};
+  double* partial = nullptr; ///< [k], or kLossBlocks if that is more
+  double* total = nullptr;
+  std::size_t used = 0;
+
+private:
+  PassArrays(const Shape& shape, unsigned padded_rows, Cutter cutter) {
+    const std::size_t n = shape.n, k = shape.k, values = k * shape.d;
+    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
+    points = HalfCopy::Arrays::cut(n, shape.d, padded_rows, cutter);
+    rounded = cutter.take<__half>(HalfTiles::of(shape.d).size(k));
+    half_squares = cutter.take<float>(padded_k);
+    terms = cutter.take<float4>(padded_k);
+    const std::size_t before_sums = cutter.used;
+    high = cutter.take<long long>(values);
+    low = cutter.take<long long>(values);
+    counts = cutter.take<unsigned>(k);
+    sums_bytes = cutter.used - before_sums;
+    labels = cutter.take<std::int32_t>(n);
+    counters = cutter.take<PassCounters>(2);
+    const std::size_t pairs = std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31);
+    flagged = {.rows = cutter.take<unsigned>(n),
+               .thresholds = cutter.take<float>(n),
+               .candidates = cutter.take<unsigned>(n),
+               .nearest = cutter.take<unsigned long long>(n),
+               .overflowed = cutter.take<bool>(n),
+               .pairs = cutter.take<uint2>(pairs),
+               .capacity = static_cast<unsigned>(pairs)};
+    sorted.size = SortedSums::scratch_bytes(n, k);
+    sorted.scratch = cutter.take<unsigned char>(sorted.size);
+    for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
+      *rows = cutter.take<unsigned>(n + 3); // four are read at a time
+    }
+    partial = cutter.take<double>(std::max<std::size_t>(k, kLossBlocks));
+    total = cutter.take<double>(1);
+    used = cutter.used;
+  }
+};
+
+/// Sweep has: kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
+/// allocates itself; prepare(task), once, and follow(task), whenever the points have been rounded,
+/// both with tasks of which points and sizes count; launch(task); path(), in words. None blocks.
 template <typename Sweep>
 class LargeK final : public Variant<float> {
 public:
-  std::string refuse(const Problem<float>& problem) const override {
+  std::string refuse(const Shape& shape) const override {
     const std::size_t most = std::size_t{1} << 31;
-    if (problem.n >= most || problem.k >= most / 2) {
+    if (shape.n >= most || shape.k >= most / 2) {
       return "points and clusters are counted in 32 bits";
     }
-    if (problem.d > kMostFeatures) {
-      return "d = " + std::to_string(problem.d) + ": a tile of 64 rows in shared memory ends at " +
+    if (shape.d > kMostFeatures) {
+      return "d = " + std::to_string(shape.d) + ": a tile of 64 rows in shared memory ends at " +
              std::to_string(kMostFeatures) + " features";
     }
-    const std::size_t needed = bytes(problem), there = device_memory();
-    if (there > 0 && needed > there) { // 0: no device, which others report
-      return "needs " + std::to_string(needed >> 20) + " MiB of device memory, there are " +
-             std::to_string(there >> 20);
+    static const std::size_t there = device_memory(); // asking takes longer than a pass
+    if (there > 0) {                                  // 0: no device, which others report
+      if (const std::size_t needed = bytes(shape); needed > there) {
+        return "needs " + std::to_string(needed >> 20) + " MiB of device memory, there are " +
+               std::to_string(there >> 20);
+      }
     }
-    return Sweep::refuse(problem);
+    return Sweep::refuse(shape);
   }
 
-  void prepare(const Problem<float>& problem) override {
-    problem_ = problem;
-    const std::size_t n = problem.n, d = problem.d, k = problem.k;
-    stream_ = Stream::create();
-    points_.prepare(problem.points, problem.centroids, d, Sweep::kPaddedRows, stream_);
-    point_ = FixedPoint::of(n, points_.largest());
-    const HalfTiles shape = points_.view().shape;
-    tiles_ = static_cast<unsigned>(ceil_div(k, kHalfTileRows));
-    d_centroids_ = DeviceBuffer<float>(k * d);
-    d_rounded_ = DeviceBuffer<__half>(shape.size(k));
-    d_rounded_.zero(stream_); // and stays zero behind d and k
-    d_half_squares_ = DeviceBuffer<float>(std::size_t{tiles_} * kHalfTileRows);
-    d_terms_ = DeviceBuffer<float4>(std::size_t{tiles_} * kHalfTileRows);
-    for (auto* labels : {&d_labels_, &d_before_}) {
-      *labels = DeviceBuffer<std::int32_t>(n);
-    }
-    d_high_ = DeviceBuffer<long long>(k * d);
-    d_low_ = DeviceBuffer<long long>(k * d);
-    d_counts_ = DeviceBuffer<unsigned>(k);
-    d_counters_ = DeviceBuffer<PassCounters>(2);
-    counters_ = PinnedBuffer<PassCounters>(1);
-    d_rows_ = DeviceBuffer<unsigned>(n);
-    d_thresholds_ = DeviceBuffer<float>(n);
-    d_candidates_ = DeviceBuffer<unsigned>(n);
-    d_nearest_ = DeviceBuffer<unsigned long long>(n);
-    d_overflowed_ = DeviceBuffer<bool>(n);
-    d_pairs_ = DeviceBuffer<uint2>(std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31));
-    d_partial_ = DeviceBuffer<double>(std::max<std::size_t>(k, kLossBlocks));
-    d_total_ = DeviceBuffer<double>(1);
-    total_ = PinnedBuffer<double>(1);
-    find_candidates_ = shape.width == 64 ? find_candidates<64> : find_candidates<32>;
-    compare_ = d > 64 ? compare_candidates<32> : compare_candidates<8>;
-    compare_with_all_ = d > 64 ? compare_with_all<32> : compare_with_all<8>;
-    second_bytes_ = second_sweep_shared_bytes(shape);
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    shape_ = shape;
+    points_.measure(points.rows, shape.d); // goes on while memory is allocated
+    memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, Sweep::kPaddedRows));
+    at_ = PassArrays(shape, Sweep::kPaddedRows, memory_.data());
+    host_ = PinnedBuffer<HostWords>(1);
+    points_.prepare(at_.points, &host_[0].largest);
+    point_ = FixedPoint::of(shape.n, points_.largest());
+    const HalfTiles tiles = points_.view().shape;
+    tiles_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
+    fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
+    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
+    compare_ = shape.d > 64 ? compare_candidates<32> : compare_candidates<8>;
+    compare_with_all_ = shape.d > 64 ? compare_with_all<32> : compare_with_all<8>;
+    second_bytes_ = second_sweep_shared_bytes(tiles);
     allow_shared_memory(find_candidates_, second_bytes_);
     second_blocks_ =
         static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
     wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points, 256, 0));
-    sorted_.prepare(points_.view(), k, stream_);
-    sweep_.prepare(task(nullptr));
-    stream_.synchronize();
+    sorted_.prepare(points_.view(), shape.k, at_.sorted);
+    const SweepTask before_any = task(nullptr, nullptr, nullptr);
+    sweep_.prepare(before_any);
+    sweep_.follow(before_any);
   }
 
-  void run(Observer<float>& observer) override {
-    StopTest stop(problem_.stop);
-    d_centroids_.upload(problem_.centroids, stream_);
-    d_before_.fill_bytes(0xFF, stream_); // -1: no cluster yet
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    StopTest stop(shape_.stop);
+    if (points_.fit(start.centroids)) { // rare; but float16 has to hold the centroids, too
+      sweep_.follow(task(nullptr, nullptr, nullptr));
+    }
+    float* centroids = answer.centroids.data();
+    std::int32_t *labels = answer.labels.data(), *before = at_.labels;
+    PassCounters *now = at_.counters, *next = at_.counters + 1;
+    fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet
+    copy_values(start.centroids, centroids);
     zero_sums();
-    d_counters_.zero(stream_);
-    PassCounters* now = d_counters_.data();
-    PassCounters* next = d_counters_.data() + 1;
-    place(now, nullptr); // no sums yet: only rounds the initial centroids
-    PhaseTimer<float> timer(observer, stream_);
-    std::vector<float> recorded(observer.recording() ? d_centroids_.size() : 0);
+    fill_bytes(std::span(now, 1), 0);
+    place(centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
-      const SweepTask pass = task(now);
-      timer.measure("assign", [&] { sweep_.launch(pass, stream_); });
-      timer.measure("recheck", [&] { recheck(pass); });
+      const SweepTask pass = task(centroids, labels, now);
+      {
+        const Phase phase(observer, "assign", cudaStreamLegacy);
+        sweep_.launch(pass);
+      }
+      {
+        const Phase phase(observer, "recheck", cudaStreamLegacy);
+        recheck(pass);
+      }
       PassFacts facts;
       if (stop.wants_loss()) {
-        timer.measure("check", [&] { facts.loss = loss(); });
+        const Phase phase(observer, "check", cudaStreamLegacy);
+        facts.loss = loss(pass);
       }
-      timer.measure("update", [&] {
-        add_points(now, stop.passes() == 0);
-        check(cudaMemsetAsync(next, 0, sizeof *next, stream_), "cudaMemsetAsync of counters");
-        place(next, stop.wants_shift() ? d_partial_.data() : nullptr);
-      });
+      {
+        const Phase phase(observer, "update", cudaStreamLegacy);
+        add_points(before, labels, now, stop.passes() == 0);
+        fill_bytes(std::span(next, 1), 0);
+        place(centroids, answer.entering.data(), next, stop.wants_shift() ? at_.partial : nullptr);
+      }
       if (stop.wants_shift()) {
-        facts.squared_shift = total(d_partial_.data(), static_cast<unsigned>(problem_.k));
+        facts.squared_shift = total(at_.partial, static_cast<unsigned>(shape_.k));
       }
       if (stop.wants_labels_changed() || observer.recording()) {
         facts.labels_changed = download(now).moved != 0;
       }
       if (observer.recording()) {
-        report(observer, counters_[0]);
-        d_centroids_.download(recorded, stream_);
-        observer.pass(recorded);
+        report(observer, host_[0].counters);
       }
+      observer.pass(answer.centroids);
       std::swap(now, next);
-      std::swap(d_labels_, d_before_); // the newest labels are now those before
+      std::swap(labels, before); // the newest labels are now those before
       last = stop.after_pass(facts);
     }
-    stream_.synchronize();
-    iterations_ = stop.passes();
-  }
-
-  void fetch(Result<float>& result) override {
-    d_before_.download(result.labels, stream_);
-    d_centroids_.download(result.centroids, stream_);
-    result.iterations = iterations_;
+    if (before != answer.labels.data()) {
+      copy_values(std::span(before, shape_.n), labels);
+    }
+    answer.iterations = stop.passes();
   }
 
   std::string chosen_path() const override { return sweep_.path(); }
 
 private:
-  static constexpr unsigned kLossBlocks = 1024;
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
 
-  /// Device memory that prepare() allocates, to within a few pages.
-  static std::size_t bytes(const Problem<float>& problem) {
-    const std::size_t n = problem.n, d = problem.d, k = problem.k;
-    const HalfTiles shape = HalfTiles::of(d);
-    const std::size_t of_points = n * (d * sizeof(float) + 2 * sizeof(float)) +
-                                  shape.size(n) * sizeof(__half) + SortedSums::bytes(n);
-    const std::size_t of_rows = n * (4 * sizeof(int) + sizeof(float) + sizeof(long long) +
-                                     sizeof(bool) + 2 * sizeof(uint2));
-    const std::size_t of_centroids =
-        k * d * (sizeof(float) + 2 * sizeof(long long)) + shape.size(k) * sizeof(__half) + k * 32;
-    return of_points + of_rows + of_centroids + Sweep::bytes(problem);
+  /// What the host asks for.
+  struct HostWords {
+    PassCounters counters;
+    double total;
+    LargestBits largest;
+  };
+
+  /// Device memory for the points and what prepare() allocates.
+  static std::size_t bytes(const Shape& shape) {
+    return shape.n * shape.d * sizeof(float) + PassArrays::bytes(shape, Sweep::kPaddedRows) +
+           Sweep::bytes(shape);
   }
 
-  SweepTask task(PassCounters* counters) {
-    const CentroidsView centroids{static_cast<unsigned>(problem_.k),
-                                  tiles_,
-                                  d_centroids_.data(),
-                                  d_rounded_.data(),
-                                  d_half_squares_.data(),
-                                  d_terms_.data()};
-    const FlaggedView flagged{d_rows_.data(),
-                              d_thresholds_.data(),
-                              d_candidates_.data(),
-                              d_nearest_.data(),
-                              d_overflowed_.data(),
-                              d_pairs_.data(),
-                              static_cast<unsigned>(d_pairs_.size())};
-    return {points_.view(), centroids, flagged, counters, d_labels_.data(), points_.frame()};
+  SweepTask task(const float* centroids, std::int32_t* labels, PassCounters* counters) const {
+    return {points_.view(),
+            {static_cast<unsigned>(shape_.k), tiles_, centroids, at_.rounded, at_.half_squares,
+             at_.terms},
+            at_.flagged,
+            counters,
+            labels,
+            points_.frame()};
   }
 
-  SumsView sums() { return {point_, d_high_.data(), d_low_.data(), d_counts_.data()}; }
+  SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
 
   void zero_sums() {
-    d_high_.zero(stream_);
-    d_low_.zero(stream_);
-    d_counts_.zero(stream_);
+    fill_bytes(std::span(reinterpret_cast<std::byte*>(at_.high), at_.sums_bytes), 0);
   }
 
   /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
   /// from the first pass on in which few do, only those that have moved.
-  void add_points(PassCounters* now, bool first_pass) {
-    const std::size_t n = problem_.n;
-    many_move_ = first_pass ? n * problem_.d >= kFewValues : many_move_;
+  void add_points(const std::int32_t* before, const std::int32_t* labels, PassCounters* now,
+                  bool first_pass) {
+    const std::size_t n = shape_.n;
+    many_move_ = first_pass ? n * shape_.d >= kFewValues : many_move_;
     bool counted = false;
     if (many_move_) {
-      count_moved<<<wide_blocks_, 256, 0, stream_>>>(d_before_.data(), d_labels_.data(), n,
-                                                     &now->moved);
+      count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
       check_launch("count_moved");
       counted = true;
       many_move_ = first_pass || download(now).moved > n / 4;
@@ -194,62 +234,60 @@ private:
       if (!first_pass) {
         zero_sums();
       }
-      sorted_.add_all(points_.view(), d_labels_.data(), sums(), stream_);
+      sorted_.add_all(points_.view(), labels, sums());
     } else {
-      move_points<<<wide_blocks_, 256, 0, stream_>>>(points_.view(), d_before_.data(),
-                                                     d_labels_.data(), sums(),
-                                                     counted ? nullptr : &now->moved);
+      move_points<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
+                                         counted ? nullptr : &now->moved);
       check_launch("move_points");
     }
   }
 
   const PassCounters& download(const PassCounters* counters) {
-    check(cudaMemcpyAsync(counters_.data(), counters, sizeof *counters, cudaMemcpyDeviceToHost,
-                          stream_),
-          "cudaMemcpyAsync of counters");
-    stream_.synchronize();
-    return counters_[0];
+    return download(counters, host_[0].counters);
+  }
+
+  template <typename T>
+  const T& download(const T* from, T& to) {
+    copy_values(std::span(from, 1), &to);
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after a download");
+    return to;
   }
 
   void recheck(const SweepTask& pass) {
-    find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_, stream_>>>(pass);
+    find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_>>>(pass);
     check_launch("find_candidates");
-    compare_<<<wide_blocks_, 256, 0, stream_>>>(pass);
+    compare_<<<wide_blocks_, 256>>>(pass);
     check_launch("compare_candidates");
-    compare_with_all_<<<wide_blocks_, 256, 0, stream_>>>(pass);
+    compare_with_all_<<<wide_blocks_, 256>>>(pass);
     check_launch("compare_with_all");
-    settle_flagged<<<wide_blocks_, 256, 0, stream_>>>(pass);
+    settle_flagged<<<wide_blocks_, 256>>>(pass);
     check_launch("settle_flagged");
   }
 
-  void place(PassCounters* counters, double* shifts) {
-    const HalfTiles shape = points_.view().shape;
-    place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256, 0, stream_>>>(
-        sums(), static_cast<unsigned>(problem_.k), static_cast<unsigned>(problem_.d),
-        points_.frame(), shape, d_centroids_.data(), d_rounded_.data(), d_half_squares_.data(),
-        d_terms_.data(), counters, shifts);
+  /// See place_centroids().
+  void place(float* centroids, float* entering, PassCounters* counters, double* shifts) {
+    place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
+        sums(), static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
+        points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
+        counters, shifts);
     check_launch("place_centroids");
   }
 
-  double loss() {
-    sum_distances<<<kLossBlocks, 256, 0, stream_>>>(points_.view(), d_centroids_.data(),
-                                                    d_labels_.data(), d_partial_.data());
+  double loss(const SweepTask& pass) {
+    sum_distances<<<kLossBlocks, 256>>>(pass.points, pass.centroids.exact, pass.labels,
+                                        at_.partial);
     check_launch("sum_distances");
-    return total(d_partial_.data(), kLossBlocks);
+    return total(at_.partial, kLossBlocks);
   }
 
   double total(const double* values, unsigned count) {
-    sum_in_order<<<1, 256, 0, stream_>>>(values, count, d_total_.data());
+    sum_in_order<<<1, 256>>>(values, count, at_.total);
     check_launch("sum_in_order");
-    check(cudaMemcpyAsync(total_.data(), d_total_.data(), sizeof(double), cudaMemcpyDeviceToHost,
-                          stream_),
-          "cudaMemcpyAsync of a total");
-    stream_.synchronize();
-    return total_[0];
+    return download(at_.total, host_[0].total);
   }
 
   void report(Observer<float>& observer, const PassCounters& counters) const {
-    const double n = static_cast<double>(problem_.n);
+    const double n = static_cast<double>(shape_.n);
     observer.counter("certified_at_once", (n - counters.flagged) / n);
     observer.counter("certified_at_second_level", counters.alone / n);
     observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
@@ -257,31 +295,20 @@ private:
     observer.counter("moved", counters.moved / n);
   }
 
-  Problem<float> problem_;
-  Stream stream_;
+  Shape shape_;
   Sweep sweep_;
   HalfCopy points_;
   FixedPoint point_{};
   SortedSums sorted_;
   bool many_move_ = true; ///< in the last pass
   unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
-  std::size_t second_bytes_ = 0, iterations_ = 0;
+  std::size_t second_bytes_ = 0;
   void (*find_candidates_)(SweepTask) = nullptr;
   void (*compare_)(SweepTask) = nullptr;
   void (*compare_with_all_)(SweepTask) = nullptr;
-  DeviceBuffer<float> d_centroids_, d_half_squares_, d_thresholds_;
-  DeviceBuffer<float4> d_terms_;
-  DeviceBuffer<__half> d_rounded_;
-  DeviceBuffer<std::int32_t> d_labels_, d_before_;
-  DeviceBuffer<long long> d_high_, d_low_;
-  DeviceBuffer<unsigned> d_counts_, d_rows_, d_candidates_;
-  DeviceBuffer<PassCounters> d_counters_;
-  PinnedBuffer<PassCounters> counters_;
-  DeviceBuffer<unsigned long long> d_nearest_;
-  DeviceBuffer<bool> d_overflowed_;
-  DeviceBuffer<uint2> d_pairs_;
-  DeviceBuffer<double> d_partial_, d_total_;
-  PinnedBuffer<double> total_;
+  DeviceBuffer<std::byte> memory_;
+  PassArrays at_;
+  PinnedBuffer<HostWords> host_;
 };
 
 } // namespace clusterbench::cuda

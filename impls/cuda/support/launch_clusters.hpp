@@ -32,10 +32,10 @@ struct ClusterLaunch {
 };
 
 /// The attributes of a cooperative launch in clusters; they point into `attributes`. For counting,
-/// CLUSTERBENCH_COUNTED leaves "cooperative" out: Nsight Compute 2025.3 ends such a launch with LaunchFailed if
-/// blocks write to each other's shared memory. As many blocks as are resident find their places without, too,
-/// if nothing else runs on the device.
-inline cudaLaunchConfig_t configure(const ClusterLaunch& launch, cudaStream_t stream,
+/// CLUSTERBENCH_COUNTED leaves "cooperative" out: Nsight Compute 2025.3 ends such a launch with
+/// LaunchFailed if blocks write to each other's shared memory. As many blocks as are resident find
+/// their places without, too, if nothing else runs on the device.
+inline cudaLaunchConfig_t configure(const ClusterLaunch& launch,
                                     cudaLaunchAttribute (&attributes)[2]) {
   attributes[0].id = cudaLaunchAttributeClusterDimension;
   attributes[0].val.clusterDim = {launch.cluster, 1, 1};
@@ -45,7 +45,6 @@ inline cudaLaunchConfig_t configure(const ClusterLaunch& launch, cudaStream_t st
   config.gridDim = launch.blocks;
   config.blockDim = launch.threads;
   config.dynamicSmemBytes = launch.shared_bytes;
-  config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = std::getenv("CLUSTERBENCH_COUNTED") != nullptr ? 1 : 2;
   return config;
@@ -61,16 +60,17 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
             " bytes of shared memory");
   launch.blocks = launch.cluster;
   cudaLaunchAttribute attributes[2];
-  const cudaLaunchConfig_t config = configure(launch, nullptr, attributes);
+  const cudaLaunchConfig_t config = configure(launch, attributes);
   int clusters = 0;
   check(cudaOccupancyMaxActiveClusters(&clusters, kernel, &config),
         "cudaOccupancyMaxActiveClusters");
   return static_cast<unsigned>(std::max(1, clusters)) * launch.cluster;
 }
 
-/// Blocks that take all shared memory, so that each is alone on its multiprocessor, `most` at most. n points need one
-/// for each `step` of them, of which threads take several at a time; but where these leave more than a third of the
-/// multiprocessors idle, a thread takes one. Throws std::runtime_error.
+/// Blocks that take all shared memory, so that each is alone on its multiprocessor, `most` at most.
+/// n points need one for each `step` of them, of which threads take several at a time; but where
+/// these leave more than a third of the multiprocessors idle, a thread takes one. Throws
+/// std::runtime_error.
 template <typename Task>
 ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, std::size_t step,
                             unsigned threads, unsigned most) {
@@ -89,10 +89,9 @@ ClusterLaunch lonely_blocks(void (*kernel)(const Task), std::size_t n, std::size
 
 /// Starts the kernel; does not wait for it. Throws std::runtime_error.
 template <typename Task>
-void launch_clusters(void (*kernel)(const Task), const Task& task, const ClusterLaunch& launch,
-                     cudaStream_t stream) {
+void launch_clusters(void (*kernel)(const Task), const Task& task, const ClusterLaunch& launch) {
   cudaLaunchAttribute attributes[2];
-  const cudaLaunchConfig_t config = configure(launch, stream, attributes);
+  const cudaLaunchConfig_t config = configure(launch, attributes);
   check(cudaLaunchKernelEx(&config, kernel, task), "cudaLaunchKernelEx of a cooperative launch");
 }
 

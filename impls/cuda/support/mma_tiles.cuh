@@ -25,13 +25,14 @@ __device__ inline void multiply_add(float (&sums)[4], const unsigned (&a)[4], un
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/// A warp's 32 rows times kColumns columns: sums[mi][ni][e] belongs to row 16 mi + 8 (e / 2) + lane / 4
-/// and column 8 ni + 2 (lane % 4) + e % 2.
+/// A warp's 32 rows times kColumns columns: sums[mi][ni][e] belongs to row
+/// 16 mi + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
 template <unsigned kColumns>
 using WarpSums = float[2][kColumns / 8][4];
 
-/// sums += rows (32 of a chunk) * columns (kColumns of a chunk), over `steps` groups of 16 features. Both
-/// are in shared memory, kWidth halves a row, swizzled; row numbers must be multiples of 8.
+/// sums += rows (32 of a chunk) * columns (kColumns of a chunk), over `steps` groups of 16
+/// features. Both are in shared memory, kWidth halves a row, swizzled; row numbers must be
+/// multiples of 8.
 template <unsigned kWidth, unsigned kColumns>
 __device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, const __half* columns,
                                unsigned steps, unsigned lane) {

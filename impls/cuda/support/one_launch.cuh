@@ -13,22 +13,25 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace clusterbench::cuda {
 
-/// Fewer than these, so that the stamps of two runs in a row differ: each takes up to twice as many.
+/// Fewer than these, so that the stamps of two runs in a row differ: each takes up to twice as
+/// many.
 inline constexpr std::size_t kMostIterations = std::size_t{1} << 30;
 
 /// The part of a kernel's argument that is about the run and not about the data.
 struct RunTask {
-  const float* initial; // [k, d], or null
-  float* centroids;     // [k, d]
-  std::int32_t* labels; // [n]
-  float* history;       // [max_iterations, k, d] in recording runs, else null
-  long long* times;     // [max_iterations + 1] nanoseconds in recording runs, else null
-  unsigned long long* iterations;
+  const float* initial;           // [k, d], or null
+  float* centroids;               // [k, d]
+  float* entering;                // [k, d]; see leave_centroid()
+  std::int32_t* labels;           // [n]
+  float* history;                 // [max_iterations, k, d] in recording runs, else null
+  long long* times;               // [max_iterations + 1] nanoseconds in recording runs, else null
+  unsigned long long* iterations; // in page-locked memory of the host, written once
   StopRule::Kind rule;
   double threshold;
   std::size_t max_iterations;
@@ -52,6 +55,20 @@ struct RunTask {
   __device__ bool keeps_labels(std::size_t pass) const {
     return rule != StopRule::Kind::iterations || pass + 1 == max_iterations;
   }
+  /// One thread for each of the `size` values of the centroids, in every pass: leaves value `at`,
+  /// and what it was when it entered the pass. From memberships none enters the first one.
+  __device__ void leave_centroid(std::size_t pass, unsigned at, unsigned size, float entered,
+                                 float now) const {
+    if (keeps_labels(pass)) {
+      centroids[at] = now;
+      if (initial != nullptr || pass > 0) {
+        entering[at] = entered;
+      }
+    }
+    if (history != nullptr) {
+      history[pass * size + at] = now;
+    }
+  }
   /// StopTest::after_pass() for the device.
   __device__ bool is_last(std::size_t passes, double fact, double previous_fact,
                           double squared_shift) const {
@@ -62,7 +79,7 @@ struct RunTask {
   }
 };
 
-/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's result
+/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's answer
 /// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
 /// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
 template <unsigned kThreads>
@@ -71,6 +88,7 @@ __device__ double adopt_means(const RunTask& run, const float* s_sums, const dou
                               std::size_t pass) {
   __shared__ double s_shift[kThreads / 32];
   double shift = 0.0;
+#pragma unroll 4 // one division need not wait for another
   for (unsigned e = threadIdx.x; e < k * width; e += kThreads) {
     const unsigned j = e / width, f = e % width;
     const float weight = static_cast<float>(s_weights[j]), old = s_centroids[e];
@@ -79,10 +97,7 @@ __device__ double adopt_means(const RunTask& run, const float* s_sums, const dou
     const double moved = static_cast<double>(mean) - static_cast<double>(old);
     shift += moved * moved;
     if (blockIdx.x == 0 && f < d) {
-      run.centroids[j * d + f] = mean;
-      if (run.history != nullptr) {
-        run.history[(pass * k + j) * d + f] = mean;
-      }
+      run.leave_centroid(pass, j * d + f, k * d, old, mean);
     }
   }
   if (run.rule != StopRule::Kind::shift) {
@@ -100,23 +115,22 @@ __device__ double adopt_means(const RunTask& run, const float* s_sums, const dou
   return total;
 }
 
-/// Why a kernel for up to so many features and clusters does not take the problem; empty if it does.
-inline std::string refuse_size(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
-  if (problem.n > 0x7fffffff || problem.stop.max_iterations >= kMostIterations) {
+/// Why a kernel for up to so many features and clusters does not take the shape; empty if it does.
+inline std::string refuse_size(const Shape& shape, unsigned max_d, unsigned max_k) {
+  if (shape.n > 0x7fffffff || shape.stop.max_iterations >= kMostIterations) {
     return "more than 2^31 - 1 points or 2^30 - 1 iterations";
   }
-  if (problem.d > max_d || problem.k > max_k) {
-    return "k = " + std::to_string(problem.k) + ", d = " + std::to_string(problem.d) +
-           ": at most " + std::to_string(max_k) + " clusters of " + std::to_string(max_d) +
-           " features";
+  if (shape.d > max_d || shape.k > max_k) {
+    return "k = " + std::to_string(shape.k) + ", d = " + std::to_string(shape.d) + ": at most " +
+           std::to_string(max_k) + " clusters of " + std::to_string(max_d) + " features";
   }
   return {};
 }
 
 /// The same of a kernel whose launch asks for clusters of blocks, if only of one.
-inline std::string refuse_clustered(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+inline std::string refuse_clustered(const Shape& shape, unsigned max_d, unsigned max_k) {
   return lacks_clusters() ? "the device has no clusters of blocks (compute capability 9.0)"
-                          : refuse_size(problem, max_d, max_k);
+                          : refuse_size(shape, max_d, max_k);
 }
 
 /// Why a block does not get so many bytes of shared memory; empty if it does.
@@ -127,88 +141,68 @@ inline std::string refuse_shared(std::size_t needed) {
                                " bytes of shared memory, there are " + std::to_string(there);
 }
 
-/// Where a kernel finds a point's label of the pass before under the rule `labels`: in RunTask::labels, -1 in the
-/// first pass, or in a place of its own.
-enum class LabelsBefore { in_memory, kept };
+/// Where a kernel finds a point's label of the pass before: under the rule `labels` alone in
+/// RunTask::labels, -1 in the first pass; there under every rule, as it stores only those that
+/// change; or in a place of its own.
+enum class LabelsBefore { in_memory, always_in_memory, kept };
 
-/// The buffers behind a RunTask, and the launch.
+/// What is behind a RunTask, and the launch.
 class OneLaunch {
 public:
-  /// Allocates and uploads the initial centroids, if there are any. Throws std::runtime_error.
-  void prepare(const Problem<float>& problem, cudaStream_t stream) {
-    rule_ = problem.stop;
-    d_initial_ = DeviceBuffer<float>(problem.centroids.size());
-    if (d_initial_.size() > 0) {
-      d_initial_.upload(problem.centroids, stream);
-    }
-    d_centroids_ = DeviceBuffer<float>(problem.k * problem.d);
-    d_labels_ = DeviceBuffer<std::int32_t>(problem.n);
-    d_labels_.fill_bytes(0xFF, stream); // kernels may compare before they store
-    d_iterations_ = DeviceBuffer<unsigned long long>(1);
+  /// Throws std::runtime_error.
+  void prepare(const Shape& shape) {
+    rule_ = shape.stop;
+    iterations_ = PinnedBuffer<unsigned long long>(1);
     next_stamp_ = 1;
   }
 
-  /// Runs `kernel(task)` to its end; sets task.run first, and tells a recording observer of every
-  /// pass. Throws std::runtime_error.
+  /// Runs `kernel(task)` to its end; sets task.run first. Kernels read the start and write the
+  /// answer where they lie. Tells a recording observer of every pass. Throws std::runtime_error.
   template <typename Task>
-  void run(Observer<float>& observer, void (*kernel)(const Task), Task task,
-           const ClusterLaunch& launch, cudaStream_t stream,
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer,
+           void (*kernel)(const Task), Task task, const ClusterLaunch& launch,
            LabelsBefore before = LabelsBefore::in_memory) {
-    const std::size_t size = d_centroids_.size();
-    DeviceBuffer<float> history(observer.recording() ? rule_.max_iterations * size : 0);
-    if (rule_.kind == StopRule::Kind::labels && before == LabelsBefore::in_memory) {
-      d_labels_.fill_bytes(0xFF, stream); // -1: every label changes in the first pass
+    const std::size_t size = answer.centroids.size();
+    const std::size_t recorded = observer.recording() ? rule_.max_iterations : 0; // passes
+    DeviceBuffer<float> history(recorded * size);
+    DeviceBuffer<long long> times(recorded > 0 ? recorded + 1 : 0);
+    if (before == LabelsBefore::always_in_memory ||
+        (before == LabelsBefore::in_memory && rule_.kind == StopRule::Kind::labels)) {
+      // -1: every label changes in the first pass
+      fill_bytes(answer.labels, 0xFF);
     }
-    DeviceBuffer<long long> times(observer.recording() ? rule_.max_iterations + 1 : 0);
-    task.run = {.initial = d_initial_.data(),
-                .centroids = d_centroids_.data(),
-                .labels = d_labels_.data(),
+    task.run = {.initial = start.centroids.data(),
+                .centroids = answer.centroids.data(),
+                .entering = answer.entering.data(),
+                .labels = answer.labels.data(),
                 .history = history.data(),
                 .times = times.data(),
-                .iterations = d_iterations_.data(),
+                .iterations = iterations_.data(),
                 .rule = rule_.kind,
                 .threshold = rule_.threshold,
                 .max_iterations = rule_.max_iterations,
                 .first_stamp = next_stamp_};
     // FCM may sweep once more, and again in every pass.
     next_stamp_ += 2 * (static_cast<unsigned>(rule_.max_iterations) + 1);
-    launch_clusters(kernel, task, launch, stream);
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after the run");
-    if (observer.recording()) {
-      const std::size_t passes = iterations(stream);
-      std::vector<float> recorded(passes * size);
-      history.download(recorded, stream);
-      std::vector<long long> noted(passes + 1);
-      times.download(noted, stream);
-      for (std::size_t pass = 0; pass < passes; ++pass) {
+    launch_clusters(kernel, task, launch);
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after the run");
+    answer.iterations = iterations_[0];
+    if (recorded > 0) {
+      std::vector<long long> noted(answer.iterations + 1);
+      times.download(noted);
+      for (std::size_t pass = 0; pass < answer.iterations; ++pass) {
         observer.phase("pass", 1e-9 * static_cast<double>(noted[pass + 1] - noted[pass]));
-        observer.pass(std::span<const float>(recorded).subspan(pass * size, size));
+        observer.pass(history.span().subspan(pass * size, size));
       }
     }
   }
 
-  /// Where labels lie until they are fetched, [n].
-  std::int32_t* labels() { return d_labels_.data(); }
-
-  /// Labels, centroids and iterations of the last run. Throws std::runtime_error.
-  void fetch(Result<float>& result, cudaStream_t stream) const {
-    d_labels_.download(result.labels, stream);
-    d_centroids_.download(result.centroids, stream);
-    result.iterations = iterations(stream);
-  }
-
 private:
-  std::size_t iterations(cudaStream_t stream) const {
-    unsigned long long count = 0;
-    d_iterations_.download(std::span(&count, 1), stream);
-    return count;
-  }
-
   StopRule rule_;
   unsigned next_stamp_ = 1;
-  DeviceBuffer<float> d_initial_, d_centroids_; // [k, d]
-  DeviceBuffer<std::int32_t> d_labels_;         // [n]
-  DeviceBuffer<unsigned long long> d_iterations_;
+  // The kernel writes the number where the host reads it: a copy would be one more thing to wait
+  // for.
+  PinnedBuffer<unsigned long long> iterations_;
 };
 
 } // namespace clusterbench::cuda

@@ -71,44 +71,39 @@ public:
     return facts;
   }
   /// Clears both in the order of `stream`; to be called when a run starts.
-  void start(const StopTest& stop, cudaStream_t stream) {
-    wants_loss_ = stop.wants_loss();
-    wants_shift_ = stop.wants_shift();
-    wants_labels_changed_ = stop.wants_labels_changed();
+  void start(const StopTest& stop, cudaStream_t stream = nullptr) {
+    for (std::size_t turn : {0, 1}) {
+      DeviceFacts* facts = d_facts_.data() + turn;
+      wanted_[turn] = {stop.wants_loss() ? &facts->loss : nullptr,
+                       stop.wants_shift() ? &facts->squared_shift : nullptr,
+                       stop.wants_labels_changed() ? &facts->labels_changed : nullptr};
+    }
     turn_ = 0;
     d_facts_.zero(stream);
   }
   /// Where the kernels of this pass add what the rule asks for.
-  WantedFacts wanted() {
-    DeviceFacts* facts = d_facts_.data() + turn_;
-    return {wants_loss_ ? &facts->loss : nullptr, wants_shift_ ? &facts->squared_shift : nullptr,
-            wants_labels_changed_ ? &facts->labels_changed : nullptr};
-  }
+  const WantedFacts& wanted() const { return wanted_[turn_]; }
   /// What the last kernel of this pass must clear: `*to_clear() = {}` by one thread.
   DeviceFacts* to_clear() { return d_facts_.data() + (1 - turn_); }
   /// The facts of this pass; ends it. Waits for the stream only if the stop rule needs to know.
-  PassFacts finish_pass(cudaStream_t stream) {
-    PassFacts result;
-    if (wants_loss_ || wants_shift_ || wants_labels_changed_) {
-      check(cudaMemcpyAsync(host_.data(), d_facts_.data() + turn_, sizeof(DeviceFacts),
-                            cudaMemcpyDeviceToHost, stream),
-            "cudaMemcpyAsync of the facts of a pass");
+  PassFacts finish_pass(cudaStream_t stream = nullptr) {
+    const WantedFacts wanted = wanted_[turn_];
+    PassFacts found;
+    if (wanted.loss != nullptr || wanted.squared_shift != nullptr ||
+        wanted.labels_changed != nullptr) {
+      copy_values(d_facts_.span().subspan(turn_, 1), host_.data(), stream);
       check(cudaStreamSynchronize(stream), "cudaStreamSynchronize for the stop rule");
-      result.loss = host_[0].loss;
-      result.squared_shift = host_[0].squared_shift;
-      result.labels_changed = host_[0].labels_changed != 0;
+      found = {host_[0].loss, host_[0].labels_changed != 0, host_[0].squared_shift};
     }
     turn_ = 1 - turn_;
-    return result;
+    return found;
   }
 
 private:
-  DeviceBuffer<DeviceFacts> d_facts_;
+  DeviceBuffer<DeviceFacts> d_facts_; // of two passes
+  WantedFacts wanted_[2];
   PinnedBuffer<DeviceFacts> host_;
   std::size_t turn_ = 0;
-  bool wants_loss_ = false;
-  bool wants_shift_ = false;
-  bool wants_labels_changed_ = false;
 };
 
 } // namespace clusterbench::cuda

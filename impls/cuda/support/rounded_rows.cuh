@@ -1,5 +1,6 @@
-// Rows of which only the first of two float16 parts is read (split_columns.cuh): what rounding took from each, and
-// which centroids may be nearest to them. The bounds: rounded_bound.hpp. Needs sm_90a.
+// Rows of which only the first of two float16 parts is read (split_columns.cuh): what rounding took
+// from each, and which centroids may be nearest to them. The bounds: rounded_bound.hpp. Needs
+// sm_90a.
 #pragma once
 
 #include "impls/cuda/support/buffer.hpp"
@@ -18,33 +19,37 @@
 
 namespace clusterbench::cuda {
 
-/// A thread a row. rows: [n, width] as they came.
+/// A thread a row. rows: [n, width] as they came, whole groups of four.
 static __global__ void measure_rounded_rows(const float* rows, std::size_t n, unsigned width,
                                             float scale, RoundedRow* rounded) {
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
        i += std::size_t{gridDim.x} * blockDim.x) {
     float squared = 0.0f, lost = 0.0f;
-    for (unsigned f = 0; f < width; ++f) {
-      const float x = rows[i * width + f] * scale;
-      const float y = __half2float(SplitPair::of(x).high);
-      squared += y * y;
-      lost += (x - y) * (x - y);
+#pragma unroll 4
+    for (unsigned first = 0; first < width; first += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(rows + i * width + first);
+      const float values[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const float x = values[e] * scale;
+        const float y = __half2float(SplitPair::of(x).high);
+        squared += y * y;
+        lost += (x - y) * (x - y);
+      }
     }
     rounded[i] = RoundedRow::of(squared, sqrtf(lost));
   }
 }
 
-/// Of all rows. Throws std::runtime_error.
-inline DeviceBuffer<RoundedRow> measure_rounded_rows(const SplitRun& run, cudaStream_t stream) {
-  DeviceBuffer<RoundedRow> rounded(run.exact.n);
-  measure_rounded_rows<<<blocks_at_most(run.exact.n, 256, 65536), 256, 0, stream>>>(
+/// Of all rows; does not block. Throws std::runtime_error.
+inline void measure_rounded_rows(const SplitRun& run, DeviceBuffer<RoundedRow>& rounded) {
+  measure_rounded_rows<<<blocks_at_most(run.exact.n, 256, 65536), 256>>>(
       run.exact.rows, run.exact.n, run.exact.width, run.scale, rounded.data());
   check_launch("measure_rounded_rows");
-  return rounded;
 }
 
-/// What takes the half squares to the scores, as one more step of their products: 16 features that are 1 in every row,
-/// and of every centroid the two parts of its half square, and zeros.
+/// What takes the half squares to the scores, as one more step of their products: 16 features that
+/// are 1 in every row, and of every centroid the two parts of its half square, and zeros.
 template <typename S>
 struct HalfSquareStep {
   alignas(16) __half ones[S::Tile::kRows * 8];
@@ -59,8 +64,8 @@ struct HalfSquareStep {
       parts[e] = __half{};
     }
   }
-  /// Any thread, before operands are published: sets the half square of a centroid, and `shift` more, in `unit`. That of
-  /// one behind k, kNever, becomes the largest float16.
+  /// Any thread, before operands are published: sets the half square of a centroid, and `shift`
+  /// more, in `unit`. That of one behind k, kNever, becomes the largest float16.
   __device__ void set(unsigned j, float half_square, float shift, HalfUnit unit) {
     constexpr float kMost = 65504.0f;
     const auto pair = SplitPair::of(fminf((half_square + shift) * unit.to, kMost));
@@ -71,9 +76,9 @@ struct HalfSquareStep {
   __device__ std::uint64_t columns() const { return operand(shared_address(parts) / 16, S::K, 8); }
 };
 
-/// Starts the scores of 64 rounded rows of each of two tiles with all centroids, which are in two parts and in
-/// HalfUnit; see multiply_tile(). tiles: places of the first parts. SplitRange::longest() allows for a row that is
-/// rounded up.
+/// Starts the scores of 64 rounded rows of each of two tiles with all centroids, which are in two
+/// parts and in HalfUnit; see multiply_tile(). tiles: places of the first parts.
+/// SplitRange::longest() allows for a row that is rounded up.
 template <typename S>
 __device__ void multiply_rounded(const unsigned (&tiles)[2], unsigned parts,
                                  const HalfSquareStep<S>& half_squares,
@@ -116,8 +121,8 @@ __device__ inline __half least_of_row(unsigned lane, const __half2 (&least)[4]) 
   return odd ? __high2half(all) : __low2half(all);
 }
 
-/// Gives each of four lanes what all of them know of one row. near: of rows 0 and 1, and of rows 2 and 3, in
-/// halves; lane t gets that of row t.
+/// Gives each of four lanes what all of them know of one row. near: of rows 0 and 1, and of rows 2
+/// and 3, in halves; lane t gets that of row t.
 __device__ inline NearOnes to_owners(unsigned lane, const std::uint32_t (&near)[2]) {
   const bool upper = lane % 4 / 2 == 1, odd = lane % 2 == 1;
   const std::uint32_t mine = upper ? near[1] : near[0];
@@ -129,11 +134,12 @@ __device__ inline NearOnes to_owners(unsigned lane, const std::uint32_t (&near)[
   return {odd ? others : own, odd ? own : others};
 }
 
-/// Of 16 rows of each of two tiles, from a warp's scores, for which it waits, see label_rows(): the centroids that may
-/// be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2) of tile t / 2, and gets those of that
-/// one. Scores are compared two at a time, rounded to float16: none that is less than another becomes more. They are in
-/// `unit`, and all `shift` more; slack: see HalfUnit::limit(). There is always one, and none behind k, whose scores are
-/// 65504, where others and the limit are less than 2^15 and a little.
+/// Of 16 rows of each of two tiles, from a warp's scores, for which it waits, see label_rows(): the
+/// centroids that may be nearest. Each lane answers for one row, lane 4 g + t for row g + 8 (t % 2)
+/// of tile t / 2, and gets those of that one. Scores are compared two at a time, rounded to
+/// float16: none that is less than another becomes more. They are in `unit`, and all `shift` more;
+/// slack: see HalfUnit::limit(). There is always one, and none behind k, whose scores are 65504,
+/// where others and the limit are less than 2^15 and a little.
 template <unsigned T, typename Slack>
 __device__ NearOnes find_near(unsigned lane, float shift, HalfUnit unit, Slack slack,
                               float (&score)[2][T][4]) {

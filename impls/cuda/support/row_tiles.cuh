@@ -1,15 +1,17 @@
 // Tiles of rows for the tensor cores: their layout, the products of 16 rows with all centroids, and
 // the weighted sums of 16 rows, both as m16n8k8 products in tf32 with float32 sums.
 //
-// A float is split into a part of 11 bits, which tf32 holds, and a rest. Weighted sums multiply both
-// parts of a value, and both of a weight unless that is 0 or 1; the product of two rests, below
-// 2^-24 of the term, is left out. There parts are rounded: then a rest has 12 bits and loses one at
-// most, where one of 13 bits would lose two, which shows in the mean of a single row. Products are the
-// same, or rough: of the 11 bits alone, with an error that the caller bounds. Sums of a tile are added
-// to those of the sweep in float32, as the tensor cores' own additions do not round to nearest.
+// A float is split into a part of 11 bits, which tf32 holds, and a rest. Weighted sums multiply
+// both parts of a value, and both of a weight unless that is 0 or 1; the product of two rests,
+// below 2^-24 of the term, is left out. There parts are rounded: then a rest has 12 bits and loses
+// one at most, where one of 13 bits would lose two, which shows in the mean of a single row.
+// Products are the same, or rough: of the 11 bits alone, with an error that the caller bounds. Sums
+// of a tile are added to those of the sweep in float32, as the tensor cores' own additions do not
+// round to nearest.
 //
-// Lanes are counted as the instruction does: lane = 4 g + t. A warp looks after kGroups groups of 32
-// features from a first one on; features behind the last read column 0 and are multiplied by zero.
+// Lanes are counted as the instruction does: lane = 4 g + t. A warp looks after kGroups groups of
+// 32 features from a first one on; features behind the last read column 0 and are multiplied by
+// zero.
 #pragma once
 
 #include <cuda_runtime.h>

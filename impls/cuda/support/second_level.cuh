@@ -1,5 +1,5 @@
-// The rows that the first level has flagged: a second sweep finds the centroids within their bounds,
-// and those, and only those, are compared in float32 by the difference form.
+// The rows that the first level has flagged: a second sweep finds the centroids within their
+// bounds, and those, and only those, are compared in float32 by the difference form.
 #pragma once
 
 #include "impls/cuda/support/large_k_views.cuh"
@@ -176,7 +176,8 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   }
 }
 
-/// sum((x - c)^2) over the kLanes lanes that share a pair, in an order that depends on nothing else.
+/// sum((x - c)^2) over the kLanes lanes that share a pair, in an order that depends on nothing
+/// else.
 template <unsigned kLanes>
 __device__ float squared_distance(const float* x, const float* c, unsigned d, unsigned lane) {
   float squared = 0.0f;

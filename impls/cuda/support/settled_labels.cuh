@@ -1,4 +1,5 @@
-// Labels from rough products: those that rounding may have decided are settled by squared differences.
+// Labels from rough products: those that rounding may have decided are settled by squared
+// differences.
 #pragma once
 
 #include "impls/cuda/support/row_tiles.cuh"

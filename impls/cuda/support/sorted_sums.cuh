@@ -1,9 +1,8 @@
-// Sums of clusters from all points: rows are sorted by label, and every run of one label is added up in
-// registers before it is added to the sums. The sums are integers, so the order of rows does not
-// matter, and the result is that of exact_sums.cuh to the bit.
+// Sums of clusters from all points: rows are sorted by label, and every run of one label is added
+// up in registers before it is added to the sums. The sums are integers, so the order of rows does
+// not matter, and the result is that of exact_sums.cuh to the bit.
 #pragma once
 
-#include "impls/cuda/support/buffer.hpp"
 #include "impls/cuda/support/exact_sums.cuh"
 #include "impls/cuda/support/grid.hpp"
 
@@ -60,17 +59,8 @@ static __global__ void __launch_bounds__(256)
       float x[4][4];
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
-        const float* from = points.exact + (r + e < end ? std::size_t{row[e]} * d : 0) + feature;
-        if constexpr (kFour) {
-          const float4 four =
-              feature < d ? *reinterpret_cast<const float4*>(from) : float4{0.0f, 0.0f, 0.0f, 0.0f};
-          x[e][0] = four.x, x[e][1] = four.y, x[e][2] = four.z, x[e][3] = four.w;
-        } else {
-#pragma unroll
-          for (unsigned f = 0; f < 4; ++f) {
-            x[e][f] = feature + f < d ? from[f] : 0.0f;
-          }
-        }
+        const std::size_t from = r + e < end ? std::size_t{row[e]} * d : 0;
+        load_four<kFour>(points.exact + from, feature, d, x[e]);
       }
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
@@ -107,24 +97,28 @@ static __global__ void count_moved(const std::int32_t* before, const std::int32_
   }
 }
 
-/// Buffers of the sort, and the launches.
+/// The sort, and the launches.
 class SortedSums {
 public:
-  /// Device memory for n rows: the three arrays, and two more that the sort needs.
-  static std::size_t bytes(std::size_t n) { return 5 * sizeof(unsigned) * n; }
+  struct Arrays {
+    unsigned *rows, *sorted_rows, *sorted_labels; ///< [n + 3]
+    unsigned char* scratch;                       ///< of cub
+    std::size_t size;                             ///< of scratch
+  };
 
-  void prepare(const PointsView& points, std::size_t k, cudaStream_t stream) {
-    n_ = points.n;
-    bits_ = std::max(1, static_cast<int>(std::bit_width(k - 1)));
-    for (auto* rows : {&d_rows_, &d_sorted_rows_, &d_sorted_labels_}) {
-      *rows = DeviceBuffer<unsigned>(n_ + 3); // four are read at a time
-      rows->zero(stream);
-    }
-    count_up<<<blocks_at_most(n_, 256, 4096), 256, 0, stream>>>(d_rows_.data(), n_);
+  /// Throws std::runtime_error.
+  static std::size_t scratch_bytes(std::size_t n, std::size_t k) {
+    Arrays none{};
+    sort(none, nullptr, n, bits_of(k));
+    return none.size;
+  }
+
+  /// Does not block. Throws std::runtime_error.
+  void prepare(const PointsView& points, std::size_t k, const Arrays& arrays) {
+    at_ = arrays;
+    bits_ = bits_of(k);
+    count_up<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
     check_launch("count_up");
-    std::size_t bytes = 0;
-    sort(nullptr, bytes, nullptr, stream);
-    d_scratch_ = DeviceBuffer<unsigned char>(bytes);
     const bool four = points.d % 4 == 0;
     lanes_ = points.d <= 32 ? 8 : points.d <= 64 ? 16 : 32;
     kernel_ = lanes_ == 8    ? (four ? sum_segments<8, true> : sum_segments<8, false>)
@@ -134,29 +128,27 @@ public:
   }
 
   /// sums = those of all points by `labels`; they must be zero before. labels: [n], none negative.
-  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums,
-               cudaStream_t stream) {
-    std::size_t bytes = d_scratch_.size();
-    sort(d_scratch_.data(), bytes, labels, stream);
-    kernel_<<<blocks_, 256, 0, stream>>>(points, d_sorted_rows_.data(), d_sorted_labels_.data(),
-                                         sums);
+  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums) {
+    sort(at_, labels, points.n, bits_);
+    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums);
     check_launch("sum_segments");
   }
 
 private:
-  void sort(void* scratch, std::size_t& bytes, const std::int32_t* labels, cudaStream_t stream) {
-    check(cub::DeviceRadixSort::SortPairs(scratch, bytes, reinterpret_cast<const unsigned*>(labels),
-                                          d_sorted_labels_.data(), d_rows_.data(),
-                                          d_sorted_rows_.data(), n_, 0, bits_, stream),
+  static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
+
+  /// Without scratch it only sets its size.
+  static void sort(Arrays& at, const std::int32_t* labels, std::size_t n, int bits) {
+    check(cub::DeviceRadixSort::SortPairs(at.scratch, at.size,
+                                          reinterpret_cast<const unsigned*>(labels),
+                                          at.sorted_labels, at.rows, at.sorted_rows, n, 0, bits),
           "cub::DeviceRadixSort::SortPairs");
   }
 
-  std::size_t n_ = 0;
   int bits_ = 1;
   unsigned lanes_ = 32, blocks_ = 0;
   void (*kernel_)(PointsView, const unsigned*, const unsigned*, SumsView) = nullptr;
-  DeviceBuffer<unsigned> d_rows_, d_sorted_rows_, d_sorted_labels_;
-  DeviceBuffer<unsigned char> d_scratch_;
+  Arrays at_{};
 };
 
 } // namespace clusterbench::cuda

@@ -1,71 +1,104 @@
-// Rows on the device in two float16 parts and as they came, for kernels of one launch that multiply by
-// wgmma: what they take, the uploads, and what a kernel needs to know of them. Float only.
+// Rows on the device in two float16 parts and as they came, for kernels of one launch that multiply
+// by wgmma: what they take, how they are made, and what a kernel needs to know of them. Float only.
 #pragma once
 
+#include "impls/contract.hpp"
+#include "impls/cuda/support/buffer.hpp"
 #include "impls/cuda/support/certified_bound.hpp"
+#include "impls/cuda/support/device_magnitudes.cuh"
 #include "impls/cuda/support/one_launch.cuh"
-#include "impls/cuda/support/padded_rows.hpp"
+#include "impls/cuda/support/padded_rows.cuh"
 #include "impls/cuda/support/split_columns.cuh"
 #include "impls/cuda/support/split_range.hpp"
 #include "impls/cuda/support/split_teams.cuh"
 
+#include <cuda_runtime.h>
+
 #include <cmath>
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace clusterbench::cuda {
 
 class SplitData {
 public:
-  /// Why no problem of this size is taken here; empty if one may be.
-  static std::string refuse_shape(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
+  /// Why no points of this shape are taken; empty if they may be.
+  static std::string refuse(const Shape& shape, unsigned max_d, unsigned max_k) {
     if (const int capability = compute_capability(); capability != 0 && capability != 90) {
       return "compute capability 9.0 is needed, and no other"; // 0: no device, which others report
     }
-    return refuse_size(problem, max_d, max_k);
-  }
-  /// Why the problem is not taken; empty if it is.
-  static std::string refuse(const Problem<float>& problem, unsigned max_d, unsigned max_k) {
-    const std::string reason = refuse_shape(problem, max_d, max_k);
-    return reason.empty() ? range_of(problem).refuse() : reason;
-  }
-  /// Reads all rows.
-  static SplitRange range_of(const Problem<float>& problem) {
-    SplitRange range(problem.points, problem.n, problem.d);
-    range.include(problem.centroids);
-    return range;
+    return refuse_size(shape, max_d, max_k);
   }
 
   SplitData() = default;
-  /// Uploads. Throws std::runtime_error.
-  SplitData(const Problem<float>& problem, cudaStream_t stream) {
-    const std::size_t n = problem.n, d = problem.d;
-    range_ = range_of(problem);
-    const float scale = range_.scale();
-    d_tiles_ = upload_split_columns(problem.points, n, d, scale, stream);
-    d_rows_ = upload_padded(problem.points, n, d, n, stream);
-    const double longest = static_cast<double>(scale) * static_cast<double>(range_.longest());
-    run_ = {.exact = {.rows = d_rows_.data(),
+  /// Makes the tiles, with a scale that suits the points. Throws Refusal or std::runtime_error.
+  SplitData(const Shape& shape, std::span<const float> d_points)
+      : magnitudes_(device_magnitudes(d_points, shape.d)), range_(magnitudes_),
+        d_points_(d_points) {
+    const std::size_t n = shape.n, d = shape.d;
+    throw_if(range_.refuse());
+    throw_if_far(d_points, d, shape.k, magnitudes_.longest);
+    d_tiles_ = DeviceBuffer<float>(split_columns_size(n, d));
+    rows_ = PaddedRows(d_points, n, d, n);
+    start_ = PinnedBuffer<float>(shape.k * d);
+    run_ = {.exact = {.rows = rows_.data(),
                       .n = static_cast<unsigned>(n),
                       .width = static_cast<unsigned>(padded_width(d)),
-                      .k = static_cast<unsigned>(problem.k),
+                      .k = static_cast<unsigned>(shape.k),
                       .s_centroids = nullptr},
             .tiles = d_tiles_.data(),
             .d = static_cast<unsigned>(d),
             .tiles_count = static_cast<unsigned>(ceil_div(n, SplitTile<1>::kRows)),
-            .scale = scale,
-            .longest = static_cast<float>(longest),
-            // 2^-23 of a value, or half of float16's smallest step.
-            .lost = static_cast<float>(0x1p-23 * longest + 0x1p-25 * std::sqrt(d)),
+            .scale = 1.0f,
+            .longest = 0.0f,
+            .lost = 0.0f,
             .of_scores = split_error_small_first(d)};
+    split(range_.scale());
   }
-  /// Valid as long as this object.
+  /// Fits the scale to the centroids of a start, too, [k, d]; whether that has split the rows
+  /// again, as it does only if this start or the one before reaches beyond them. So the parts are
+  /// always those that another object would make for this start. Blocks until the start is on the
+  /// host. Throws Refusal or std::runtime_error.
+  bool fit(std::span<const float> d_start) {
+    SplitRange range = range_;
+    range.include(start_on_host(d_start, start_));
+    throw_if(range.refuse());
+    if (range.scale() == run_.scale) {
+      return false;
+    }
+    split(range.scale());
+    return true;
+  }
+  /// Valid as long as this object, and until fit() says that it has split the rows again.
   const SplitRun& run() const { return run_; }
-  const SplitRange& range() const { return range_; }
+  /// Of the rows.
+  const Magnitudes& magnitudes() const { return magnitudes_; }
+  /// The centroids that fit() was given, on the host.
+  std::span<const float> start() const { return start_.span(); }
 
 private:
+  static void throw_if(const std::string& reason) {
+    if (!reason.empty()) {
+      throw Refusal(reason);
+    }
+  }
+  void split(float scale) {
+    const std::size_t d = run_.d;
+    const double longest = static_cast<double>(scale) * static_cast<double>(range_.longest());
+    pack_split_columns(d_points_, d, scale, d_tiles_);
+    run_.scale = scale;
+    run_.longest = static_cast<float>(longest);
+    // 2^-23 of a value, or half of float16's smallest step.
+    run_.lost = static_cast<float>(0x1p-23 * longest + 0x1p-25 * std::sqrt(d));
+  }
+
+  Magnitudes magnitudes_; // of the rows
   SplitRange range_;
-  DeviceBuffer<float> d_tiles_, d_rows_; // [tiles, tile], [n, width]
+  std::span<const float> d_points_; // [n, d], of the harness
+  DeviceBuffer<float> d_tiles_;     // [tiles, tile]
+  PaddedRows rows_;                 // [n, width]
+  PinnedBuffer<float> start_;       // [k, d]
   SplitRun run_{};
 };
 

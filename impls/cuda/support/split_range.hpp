@@ -1,21 +1,20 @@
-// Whether rows can be split into two float16 parts of one scale without losing digits, and the scale.
-// Plain C++ without CUDA.
+// Whether rows can be split into two float16 parts of one scale without losing digits, and the
+// scale. Plain C++ without CUDA.
 #pragma once
 
 #include "impls/cuda/support/certified_bound.hpp"
+#include "impls/cuda/support/magnitudes.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <cstdio>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace clusterbench::cuda {
 
-/// A power of two that takes |largest| to between 2^14 and 2^15; 1 for 0. Both it and its inverse are
-/// normal numbers.
+/// A power of two that takes |largest| to between 2^14 and 2^15; 1 for 0. Both it and its inverse
+/// are normal numbers.
 CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
   if (!(largest > 0.0f)) {
     return 1.0f;
@@ -24,29 +23,17 @@ CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
   return ldexpf(1.0f, exponent < -126 ? -126 : exponent > 126 ? 126 : exponent);
 }
 
-/// The sizes that decide whether one scale serves all values of [n, d] rows.
+/// The sizes that decide whether one scale serves all values of some rows.
 class SplitRange {
 public:
   SplitRange() = default;
-  SplitRange(std::span<const float> rows, std::size_t n, std::size_t d) : largest_of_(d, 0.0f) {
-    float shortest = INFINITY; // squared, of the rows that are not zero
-    for (std::size_t i = 0; i < n; ++i) {
-      float squared = 0.0f;
-      for (std::size_t f = 0; f < d; ++f) {
-        const float x = rows[i * d + f];
-        finite_ = finite_ && std::isfinite(x);
-        largest_of_[f] = std::max(largest_of_[f], std::abs(x));
-        squared += x * x;
-      }
-      shortest = squared > 0.0f ? std::min(shortest, squared) : shortest;
-      longest_ = std::max(longest_, squared);
-    }
-    for (const float value : largest_of_) {
+  explicit SplitRange(const Magnitudes& rows)
+      : finite_(rows.finite), shortest_(static_cast<float>(rows.shortest)),
+        longest_(1.001f * static_cast<float>(rows.longest)) { // which is rounded
+    for (const float value : rows.largest) {
       largest_ = std::max(largest_, value);
       smallest_feature_ = value > 0.0f ? std::min(smallest_feature_, value) : smallest_feature_;
     }
-    shortest_ = std::sqrt(shortest);
-    longest_ = 1.001f * std::sqrt(longest_); // sums of squares in float are rounded
   }
   /// The scale has to suit these, too, [k, d].
   void include(std::span<const float> centroids) {
@@ -56,8 +43,6 @@ public:
     }
   }
   float scale() const { return split_scale(largest_); }
-  /// The largest magnitude of every feature of the rows, [d].
-  const std::vector<float>& largest() const { return largest_of_; }
   /// No less than the length of the longest row.
   float longest() const { return longest_; }
   /// Why float16 parts would lose digits of some row or feature; empty if they do not.
@@ -89,7 +74,6 @@ private:
     return text;
   }
 
-  std::vector<float> largest_of_; // of a feature of the rows
   bool finite_ = true;
   float largest_ = 0.0f, shortest_ = 0.0f, longest_ = 0.0f, smallest_feature_ = INFINITY;
 };

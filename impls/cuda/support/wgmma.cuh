@@ -9,8 +9,8 @@
 
 namespace clusterbench::cuda {
 
-/// A barrier in shared memory whose phases end when all arrivals and all announced bytes are in. The
-/// functions take its address there, so that a loop need not find it again.
+/// A barrier in shared memory whose phases end when all arrivals and all announced bytes are in.
+/// The functions take its address there, so that a loop need not find it again.
 using Barrier = std::uint64_t;
 
 __device__ inline void start_barrier(unsigned barrier, unsigned arrivals) {
@@ -68,8 +68,8 @@ __device__ std::uint64_t describe(const void* tile) {
          kLayout << 62;
 }
 
-/// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row 16 warp + 8 (e / 2) + lane / 4
-/// and column 8 ni + 2 (lane % 4) + e % 2.
+/// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row
+/// 16 warp + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
 /// s = kSign rows * columns over 16 features, plus s if `add`.
 template <int kSign = 1>
 __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uint64_t columns,

@@ -90,8 +90,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     if (threadIdx.x != kTeams * 128) {
       return;
     }
-    // Nothing is unrolled: before, where three tiles remained, an address came without its upper half.
-    // Whether the unrolling or the fewer registers of that form were the cause is not known.
+    // Nothing is unrolled: before, where three tiles remained, an address came without its upper
+    // half. Whether the unrolling or the fewer registers of that form were the cause is not known.
 #pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
       const unsigned copy = round % layout.copies, use = round / layout.copies;
@@ -266,8 +266,8 @@ public:
                                              ceil_div(task.points.n, teams_ * 64)));
   }
 
-  void launch(const SweepTask& task, const Beside& beside, cudaStream_t stream) const {
-    kernel_<<<blocks_, threads(), bytes_, stream>>>(task, layout_, beside);
+  void launch(const SweepTask& task, const Beside& beside) const {
+    kernel_<<<blocks_, threads(), bytes_>>>(task, layout_, beside);
     check_launch("sweep_wgmma");
   }
 

@@ -1,5 +1,6 @@
-// The run that the k-means variants of bounds share: threads with a part of the points each, sums that
-// follow the points that move, counted distances, stop rule. Which points are looked at is the variant's.
+// The run that the k-means variants of bounds share: threads with a part of the points each, sums
+// that follow the points that move, counted distances, stop rule. Which points are looked at is the
+// variant's.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -23,15 +24,15 @@ struct BoundedPart {
   std::uint64_t evaluated = 0; // distances
 };
 
-/// A variant of bounds fills in what happens to a part's points in a pass; labels, sums and facts are
-/// kept from pass to pass, so that only what changes is touched.
+/// A variant of bounds fills in what happens to a part's points in a pass; labels, sums and facts
+/// are kept from pass to pass, so that only what changes is touched.
 template <typename T>
 class BoundedLloyd : public Variant<T> {
 public:
-  void run(Observer<T>& observer) final {
-    centroids_.start(problem_.centroids);
-    const auto threads = static_cast<int>(parts_.size());
-    StopTest stop(problem_.stop);
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) final {
+    centroids_.start(start.centroids);
+    labels_ = answer.labels;
+    StopTest stop(shape_.stop);
     PassFacts facts;
     do {
       std::uint64_t evaluated = 0;
@@ -39,13 +40,9 @@ public:
         const Phase phase(observer, "assign");
         const bool first = stop.passes() == 0;
         evaluated += start_pass(first);
-        // A loop over parts, not over threads: should the runtime grant fewer threads than asked
-        // for, the parts stay the same.
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int p = 0; p < threads; ++p) {
-          BoundedPart<T>& part = parts_[static_cast<std::size_t>(p)];
+        each_part([&](BoundedPart<T>& part) {
           first ? assign_first(part) : assign(part, stop.wants_loss());
-        }
+        });
       }
       {
         const Phase phase(observer, "update");
@@ -56,46 +53,48 @@ public:
           evaluated += part.evaluated;
         }
         facts.squared_shift = centroids_.update(parts_);
-        evaluated += problem_.k; // from each centroid to where it went
+        evaluated += shape_.k; // from each centroid to where it went
         centroids_moved();
       }
       observer.counter("distances", static_cast<double>(evaluated));
       observer.pass(centroids_.now());
     } while (!stop.after_pass(facts));
-    iterations_ = stop.passes();
+    std::ranges::copy(centroids_.now(), answer.centroids.begin());
+    std::ranges::copy(centroids_.before(), answer.entering.begin());
+    answer.iterations = stop.passes();
   }
 
-  void fetch(Result<T>& result) final {
-    std::ranges::copy(labels_, result.labels.begin());
-    std::ranges::copy(centroids_.now(), result.centroids.begin());
-    result.iterations = iterations_;
-  }
-
-  std::string chosen_path() const final {
-    return centroids_.distances().layout();
-  }
+  std::string chosen_path() const final { return centroids_.distances().layout(); }
 
 protected:
   /// To be called by prepare() first.
-  void start(const Problem<T>& problem) {
-    problem_ = problem;
-    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+  void start(const Shape& shape, const Points<T>& points) {
+    shape_ = shape;
+    points_ = points.rows;
+    const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
     centroids_ = MovingCentroids<T>(d, k);
-    labels_.resize(n);
-    const auto threads = static_cast<std::size_t>(std::max(problem.threads, 1));
+    const auto threads = static_cast<std::size_t>(std::max(shape.threads, 1));
     parts_.clear();
     for (std::size_t p = 0; p < threads; ++p) {
       parts_.emplace_back(n * p / threads, n * (p + 1) / threads, d, k);
     }
   }
 
-  std::size_t threads() const {
-    return parts_.size();
+  std::size_t threads() const { return parts_.size(); }
+
+  /// Room for bounds [n, width], each touched first by the thread that works on its point.
+  std::unique_ptr<T[]> bounds(std::size_t width) {
+    auto values = std::make_unique_for_overwrite<T[]>(shape_.n * width);
+    each_part([&](const BoundedPart<T>& part) {
+      std::fill(&values[part.begin * width], &values[part.end * width], T{0});
+    });
+    return values;
   }
 
-  Problem<T> problem_;
+  Shape shape_;
+  std::span<const T> points_; // [n, d]
   MovingCentroids<T> centroids_;
-  std::vector<std::int32_t> labels_; // [n]
+  std::span<std::int32_t> labels_; // [n] of the run's answer
 
 private:
   /// What all points need before they are assigned. Returns the number of distances evaluated.
@@ -112,8 +111,18 @@ private:
   /// Called after each update, when centroids_.moved() is known.
   virtual void centroids_moved() {}
 
+  /// A loop over parts, not over threads: should the runtime grant fewer threads than asked for,
+  /// the parts stay the same.
+  template <typename Work>
+  void each_part(Work work) {
+    const auto threads = static_cast<int>(parts_.size());
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+    for (int p = 0; p < threads; ++p) {
+      work(parts_[static_cast<std::size_t>(p)]);
+    }
+  }
+
   std::vector<BoundedPart<T>> parts_; // [threads]
-  std::size_t iterations_ = 0;
 };
 
 } // namespace clusterbench::openmp

@@ -79,7 +79,7 @@ public:
   MovingCentroids() = default;
 
   MovingCentroids(std::size_t d, std::size_t k)
-      : d_(d), k_(k), slack_(d), distances_(d, k), now_(k * d), next_(k * d), moved_(k),
+      : d_(d), k_(k), slack_(d), distances_(d, k), now_(k * d), before_(k * d), moved_(k),
         squared_shifts_(k) {}
 
   /// Starts a run at the initial centroids.
@@ -89,6 +89,8 @@ public:
   }
 
   const std::vector<T>& now() const { return now_; }
+  /// Where they were before the last update.
+  const std::vector<T>& before() const { return before_; }
   const Distances<T>& distances() const { return distances_; }
   const Slack<T>& slack() const { return slack_; }
 
@@ -101,11 +103,11 @@ public:
   double update(const std::vector<Part>& parts) {
     const auto threads = static_cast<int>(parts.size());
     const auto k = static_cast<std::ptrdiff_t>(k_);
+    std::swap(now_, before_);
 #pragma omp parallel for num_threads(threads) schedule(static) if (k_ * d_ > kWorthTheThreads)
     for (std::ptrdiff_t j = 0; j < k; ++j) {
       update(parts, static_cast<std::size_t>(j));
     }
-    std::swap(now_, next_);
     distances_.set(now_);
     double squared_shift = 0.0;
     for (const double shift : squared_shifts_) {
@@ -119,8 +121,8 @@ private:
 
   template <typename Part>
   void update(const std::vector<Part>& parts, std::size_t j) {
-    const T* from = &now_[j * d_];
-    T* to = &next_[j * d_];
+    const T* from = &before_[j * d_];
+    T* to = &now_[j * d_];
     std::int64_t count = 0;
     for (const Part& part : parts) {
       count += part.sums.count(j);
@@ -142,8 +144,8 @@ private:
   std::size_t d_ = 0, k_ = 0;
   Slack<T> slack_{1};
   Distances<T> distances_;
-  std::vector<T> now_, next_; // [k, d]
-  std::vector<T> moved_;      // [k]
+  std::vector<T> now_, before_; // [k, d]
+  std::vector<T> moved_;        // [k]
   std::vector<double> squared_shifts_;
 };
 

@@ -1,12 +1,13 @@
 // Bounds of distances that hold in spite of rounding: the arithmetic of every skipped distance.
 //
-// u: unit roundoff of T. D: a squared distance, exact; D': as computed, by differences. Each term of
-// its sum is off by (1 + u)^3, the sum by (1 + u)^(d-1) in whatever order, and squares that
+// u: unit roundoff of T. D: a squared distance, exact; D': as computed, by differences. Each term
+// of its sum is off by (1 + u)^3, the sum by (1 + u)^(d-1) in whatever order, and squares that
 // underflow by t = d 2^-149 (in double d 2^-1074) in all:
 //   |D' - D| <= g D + t,  g = (d + 2) u / (1 - (d + 2) u) <= 1.07 (d + 2) u  for d <= 2^20.
-// So sqrt(D) <= (sqrt(D') + sqrt(t)) (1 - g)^(-1/2) and sqrt(D) >= (sqrt(D') - sqrt(t)) (1 + g)^(-1/2).
-// r = 2 (d + 16) u exceeds g / 2 by more than 20 u, which pays for the roundings of the bound itself,
-// and kTiny exceeds 2 sqrt(t). A bound is never negative, since distances are not.
+// So sqrt(D) <= (sqrt(D') + sqrt(t)) (1 - g)^(-1/2)
+// and sqrt(D) >= (sqrt(D') - sqrt(t)) (1 + g)^(-1/2).
+// r = 2 (d + 16) u exceeds g / 2 by more than 20 u, which pays for the roundings of the bound
+// itself, and kTiny exceeds 2 sqrt(t). A bound is never negative, since distances are not.
 #pragma once
 
 #include <algorithm>
@@ -38,9 +39,9 @@ public:
   /// A lower bound after its centroid has moved.
   T minus(T lower, T moved) const { return std::max((lower - moved) * (1 - 2 * kEpsilon), T{0}); }
 
-  /// A lower bound that never has to be touched while its centroid moves: raised by the way that the
-  /// centroid has gone until now, it is compared after subtracting the way gone until then. Ways are
-  /// sums by plus(), so their difference is at least the way between.
+  /// A lower bound that never has to be touched while its centroid moves: raised by the way that
+  /// the centroid has gone until now, it is compared after subtracting the way gone until then.
+  /// Ways are sums by plus(), so their difference is at least the way between.
   T since(T lower, T way) const { return (lower + way) * (1 - 2 * kEpsilon); }
 
   /// What a lower bound must exceed for its centroid to be farther than the one with this upper

@@ -48,4 +48,15 @@ private:
 template <typename T>
 using AlignedVector = std::vector<T, AlignedAllocator<T>>;
 
+/// Leaves new values as they are: the threads that fill them touch them first, and at once.
+template <typename T>
+struct UntouchedAllocator : AlignedAllocator<T> {
+  using value_type = T;
+
+  void construct(T* /*p*/) {}
+};
+
+template <typename T>
+using UntouchedVector = std::vector<T, UntouchedAllocator<T>>;
+
 } // namespace clusterbench::simd

@@ -2,12 +2,14 @@
 // a chunk of samples, and the chunk's weighted sums. What lies between, the memberships, is a few
 // values per sample and left to the variant.
 //
-// Both are multiply-adds of registers, so a value must serve several of them once it is loaded: a tile
-// is two rows by eight centres for distances, eight centres by three registers of features for sums.
-// A row of odd length crosses cache lines, which costs two loads; centres and sums are padded.
+// Both are multiply-adds of registers, so a value must serve several of them once it is loaded: a
+// tile is two rows by eight centres for distances, eight centres by three registers of features for
+// sums. A row of odd length crosses cache lines, which costs two loads; centres and sums are
+// padded.
 //
-// A chunk's sums come from the second-level cache, where its distances have put it. Meanwhile memory is
-// asked for the next chunk, line after line and at an even pace: half of it by distances, half by sums.
+// A chunk's sums come from the second-level cache, where its distances have put it. Meanwhile
+// memory is asked for the next chunk, line after line and at an even pace: half of it by distances,
+// half by sums.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -117,8 +119,9 @@ void distances_of_rows(const Chunk<typename V::Scalar>& chunk, const typename V:
   }
 }
 
-/// Adds the samples of a chunk to the sums of `Centres` centres, features f up to Registers registers
-/// on. The sums are registers over the whole chunk. Asks for lines from `next` on; returns how far.
+/// Adds the samples of a chunk to the sums of `Centres` centres, features f up to Registers
+/// registers on. The sums are registers over the whole chunk. Asks for lines from `next` on;
+/// returns how far.
 template <class V, std::size_t Centres, std::size_t Registers>
 const typename V::Scalar* weighted_sums(const Chunk<typename V::Scalar>& chunk,
                                         const typename V::Scalar* weights, std::size_t f,
@@ -126,7 +129,8 @@ const typename V::Scalar* weighted_sums(const Chunk<typename V::Scalar>& chunk,
   using T = typename V::Scalar;
   const std::size_t d = chunk.d;
   const T* const end = chunk.points + 2 * chunk.count * d; // of the next chunk
-  // Few centres are several sweeps of little work: what is asked for faster than it comes gets lost.
+  // Few centres are several sweeps of little work: what is asked for faster than it comes gets
+  // lost.
   constexpr std::size_t kLines = Centres >= 8 ? Registers : Centres >= 4 ? 2 : 1;
   typename V::Reg sum[Centres][Registers];
   const auto each = [&](auto what) __attribute__((always_inline)) {

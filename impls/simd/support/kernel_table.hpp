@@ -3,6 +3,7 @@
 
 #include "impls/simd/support/assign_columns.hpp"
 #include "impls/simd/support/assign_small_d.hpp"
+#include "impls/simd/support/columns_of_rows.hpp"
 #include "impls/simd/support/fcm_memberships.hpp"
 #include "impls/simd/support/fcm_rows.hpp"
 #include "impls/simd/support/pass_by_rows.hpp"
@@ -37,6 +38,7 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
                  : V::lanes * sizeof(typename V::Scalar) == 32 ? "AVX2"
                                                                : "128-bit vectors",
           .lanes = V::lanes,
+          .columns_of_rows = columns_of_rows<V>,
           .assign_small_d = {nullptr, assign_small_d_kernel<V, D + 1>()...},
           .assign_columns = assign_columns<V>,
           .sieve_columns = sieve_columns<V>,

@@ -30,19 +30,20 @@ template <typename T>
 using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
                            T* scratch, double* sums, double* counts);
 
-/// Moves the points whose labels are not the `previous` ones from one cluster's sums to another's, or
-/// adds `all`, and remembers their labels; returns how many have changed. sums: [2, k,
+/// Moves the points whose labels are not the `previous` ones from one cluster's sums to another's,
+/// or adds `all`, and remembers their labels; returns how many have changed. sums: [2, k,
 /// padded<double>(d)], of which a sum is the sum of two. Reads columns only.
 template <typename T>
 using ChangesKernel = std::size_t (*)(const Chunk<T>& chunk, const std::int32_t* labels,
                                       std::int32_t* previous, bool all, std::size_t k, double* sums,
                                       double* counts);
 
-/// The largest value, in units of the smallest, of which sum_changes() leaves nothing behind: 2^-106
-/// times some 2^42 for as many points and moves is still hidden by float's 2^-24.
+/// The largest value, in units of the smallest, of which sum_changes() leaves nothing behind:
+/// 2^-106 times some 2^42 for as many points and moves is still hidden by float's 2^-24.
 inline constexpr double kMostRange = 0x1p40;
 
-/// Both at once; the parameters as above. pass_in_registers takes null for labels that nobody wants.
+/// Both at once; the parameters as above. pass_in_registers takes null for labels that nobody
+/// wants.
 template <typename T>
 using PassKernel = void (*)(const Chunk<T>& chunk, const T* centroids, std::size_t k,
                             std::int32_t* labels, T* distances, T* scratch, double* sums,
@@ -59,15 +60,19 @@ struct Sieve {
     always = 0; ///< a score within per_norm |x - origin| + always of the least may win
 };
 
-/// Labels and distances as AssignKernel has them; columns and norms [count, rounded up] are those of
-/// x - origin, points and centroids as they came. minima: room for [groups, kRoundUp].
+/// Labels and distances as AssignKernel has them; columns and norms [count, rounded up] are those
+/// of x - origin, points and centroids as they came. minima: room for [groups, kRoundUp].
 template <typename T>
 using SieveKernel = void (*)(const Chunk<T>& chunk, const T* norms, const Sieve<T>& sieve,
                              const T* centroids, std::size_t k, T* minima, std::int32_t* labels,
                              T* distances);
 
 inline constexpr std::size_t kRoundUp = 64; ///< points; a multiple of every kernel's step
-inline constexpr std::size_t kSmallD = 16;  ///< features that assign_small_d keeps in registers
+[[gnu::always_inline]] constexpr std::size_t rounded_up(std::size_t n) {
+  return (n + kRoundUp - 1) / kRoundUp * kRoundUp;
+}
+
+inline constexpr std::size_t kSmallD = 16; ///< features that assign_small_d keeps in registers
 
 inline constexpr std::size_t kPassD = 3, kPassK = 8; ///< the largest that pass_in_registers has
 
@@ -75,6 +80,9 @@ template <typename T>
 struct Kernels {
   const char* isa;
   std::size_t lanes;
+  /// Writes the points of a chunk, less the origin [d] if it is not null, as columns of `count`
+  /// rounded up; squares, of that size or null, gets their squared lengths.
+  void (*columns_of_rows)(const Chunk<T>& chunk, const T* origin, T* columns, double* squares);
   AssignKernel<T> assign_small_d[kSmallD + 1]; ///< by d; [0] is unused
   AssignKernel<T> assign_columns;              ///< any d
   SieveKernel<T> sieve_columns;                ///< any d; many centroids

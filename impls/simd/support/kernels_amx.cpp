@@ -1,6 +1,6 @@
 // The sieve with products of pairs of bfloat16, by the tiles of AMX: 32 points by 32 centroids at a
-// time, 16 by 16 an instruction. A row of a tile of results is a centroid, a column a point, so a row
-// is a register of scores as the other kernels have them. Compiled with -mamx-tile -mamx-bf16.
+// time, 16 by 16 an instruction. A row of a tile of results is a centroid, a column a point, so a
+// row is a register of scores as the other kernels have them. Compiled with -mamx-tile -mamx-bf16.
 #include "impls/simd/support/sieve_columns.hpp"
 #include "impls/simd/support/vector_avx512.hpp"
 
@@ -20,7 +20,8 @@ struct alignas(64) TileConfig {
 
 constexpr std::size_t kWords = kTile * kTile; ///< of a tile
 
-/// Adds words first to last of the products of two tiles of centroids by two of points to tiles 0 to 3.
+/// Adds words first to last of the products of two tiles of centroids by two of points to tiles 0
+/// to 3.
 [[gnu::always_inline]] inline void add_products(const std::uint32_t* x, const std::uint32_t* c,
                                                 std::size_t words, std::size_t first,
                                                 std::size_t last) {
@@ -51,9 +52,9 @@ constexpr std::size_t kWords = kTile * kTile; ///< of a tile
   _tile_stored(3, products + 3 * kWords, 64);
 }
 
-/// The products of the next tiles are made a quarter at a time, between the scores of these: neither
-/// waits for the other. Meanwhile memory is asked for the rows of the points, [2 * kTile, d], which
-/// comparing and summing are going to read.
+/// The products of the next tiles are made a quarter at a time, between the scores of these:
+/// neither waits for the other. Meanwhile memory is asked for the rows of the points, [2 * kTile,
+/// d], which comparing and summing are going to read.
 [[gnu::always_inline]] inline Scores<V> scores_of_tiles(const std::uint32_t* x,
                                                         const PairSieve& sieve, const float* rows,
                                                         std::size_t d, float* minima) {

@@ -1,5 +1,5 @@
-// The sieve with products of pairs of bfloat16, by AVX-512: twice as many multiply-adds an instruction
-// as float has. Compiled with -mavx512bf16.
+// The sieve with products of pairs of bfloat16, by AVX-512: twice as many multiply-adds an
+// instruction as float has. Compiled with -mavx512bf16.
 #include "impls/simd/support/sieve_columns.hpp"
 #include "impls/simd/support/vector_avx512.hpp"
 

@@ -8,15 +8,14 @@ namespace clusterbench::simd {
 
 class PairLloyd : public Lloyd<float> {
 public:
-  std::string refuse(const Problem<float>& /*problem*/) const final { return work_.unavailable; }
+  std::string refuse(const Shape& /*shape*/) const final { return work_.unavailable; }
 
-  void prepare(const Problem<float>& problem) final {
-    const auto [n, d, k] = std::tuple(problem.n, problem.d, problem.k);
+  void prepare(const Shape& shape, const Points<float>& points) final {
     constexpr std::size_t kFloatSums = 2048; // values; more do not stay in the cache
-    by_label_ = k * d <= kFloatSums;
-    start_team(problem, by_label_);
-    sieve_ = PairSieveMaker(problem.points, n, d, k, work_.tiles, threads());
-    minima_.assign(threads(), AlignedVector<float>(sieve_.groups() * 2 * kTile));
+    by_label_ = shape.k * shape.d <= kFloatSums;
+    start_team(shape, points, by_label_);
+    sieve_ = PairSieveMaker(points.rows, shape.n, shape.d, shape.k, work_.tiles, team());
+    minima_.assign(team().size(), AlignedVector<float>(sieve_.groups() * 2 * kTile));
   }
 
 protected:
@@ -27,20 +26,19 @@ private:
 
   void start_pass(std::size_t t) final {
     sieve_.pack(centroids(), t);
-    barrier();
+    team().barrier();
   }
 
   void assign_and_sum(std::size_t t, Part<float>& part, std::size_t i, std::size_t count,
                       std::int32_t* labels, float* distances) final {
-    const auto [d, k] = std::pair(problem().d, problem().k);
-    const Chunk<float> chunk{&problem().points[i * d], nullptr, count, d};
+    const auto [d, k] = std::pair(shape().d, shape().k);
+    const Chunk<float> chunk{&points()[i * d], nullptr, count, d};
     work_.kernel(chunk, sieve_.columns(i), sieve_.sieve(), centroids().data(), k, minima_[t].data(),
                  labels, distances);
-    const SumKernel<float> sum = by_label_ ? kernels_.sum_by_label : kernels_.sum_in_double;
+    const SumKernel<float> sum = by_label_ ? kernels().sum_by_label : kernels().sum_in_double;
     sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
   }
 
-  const Kernels<float>& kernels_ = *executable_kernels<float>().back();
   PairKernel work_;
   bool by_label_ = false;
   PairSieveMaker sieve_;

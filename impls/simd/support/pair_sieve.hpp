@@ -1,13 +1,15 @@
-// What the sieve needs in bfloat16: points and centroids seen from the mean of the points, rounded to
-// eight bits, two features in a word, and a bound of what that can do to a score.
+// What the sieve needs in bfloat16: points and centroids seen from the mean of the points, rounded
+// to eight bits, two features in a word, and a bound of what that can do to a score.
 //
-// Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m; x^, c^ are x', c' in bfloat16, its denormals
-// taken for 0. Their residuals are computed, not estimated: r >= |x' - x^|, R >= |c' - c^|.
+// Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m; x^, c^ are x', c' in bfloat16, its
+// denormals taken for 0. Their residuals are computed, not estimated: r >= |x' - x^|,
+// R >= |c' - c^|.
 //   |x'.c' - x^.c^| <= r |c'| + |x^| R    by Cauchy and Schwarz
-// Products of two values of eight bits are exact in float. They are added in some order, at most two
-// operations a word and a few for what is padded; each may round in whatever direction and flush to
-// 0. Then follow the roundings of sieve.hpp: of |c'|^2 / 2, of three last bits, of the limit. With
-// words w, a(n) as there, C = max |c'|, and R the largest of all centroids a score is off by less than
+// Products of two values of eight bits are exact in float. They are added in some order, at most
+// two operations a word and a few for what is padded; each may round in whatever direction and
+// flush to 0. Then follow the roundings of sieve.hpp: of |c'|^2 / 2, of three last bits, of the
+// limit. With words w, a(n) as there, C = max |c'|, and R the largest of all centroids a score is
+// off by less than
 //   r C + |x^| R + a(4 w + 20) (|x^| C + C^2 / 2) + tiny,
 // and twice that is the margin in which another centroid may be the nearest.
 #pragma once
@@ -31,24 +33,33 @@ class PairSieveMaker {
 public:
   PairSieveMaker() = default;
 
-  /// points [n, d]. Tiles want their panels in another order than registers. parts: as SieveMaker.
+  /// points [n, d]. Tiles want their panels in another order than registers. As many parts pack()
+  /// as the team has threads.
   PairSieveMaker(std::span<const float> points, std::size_t n, std::size_t d, std::size_t k,
-                 bool tiles, std::size_t parts)
+                 bool tiles, Team& team)
       : d_(d), k_(k), tiles_(tiles), words_(tiles ? (d + 31) / 32 * kTile : (d + 1) / 2),
         rows_(tiles ? kTile : kPairGroup),
         padded_(tiles ? (k + 31) / 32 * 32 : (k + kPairGroup - 1) / kPairGroup * kPairGroup),
-        origin_(mean_of(points, n, d)), columns_(rounded_up(n) * words_), norms_(rounded_up(n)),
-        residuals_(rounded_up(n)), panels_(padded_ * words_),
-        halves_(padded_, std::numeric_limits<float>::max() / 2), largest_(parts) {
-    for (std::size_t i = 0; i < norms_.size(); ++i) {
-      const Lengths lengths =
-          rounded(&points[std::min(i, n - 1) * d], 1.0f, [&](std::size_t w) -> std::uint32_t& {
-            return columns_[(i / kTile * words_ + w) * kTile + i % kTile];
-          });
-      norms_[i] = static_cast<float>(lengths.rounded);
-      residuals_[i] = static_cast<float>(lengths.residual);
-      longest_point_ = larger(longest_point_, lengths.exact);
-    }
+        origin_(mean_of(points, n, d, team)), columns_(rounded_up(n) * words_),
+        norms_(rounded_up(n)), residuals_(rounded_up(n)), panels_(padded_ * words_),
+        halves_(padded_, std::numeric_limits<float>::max() / 2), largest_(team.size()) {
+    team.run([&](std::size_t t) {
+      const auto [begin, end] = share_of(n, t, team.size());
+      double longest = 0.0;
+      for (std::size_t i = begin; i < rounded_up(end); ++i) {
+        std::uint32_t* column = &columns_[i / kTile * words_ * kTile + i % kTile];
+        const Lengths lengths =
+            rounded(&points[std::min(i, n - 1) * d], 1.0f,
+                    [&](std::size_t w) -> std::uint32_t& { return column[w * kTile]; });
+        for (std::size_t w = (d + 1) / 2; w < words_; ++w) {
+          column[w * kTile] = 0;
+        }
+        norms_[i] = static_cast<float>(lengths.rounded);
+        residuals_[i] = static_cast<float>(lengths.residual);
+        longest = larger(longest, lengths.exact);
+      }
+      largest_[t].point = longest;
+    });
   }
 
   std::size_t groups() const { return padded_ / kPairGroup; }
@@ -58,23 +69,25 @@ public:
   }
 
   /// Packs the share of part `part` of the centroids [k, d]; all parts must be done before sieve().
-  void pack(const std::vector<float>& centroids, std::size_t part) {
+  void pack(std::span<const float> centroids, std::size_t part) {
     const std::size_t parts = largest_.size();
-    Largest largest;
+    double length = 0.0, residual = 0.0;
     for (std::size_t j = k_ * part / parts; j < k_ * (part + 1) / parts; ++j) {
       const Lengths lengths =
           rounded(&centroids[j * d_], -1.0f,
                   [&](std::size_t w) -> std::uint32_t& { return panels_[panel_index(j, w)]; });
       halves_[j] = static_cast<float>(lengths.squares / 2);
-      largest.length = larger(largest.length, lengths.exact);
-      largest.residual = larger(largest.residual, lengths.residual);
+      length = larger(length, lengths.exact);
+      residual = larger(residual, lengths.residual);
     }
-    largest_[part] = largest;
+    largest_[part].length = length;
+    largest_[part].residual = residual;
   }
 
   PairSieve sieve() const {
     Largest all;
     for (const Largest& part : largest_) {
+      all.point = larger(all.point, part.point);
       all.length = larger(all.length, part.length);
       all.residual = larger(all.residual, part.residual);
     }
@@ -85,7 +98,7 @@ public:
     const double always =
         rounding * half + (8 * words + 40) * double{std::numeric_limits<float>::min()};
     constexpr double kMost = double{std::numeric_limits<float>::max()} / 4;
-    const bool fits = longest_point_ * all.length + half < kMost && longest_point_ < kMost;
+    const bool fits = all.point * all.length + half < kMost && all.point < kMost;
     constexpr double kUp = 1.0 + 8.0 * std::numeric_limits<float>::epsilon();
     PairSieve sieve{panels_.data(), halves_.data(), groups(), words_};
     if (fits) {
@@ -104,11 +117,8 @@ private:
     double squares, exact, rounded, residual;
   };
   struct alignas(64) Largest {
-    double length = 0.0, residual = 0.0;
+    double point = 0.0, length = 0.0, residual = 0.0; // lengths of points and centroids
   };
-
-  /// The larger one, or what is not a number.
-  static double larger(double a, double b) { return b > a || std::isnan(b) ? b : a; }
 
   /// Writes sign * (x - origin) in bfloat16, word by word.
   template <typename Word>
@@ -141,13 +151,12 @@ private:
   std::size_t d_ = 0, k_ = 0;
   bool tiles_ = false;
   std::size_t words_ = 0, rows_ = 1, padded_ = 0;
-  std::vector<float> origin_;            // [d]
-  AlignedVector<std::uint32_t> columns_; // [n, words] in blocks of 16 points
-  std::vector<float> norms_, residuals_;
+  std::vector<float> origin_;              // [d]
+  UntouchedVector<std::uint32_t> columns_; // [n, words] in blocks of 16 points
+  UntouchedVector<float> norms_, residuals_;
   AlignedVector<std::uint32_t> panels_; // [padded, words]
   std::vector<float> halves_;           // [padded]
   std::vector<Largest> largest_;        // by part
-  double longest_point_ = 0.0;
 };
 
 } // namespace clusterbench::simd

@@ -1,6 +1,6 @@
-// Labels and sums of points with many features and few centroids: a lane is a feature, rows are read
-// as they lie in memory, each value once, and summed while they are in the first-level cache. The limit
-// is the memory that the points stream from.
+// Labels and sums of points with many features and few centroids: a lane is a feature, rows are
+// read as they lie in memory, each value once, and summed while they are in the first-level cache.
+// The limit is the memory that the points stream from.
 //
 // A tile of a few rows by up to four centroids is kept in registers, as many partial distances as a
 // register has lanes; they are added up together by transposed_totals().

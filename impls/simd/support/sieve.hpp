@@ -2,22 +2,27 @@
 // what rounding can do to a score. With the origin at the mean the bound depends on the spread of
 // the data and not on where it lies.
 //
-// Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m. Computed from x^ = fl(x'), c^ = fl(c'); u is
-// the unit roundoff, a = d u / (1 - d u) the bound of d roundings in a row.
-//   x^, c^ are off by u each:   |x'.c' - x^.c^| <= (2 u + u^2) |x^| |c^|, |c'|^2 / 2 by as many |c^|^2 / 2
+// Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m. Computed from x^ = fl(x'), c^ = fl(c'); u
+// is the unit roundoff, a = d u / (1 - d u) the bound of d roundings in a row.
+//   x^, c^ are off by u each:   |x'.c' - x^.c^| <= (2 u + u^2) |x^| |c^|, and |c'|^2 / 2 is off by
+//                               as many |c^|^2 / 2
 //   |c^|^2 / 2 in the widest arithmetic, rounded:         at most (d + 2) u of itself
 //   d multiplications and additions, fused or not, to it: a(d + 1) (|x^| |c^| + |c^|^2 / 2)
 //   up to three last bits replaced:                       7 units in the last place, <= 14 u of it
 //   products that underflow:                              half the smallest number each
-// So a score is off by less than a(d + 19) |x^| C + a(2 d + 21) C^2 / 2 + tiny, C = max |c^|. If s_c is
-// the nearest centroid's and s_a the least, s_c is at most s_a plus twice that; u of each for the
-// rounding of that sum. The bound is infinite if a score might overflow: then nothing is ruled out.
+// So a score is off by less than a(d + 19) |x^| C + a(2 d + 21) C^2 / 2 + tiny, C = max |c^|. If
+// s_c is the nearest centroid's and s_a the least, s_c is at most s_a plus twice that; u of each
+// for the rounding of that sum. The bound is infinite if a score might overflow: then nothing is
+// ruled out.
 #pragma once
 
-#include "impls/simd/support/columns.hpp"
+#include "impls/simd/support/aligned.hpp"
+#include "impls/simd/support/team.hpp"
 
 #include <cmath>
 #include <limits>
+#include <span>
+#include <vector>
 
 namespace clusterbench::simd {
 
@@ -29,18 +34,32 @@ double twice_rounding(double steps) {
                      : std::numeric_limits<double>::infinity();
 }
 
+/// The larger one, or what is not a number.
+inline double larger(double a, double b) {
+  return b > a || std::isnan(b) ? b : a;
+}
+
 /// The mean of points [n, d], rounded.
 template <typename T>
-std::vector<T> mean_of(std::span<const T> points, std::size_t n, std::size_t d) {
-  std::vector<double> sums(d);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t f = 0; f < d; ++f) {
-      sums[f] += double{points[i * d + f]};
+std::vector<T> mean_of(std::span<const T> points, std::size_t n, std::size_t d, Team& team) {
+  std::vector<std::vector<double>> sums(team.size(), std::vector<double>(d));
+  team.run([&](std::size_t t) {
+    double* sum = sums[t].data();
+    const auto [begin, end] = share_of(n, t, team.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      for (std::size_t f = 0; f < d; ++f) {
+        sum[f] += double{points[i * d + f]};
+      }
     }
-  }
+  });
   std::vector<T> mean(d);
-  std::ranges::transform(sums, mean.begin(),
-                         [n](double sum) { return static_cast<T>(sum / static_cast<double>(n)); });
+  for (std::size_t f = 0; f < d; ++f) {
+    double total = 0.0;
+    for (const std::vector<double>& sum : sums) {
+      total += sum[f];
+    }
+    mean[f] = static_cast<T>(total / static_cast<double>(n));
+  }
   return mean;
 }
 
@@ -49,32 +68,34 @@ class SieveMaker {
 public:
   SieveMaker() = default;
 
-  /// points [n, d]; group and lanes are the kernels'. parts: threads that pack().
+  /// points [n, d]. As many parts pack() as the team has threads.
   SieveMaker(std::span<const T> points, std::size_t n, std::size_t d, std::size_t k,
-             std::size_t group, std::size_t lanes, std::size_t parts)
-      : d_(d), k_(k), group_(group), groups_((k + group - 1) / group),
-        origin_(mean_of(points, n, d)), columns_(as_columns(points, n, d, lanes, origin_.data())),
-        norms_(rounded_up(n)), panels_(groups_ * group * d),
-        halves_(groups_ * group, std::numeric_limits<T>::max() / 2), longest_centroid_(parts) {
-    for (std::size_t i = 0; i < norms_.size(); ++i) {
-      const T* x = &points[std::min(i, n - 1) * d];
-      double squares = 0.0;
-      for (std::size_t f = 0; f < d; ++f) {
-        const double value{x[f] - origin_[f]};
-        squares += value * value;
+             const Kernels<T>& kernels, Team& team)
+      : d_(d), k_(k), group_(kernels.sieve_group), groups_((k + group_ - 1) / group_),
+        origin_(mean_of(points, n, d, team)), columns_(rounded_up(n) * d), norms_(rounded_up(n)),
+        panels_(groups_ * group_ * d), halves_(groups_ * group_, std::numeric_limits<T>::max() / 2),
+        longest_(team.size()) {
+    team.run([&](std::size_t t) {
+      const auto [begin, end] = share_of(n, t, team.size());
+      double longest = 0.0, squares[kRoundUp];
+      for (std::size_t i = begin; i < end; i += kRoundUp) {
+        const Chunk<T> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
+        kernels.columns_of_rows(chunk, origin_.data(), &columns_[i * d], squares);
+        for (std::size_t r = 0; r < kRoundUp; ++r) {
+          norms_[i + r] = rounded_up_to_norm(squares[r]);
+          longest = larger(longest, double{norms_[i + r]});
+        }
       }
-      norms_[i] = rounded_up_to_norm(squares);
-      longest_point_ =
-          norms_[i] > longest_point_ || std::isnan(norms_[i]) ? norms_[i] : longest_point_;
-    }
+      longest_[t].point = longest;
+    });
   }
 
   const T* columns(std::size_t i) const { return &columns_[i * d_]; }
   const T* norms(std::size_t i) const { return &norms_[i]; }
 
   /// Packs the share of part `part` of the centroids [k, d]; all parts must be done before sieve().
-  void pack(const std::vector<T>& centroids, std::size_t part) {
-    const std::size_t parts = longest_centroid_.size();
+  void pack(std::span<const T> centroids, std::size_t part) {
+    const std::size_t parts = longest_.size();
     double longest = 0.0;
     for (std::size_t g = groups_ * part / parts; g < groups_ * (part + 1) / parts; ++g) {
       for (std::size_t t = 0; t < group_ && g * group_ + t < k_; ++t) {
@@ -85,25 +106,24 @@ public:
           squares += double{value} * double{value};
         }
         halves_[g * group_ + t] = static_cast<T>(squares / 2);
-        const double length{rounded_up_to_norm(squares)};
-        longest = length > longest || std::isnan(length) ? length : longest;
+        longest = larger(longest, double{rounded_up_to_norm(squares)});
       }
     }
-    longest_centroid_[part].value = longest;
+    longest_[part].centroid = longest;
   }
 
   Sieve<T> sieve() const {
-    double longest = 0.0;
-    for (const Padded& part : longest_centroid_) {
-      longest = part.value > longest || std::isnan(part.value) ? part.value : longest;
+    double point = 0.0, longest = 0.0;
+    for (const Longest& part : longest_) {
+      point = larger(point, part.point);
+      longest = larger(longest, part.centroid);
     }
     const auto d = static_cast<double>(d_);
     const double half = longest * longest / 2;
     const double per_norm = twice_rounding<T>(d + 20) * longest;
     const double always = twice_rounding<T>(2 * d + 22) * half +
                           2 * (d + 12) * double{std::numeric_limits<T>::denorm_min()};
-    const bool fits =
-        double{longest_point_} * longest + half < double{std::numeric_limits<T>::max()} / 4;
+    const bool fits = point * longest + half < double{std::numeric_limits<T>::max()} / 4;
     constexpr T kInfinite = std::numeric_limits<T>::infinity();
     constexpr double kUp = 1.0 + 4.0 * std::numeric_limits<T>::epsilon();
     return {panels_.data(), halves_.data(), groups_, fits ? static_cast<T>(per_norm * kUp) : T{0},
@@ -111,8 +131,8 @@ public:
   }
 
 private:
-  struct alignas(64) Padded {
-    double value = 0.0;
+  struct alignas(64) Longest {
+    double point = 0.0, centroid = 0.0;
   };
 
   /// At least the length whose square was added up in d steps of double, some of which may have
@@ -125,12 +145,11 @@ private:
   }
 
   std::size_t d_ = 0, k_ = 0, group_ = 1, groups_ = 0;
-  std::vector<T> origin_;  // [d]
-  std::vector<T> columns_; // [n, d] in blocks of lanes, less the origin
-  std::vector<T> norms_;   // [n] at least the lengths of those
+  std::vector<T> origin_;      // [d]
+  UntouchedVector<T> columns_; // [n, d] in blocks of lanes, less the origin
+  UntouchedVector<T> norms_;   // [n] at least the lengths of those
   std::vector<T> panels_, halves_;
-  std::vector<Padded> longest_centroid_; // by part
-  T longest_point_ = 0;
+  std::vector<Longest> longest_; // by part
 };
 
 } // namespace clusterbench::simd

@@ -1,11 +1,11 @@
-// Labels of points among many centroids: scores |c|^2 / 2 - x.c by multiply-adds alone, and what they
-// cannot rule out compared by differences.
+// Labels of points among many centroids: scores |c|^2 / 2 - x.c by multiply-adds alone, and what
+// they cannot rule out compared by differences.
 //
-// A score is half the squared distance less |x|^2 / 2, the same for all centroids of a point, and one
-// multiply-add per feature where a difference needs a subtraction as well; but it rounds worse. Of
-// each group of centroids only the least score is kept. Then every group whose least score is within
-// the bound of rounding (sieve.hpp) of the point's least is compared by differences, which decides.
-// Nearly always that is one group; if nothing can be ruled out it is all of them.
+// A score is half the squared distance less |x|^2 / 2, the same for all centroids of a point, and
+// one multiply-add per feature where a difference needs a subtraction as well; but it rounds worse.
+// Of each group of centroids only the least score is kept. Then every group whose least score is
+// within the bound of rounding (sieve.hpp) of the point's least is compared by differences, which
+// decides. Nearly always that is one group; if nothing can be ruled out it is all of them.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

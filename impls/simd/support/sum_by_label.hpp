@@ -1,9 +1,10 @@
 // Sums of many clusters: each row is added to the row of sums that its label names.
 //
-// sum_by_label adds in T, a register at a time, into sums that collect_sums moves to double before they
-// lose digits. Neighbours often belong to the same cluster, and an addition must wait for the one before it
-// to reach memory; so copies of the sums take turns where rows are short. One lane behind the features counts.
-// sum_in_double is for sums that do not fit the cache four times: it goes to double at once.
+// sum_by_label adds in T, a register at a time, into sums that collect_sums moves to double before
+// they lose digits. Neighbours often belong to the same cluster, and an addition must wait for the
+// one before it to reach memory; so copies of the sums take turns where rows are short. One lane
+// behind the features counts. sum_in_double is for sums that do not fit the cache four times: it
+// goes to double at once.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

@@ -1,8 +1,8 @@
 // Sums of few values per cluster: a lane is a point, and each cluster's sums are registers to which
 // a point is added where the lane's label says so. No memory is written while points stream by.
 //
-// A sweep over the chunk serves as many sums as fit the registers; k d beyond that takes more sweeps,
-// so the cost is k d additions for every register of points.
+// A sweep over the chunk serves as many sums as fit the registers; k d beyond that takes more
+// sweeps, so the cost is k d additions for every register of points.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

@@ -1,10 +1,10 @@
-// Sums that stay from pass to pass: a point is moved from the sums of its old cluster to those of its
-// new one. After a few passes hardly any point moves.
+// Sums that stay from pass to pass: a point is moved from the sums of its old cluster to those of
+// its new one. After a few passes hardly any point moves.
 //
-// Points that are taken out again must leave nothing behind. So a sum is two doubles: what an addition
-// to the first rounds off is known exactly (Knuth's two-sum) and goes to the second. What that one
-// rounds off is 2^-106 of the largest sum there was, which float's 2^-24 of what is left hides unless
-// values differ by more than kMostRange.
+// Points that are taken out again must leave nothing behind. So a sum is two doubles: what an
+// addition to the first rounds off is known exactly (Knuth's two-sum) and goes to the second. What
+// that one rounds off is 2^-106 of the largest sum there was, which float's 2^-24 of what is left
+// hides unless values differ by more than kMostRange.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

@@ -5,6 +5,9 @@
 // long offers its processor to others, which matters when there are more threads than processors.
 #pragma once
 
+#include "impls/simd/support/kernels.hpp"
+
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <functional>
@@ -12,6 +15,18 @@
 #include <vector>
 
 namespace clusterbench::simd {
+
+/// Points begin to end - 1.
+struct Range {
+  std::size_t begin = 0, end = 0;
+};
+
+/// Those of thread t among n: a multiple of kRoundUp, but for the last.
+inline Range share_of(std::size_t n, std::size_t t, std::size_t threads) {
+  const std::size_t rounds = rounded_up(n) / kRoundUp;
+  return {std::min(rounds * t / threads * kRoundUp, n),
+          std::min(rounds * (t + 1) / threads * kRoundUp, n)};
+}
 
 class Team {
 public:

@@ -1,12 +1,14 @@
-// A vector register of T: the one thing that differs between instruction sets. Kernels are templates
-// over this type and use nothing else of the machine, so every kernel is written once.
+// A vector register of T: the one thing that differs between instruction sets. Kernels are
+// templates over this type and use nothing else of the machine, so every kernel is written once.
 //
-// This is the general form, of GCC's vector extensions: a comparison gives all ones or zeros in each
-// lane. vector_avx512.hpp specialises it for 64 bytes, where a comparison gives one bit a lane.
+// This is the general form, of GCC's vector extensions: a comparison gives all ones or zeros in
+// each lane. vector_avx512.hpp specialises it for 64 bytes, where a comparison gives one bit a
+// lane.
 //
 // A translation unit compiled for one instruction set must not emit inline functions that others
 // emit as well: the linker keeps one copy, perhaps the one that the machine cannot execute. Hence
-// every function of the kernels depends on the vector type, and none of the standard library is used.
+// every function of the kernels depends on the vector type, and none of the standard library is
+// used.
 #pragma once
 
 #include <cstddef>
@@ -142,8 +144,8 @@ typename V::Reg pair_sums(typename V::Reg a, typename V::Reg b) {
   return chosen<V>(a, b, even, all) + chosen<V>(a, b, odd, all);
 }
 
-/// In lanes whose number has bit Half, the sums of b over pairs of lanes that differ in that bit; in
-/// the others those of a. Half of the shuffles move nothing across, which is a blend.
+/// In lanes whose number has bit Half, the sums of b over pairs of lanes that differ in that bit;
+/// in the others those of a. Half of the shuffles move nothing across, which is a blend.
 template <class V, std::size_t Half>
 [[gnu::always_inline]] inline typename V::Reg folded(typename V::Reg a, typename V::Reg b) {
   constexpr auto own = [](std::size_t l) { return (l & Half) != 0 ? V::lanes + l : l; };

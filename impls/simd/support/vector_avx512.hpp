@@ -1,5 +1,5 @@
-// The 64-byte vector of AVX-512 (F, DQ, BW, VL): comparisons give a bit a lane, and additions may be
-// limited to the lanes of such a mask at no cost.
+// The 64-byte vector of AVX-512 (F, DQ, BW, VL): comparisons give a bit a lane, and additions may
+// be limited to the lanes of such a mask at no cost.
 #pragma once
 
 #include "impls/simd/support/vector.hpp"

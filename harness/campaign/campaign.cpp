@@ -1,0 +1,379 @@
+#include "harness/campaign/campaign.hpp"
+
+#include "datasets/catalog.hpp"
+#include "datasets/errors.hpp"
+#include "datasets/random_state.hpp"
+#include "datasets/sha256.hpp"
+#include "harness/system/progress.hpp"
+#include "harness/machine/backends.hpp"
+#include "harness/machine/environment.hpp"
+#include "harness/machine/measured_limits.hpp"
+#include "harness/machine/provenance.hpp"
+#include "harness/system/messages.hpp"
+#include "harness/problem/programs.hpp"
+#include "harness/campaign/answer_files.hpp"
+#include "harness/system/files.hpp"
+#include "harness/ledger/ledger.hpp"
+#include "harness/ledger/limits.hpp"
+#include "harness/ledger/measurements.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/program_folder.hpp"
+
+#include <chrono>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <iterator>
+#include <map>
+#include <numeric>
+#include <random>
+#include <set>
+#include <sstream>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+std::string now_utc() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::to_time_t(
+                                                  std::chrono::system_clock::now())));
+}
+
+std::string hash_of(const json& value) {
+  const std::string text = value.dump();
+  return datasets::sha256_hex(std::as_bytes(std::span(text)));
+}
+
+std::string cell_name(const CellSpec& cell) {
+  return fmt::format("{}/{}/{}/{}", cell.table, cell.problem_id, cell.variant,
+                     to_string(cell.precision));
+}
+
+json problem_json(const CellSpec& cell) {
+  json problem = to_json(cell.problem);
+  problem["id"] = cell.problem_id;
+  return problem;
+}
+
+json problem_json(const CellSpec& cell, const Workload& work) {
+  json problem = problem_json(cell);
+  problem["n"] = work.n;
+  problem["d"] = work.d;
+  problem["hash"] = work.hash;
+  problem["data_sha256"] = work.points->sha256;
+  if (work.initial_rows.size() <= 64) {
+    problem["initial_rows"] = work.initial_rows;
+  }
+  return problem;
+}
+
+std::string outcome_line(const Row& row) {
+  if (row.samples_ms.empty()) {
+    return fmt::format("{}: {}", row.status, row.message);
+  }
+  return fmt::format("{} {:.4g} ms/iteration, whole answer {:.4g} ms{}", row.status,
+                     row.number("ms_per_iteration").value_or(0.0),
+                     row.number("whole_ms").value_or(0.0), row.ok() ? "" : ": " + row.message);
+}
+
+ExitCode end_of(const Row& row) {
+  return exit_code_of(row.status);
+}
+
+// What Google Benchmark's own tools read: its context, and one row per raw sample.
+void write_gbench(const std::filesystem::path& path, const std::vector<Row>& rows) {
+  json context;
+  json benchmarks = json::array();
+  for (const Row& row : rows) {
+    json benchmark = row.field("gbench_row");
+    if (row.ok() && !benchmark.is_null()) {
+      context = row.field("gbench_context");
+      const json cpu_ms = row.field("cpu_ms");
+      for (std::size_t i = 0; i < row.samples_ms.size(); ++i) {
+        benchmark["repetition_index"] = i;
+        benchmark["real_time"] = row.samples_ms[i];
+        benchmark["cpu_time"] = cpu_ms.at(i);
+        benchmarks.push_back(benchmark);
+      }
+    }
+  }
+  if (!context.is_null()) {
+    write_text_file(path, json{{"context", context}, {"benchmarks", benchmarks}}.dump(2) + "\n");
+  }
+}
+
+// Rows of earlier invocations by key: those that count and are settled, because running their cells
+// again would tell no more. A crash or a lack of time or memory may have had its cause outside, or
+// have it no longer.
+std::map<std::string, Row> settled_rows(std::vector<Row> rows) {
+  std::map<std::string, Row> settled;
+  for (Row& row : rows_that_count(std::move(rows))) {
+    if (const ExitCode end = end_of(row); end == ExitCode::ok || end == ExitCode::wrong_result) {
+      settled.insert_or_assign(row.key, std::move(row));
+    }
+  }
+  return settled;
+}
+
+// A name that stands in no file is misspelt. One of a backend that is not built is a row that says
+// so.
+void check_variant(const std::string& name) {
+  if (find_variant(name) != nullptr || missing_backend_of(name) != nullptr) {
+    return;
+  }
+  std::vector<std::string> names;
+  for (const KnownVariant* variant : all_variants()) {
+    names.push_back(variant->meta.name);
+  }
+  for (const Backend& backend : backends()) {
+    std::istringstream files{std::string(backend.missing_files)};
+    names.insert(names.end(), std::istream_iterator<std::string>(files), {});
+  }
+  throw datasets::InputError(fmt::format(
+      "unknown variant \"{}\"; did you mean {}? (--peer names a program that holds more)", name,
+      datasets::nearest(name, names)));
+}
+
+// Checks every variant's name and builds every problem once before a file is written or anything is
+// measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
+// problems of other variants are the same check.
+WorkloadBuilder checked_problems(const CampaignOptions& options) {
+  WorkloadBuilder builder;
+  std::set<std::string> checked;
+  for (const CellSpec& cell : options.cells) {
+    const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
+    try {
+      check_variant(cell.variant);
+      if (checked.insert(key).second && interrupt_signal() == 0) {
+        builder.build(cell.problem, cell.precision);
+      }
+    } catch (const std::bad_alloc&) {
+      // Its cells will have rows that say so.
+    } catch (const datasets::InputError& error) {
+      if (cell.file.empty()) {
+        throw;
+      }
+      throw datasets::InputError(
+          fmt::format("{}: problem {}: {}", cell.file, cell.problem_id, error.what()));
+    }
+  }
+  return builder;
+}
+
+// A campaign that is resumed goes on with the starts that it began with: its cells and those to
+// come have the same.
+std::uint64_t starts_seed(const CampaignOptions& options, const LedgerContent& earlier) {
+  if (options.starts_seed) {
+    return *options.starts_seed;
+  }
+  if (options.resume && !earlier.headers.empty() && earlier.headers.back()->starts_seed) {
+    return *earlier.headers.back()->starts_seed;
+  }
+  return std::random_device{}(); // 32 bits: what readers of JSON keep exactly
+}
+
+CellOptions cell_options(const CampaignOptions& options, std::uint64_t seed) {
+  CellOptions cell = options.cell;
+  cell.starts_seed = seed;
+  cell.hidden.push_back(std::filesystem::absolute(options.out)); // the seed is in its ledger
+  return cell;
+}
+
+class Campaign {
+public:
+  explicit Campaign(const CampaignOptions& options)
+      : options_(options), builder_(checked_problems(options)), ledger_(options.out),
+        // Read without --resume, too: what is measured must not go where nobody can read it.
+        earlier_(read_ledger(ledger_.path())), starts_seed_(starts_seed(options, earlier_)),
+        runner_(cell_options(options, starts_seed_)),
+        answers_(options.save, options.cells, options.rounds),
+        provenance_(provenance()), environment_hash_(environment_hash(provenance_)),
+        binary_hash_(hash_of({datasets::sha256_file(own_path()),
+                               datasets::sha256_file(program_folder() / "clusterbench-runner")})) {
+    if (!earlier_.edited.empty()) {
+      say("clusterbench: {}\n", earlier_.edited);
+    }
+    if (options.resume) {
+      settled_ = settled_rows(std::move(earlier_.rows));
+    }
+    if (answers_.wanted()) {
+      make_output_folder(answers_.folder());
+    }
+  }
+
+  CampaignResult run() {
+    limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
+    write_header();
+    Progress progress(options_.cells.size() * static_cast<std::size_t>(options_.rounds));
+    for (int round = 1; round <= options_.rounds && interrupt_signal() == 0; ++round) {
+      for (const std::size_t index : shuffled(round)) {
+        const CellSpec& cell = options_.cells[index];
+        progress.start(cell_name(cell));
+        const Row& row = run_cell(cell, round);
+        progress.finish(cell_name(cell), outcome_line(row));
+        result_.exit_code = graver(result_.exit_code, end_of(row));
+        if (interrupt_signal() != 0) {
+          break;
+        }
+      }
+    }
+    if (options_.resume) {
+      say("re-used {} rows of {}\n", reused_, ledger_.path().string());
+    }
+    if (unsaved_ > 0) {
+      say("ran {} cells again whose answers were not in {}\n", unsaved_,
+          answers_.folder().string());
+    }
+    write_gbench(options_.out / "gbench.json",
+                 rows_that_count(read_ledger(ledger_.path()).rows));
+    if (interrupt_signal() != 0) {
+      result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
+      say("interrupted; {} rows are in {}; the same command with --resume goes on\n",
+          result_.rows.size(), ledger_.path().string());
+    }
+    return std::move(result_);
+  }
+
+private:
+  void write_header() {
+    const json line = {{"type", "header"},
+                       {"schema", kLedgerSchema},
+                       {"time", now_utc()},
+                       {"command_line", options_.command_line},
+                       {"seed", options_.seed},
+                       {"rounds", options_.rounds},
+                       {"threads", options_.cell.threads},
+                       {"sampling", options_.cell.sampling},
+                       {"cache_between_samples", "kept"},
+                       {"starts_seed", starts_seed_},
+                       {"binary_sha256", binary_hash_},
+                       {"environment_hash", environment_hash_},
+                       {"provenance", provenance_},
+                       {"limits", limits_}};
+    ledger_.append(line);
+    header_ = std::make_shared<const Header>(line, options_.out.string());
+  }
+
+  // Cells that follow one another share the machine's mood of the moment; another order in every
+  // round spreads it over all of them.
+  std::vector<std::size_t> shuffled(int round) const {
+    std::vector<std::size_t> order(options_.cells.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    datasets::RandomState random(options_.seed + static_cast<std::uint32_t>(round));
+    random.shuffle(std::span(order));
+    return order;
+  }
+
+  const Row& run_cell(const CellSpec& cell, int round) {
+    const KnownVariant* variant = find_variant(cell.variant);
+    json row = {{"type", "cell"},
+                {"schema", kLedgerSchema},
+                {"table", cell.table},
+                {"name", cell_name(cell)},
+                {"variant", cell.variant},
+                {"precision", to_string(cell.precision)},
+                {"threads", options_.cell.threads},
+                {"round", round},
+                {"time", now_utc()}};
+    if (variant == nullptr) {
+      row["device"] = "";
+      row["problem"] = problem_json(cell);
+      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
+      row["status"] = "unavailable";
+      const Backend* backend = missing_backend_of(cell.variant);
+      row["message"] = fmt::format("the backend {} is not built here: {}", backend->name,
+                                   backend->missing_reason);
+      return is_known(row) ? reuse(row) : keep(row);
+    }
+    row["device"] = to_string(variant->meta.device);
+    row["backend"] = variant->backend;
+    std::optional<Workload> built;
+    try {
+      built = builder_.build(cell.problem, cell.precision);
+    } catch (const std::bad_alloc& error) {
+      row["problem"] = problem_json(cell);
+      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
+      row["status"] = "out_of_memory";
+      row["message"] = fmt::format("the problem's data: {}", error.what());
+      return keep(row);
+    }
+    const Workload& work = *built;
+    // What keeps a cell from being ranked, for whoever reads the ledger without this build.
+    if (variant->meta.arithmetic != Arithmetic::as_data) {
+      row["arithmetic"] = to_string(variant->meta.arithmetic);
+    }
+    if (variant->meta.multiplier != Multiplier::fma) {
+      row["multiplier"] = to_string(variant->meta.multiplier);
+    }
+    if (variant->meta.approximate_within > 0.0) {
+      row["approximate_within"] = variant->meta.approximate_within;
+    }
+    if (variant->meta.reseeds_empty) {
+      row["reseeds_empty"] = true;
+    }
+    row["load_ms"] = work.points->load_ms;
+    row["problem"] = problem_json(cell, work);
+    row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
+                          options_.cell.threads, options_.cell.sampling, binary_hash_,
+                          environment_hash_, fingerprint(*variant), starts_seed_});
+    const std::filesystem::path stem = answers_.stem(cell, round);
+    if (is_known(row)) {
+      if (!lacks_answer(row, stem)) {
+        return reuse(row);
+      }
+      ++unsaved_;
+    }
+    const CellEnd end = runner_.run(*variant, work, cell_name(cell));
+    row.update(end.row);
+    add_derived_figures(row, limits_);
+    const Row& kept = keep(row); // first of all: no disk that is full of answers may cost it
+    if (answers_.wanted() && end.save) {
+      end.save(stem, row.at("key"));
+    }
+    return kept;
+  }
+
+  // Whether --save asks for more of a known row than there is. Some rows have no answer.
+  bool lacks_answer(const json& row, const std::filesystem::path& stem) const {
+    const std::string key = row.at("key");
+    return answers_.wanted() && !settled_.at(key).field("answers_judged").is_null() &&
+           !AnswerFiles::holds(stem, key);
+  }
+
+  bool is_known(const json& row) const { return settled_.contains(row.at("key")); }
+
+  const Row& reuse(const json& row) {
+    ++reused_;
+    return result_.rows.emplace_back(settled_.at(row.at("key")));
+  }
+
+  const Row& keep(const json& row) {
+    ledger_.append(row);
+    return result_.rows.emplace_back(row, header_);
+  }
+
+  const CampaignOptions& options_;
+  WorkloadBuilder builder_;
+  Ledger ledger_;
+  LedgerContent earlier_;
+  std::uint64_t starts_seed_;
+  CellRunner runner_;
+  AnswerFiles answers_;
+  json provenance_;
+  std::string environment_hash_;
+  std::string binary_hash_;
+  json limits_;
+  std::shared_ptr<const Header> header_;
+  std::map<std::string, Row> settled_;
+  std::size_t reused_ = 0;
+  std::size_t unsaved_ = 0; ///< run again, because their answers are asked for
+  CampaignResult result_;
+};
+
+} // namespace
+
+CampaignResult run_campaign(const CampaignOptions& options) {
+  return Campaign(options).run();
+}
+
+} // namespace clusterbench

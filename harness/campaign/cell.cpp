@@ -1,0 +1,233 @@
+#include "harness/campaign/cell.hpp"
+
+#include "datasets/npy.hpp"
+#include "harness/campaign/cell_judge.hpp"
+#include "harness/campaign/timed_process.hpp"
+#include "harness/judge/oracle_cache.hpp"
+#include "harness/judge/qualification.hpp"
+#include "harness/system/files.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <new>
+#include <type_traits>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+// What the description tells, without starting anything.
+std::string declared_refusal(const KnownVariant& variant, const Shape& shape, Family family) {
+  const Meta& meta = variant.meta;
+  if (meta.family != family) {
+    return fmt::format("the variant is {}, the problem is {}", to_string(meta.family),
+                       to_string(family));
+  }
+  if (shape.d < meta.min_d || shape.d > meta.max_d) {
+    return meta.min_d == meta.max_d
+               ? fmt::format("d = {}, but the variant takes d = {} only", shape.d, meta.min_d)
+               : fmt::format("d = {}, but the variant takes d from {} to {}", shape.d, meta.min_d,
+                             meta.max_d);
+  }
+  if (shape.k > meta.max_k) {
+    return fmt::format("k = {}, but the variant takes k up to {}", shape.k, meta.max_k);
+  }
+  if (std::ranges::find(variant.stops, shape.stop.kind) == variant.stops.end()) {
+    return fmt::format("the program has no stop rule `{}`", to_string(shape.stop));
+  }
+  if (shape.starts_from_memberships ? !variant.starts_from_memberships
+                                    : !variant.starts_from_centroids) {
+    return fmt::format("the program does not start from {}",
+                       shape.starts_from_memberships ? "memberships" : "centroids");
+  }
+  return {};
+}
+
+template <typename T>
+void save_answer(const std::filesystem::path& stem, const std::string& key, std::size_t d,
+                 const TakenAnswer<T>& answer, const json& row) {
+  const std::size_t n = answer.labels.size();
+  const std::size_t k = answer.centroids.size() / d;
+  const auto path = [&](const char* suffix) {
+    return std::filesystem::path(stem.string() + suffix);
+  };
+  make_output_folder(stem.parent_path());
+  // Until everything is written, the files there may be of two answers, which no trace vouches for.
+  std::error_code none_there;
+  std::filesystem::remove(path(".trace.json"), none_there);
+  datasets::write_npy<std::int32_t>(path(".labels.npy"), answer.labels, {n});
+  datasets::write_npy<T>(path(".centroids.npy"), answer.centroids, {k, d});
+  if (!answer.memberships.empty()) {
+    datasets::write_npy<T>(path(".memberships.npy"), answer.memberships, {n, k});
+  }
+  json trace = row.value("trace", json::object());
+  trace["key"] = key;
+  trace["iterations"] = answer.iterations;
+  if (const json printed = row.value("printed_loss", json::array()); !printed.empty()) {
+    trace["printed_loss"] = printed;
+  }
+  write_text_file(path(".trace.json"), trace.dump(2) + "\n");
+}
+
+} // namespace
+
+CellRunner::CellRunner(CellOptions options) : options_(std::move(options)) {
+  options_.hidden.push_back(oracle_cache_folder());
+}
+
+WorkerOptions CellRunner::worker_options() const {
+  WorkerOptions options;
+  options.threads = options_.threads;
+  options.timeout = options_.timeout;
+  options.sandboxed = options_.sandboxed;
+  options.hidden = options_.hidden;
+  return options;
+}
+
+CellEnd CellRunner::run(const KnownVariant& variant, const Workload& work,
+                        const std::string& name) {
+  try {
+    return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
+                                            : run_typed<double>(variant, work, name);
+  } catch (const std::bad_alloc& error) { // for the answers, or for judging them
+    return {{{"status", "out_of_memory"}, {"message", error.what()}}};
+  }
+}
+
+template <typename T>
+CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
+                              const std::string& name) {
+  json row = {{"status", "ok"}, {"message", ""}};
+  const auto end_with = [&](const std::string& status, const std::string& message) {
+    row["status"] = status;
+    row["message"] = message;
+    return CellEnd{row};
+  };
+  if (const auto reason = unavailable_reason(variant); !reason.empty()) {
+    return end_with("unavailable", reason);
+  }
+  if (!supports(variant, work.precision)) {
+    return end_with("refused",
+                    fmt::format("the variant has no {} form", to_string(work.precision)));
+  }
+  const Problem<T> problem = work.problem<T>(options_.threads);
+  if (auto reason = declared_refusal(variant, problem.shape(), work.spec.family);
+      !reason.empty()) {
+    return end_with("refused", reason);
+  }
+  const auto keep_last_words = [&](const std::string& last_words) {
+    if (!last_words.empty()) {
+      row["output_tail"] = last_words;
+    }
+  };
+  if (const Ending ending = qualify<T>(variant); ending.status != "ok") {
+    keep_last_words(ending.last_words);
+    return end_with(ending.status, "qualification: " + ending.message);
+  }
+  if (interrupt_signal() != 0) {
+    return end_with("interrupted", "the campaign was interrupted");
+  }
+
+  const CellTask<T> cell = make_cell_task<T>(
+      variant, work, options_.starts_seed, std::max<std::size_t>(options_.sampling.samples, 1),
+      worker_options());
+  const auto judge = std::make_shared<CellJudge<T>>(cell, oracles_, row);
+  try {
+    row.update(time_cell<T>(cell, options_.sampling, name, [&](TakenAnswer<T>&& answer) {
+      judge->accept(std::move(answer));
+    }));
+    if (const std::string finding = row.at("clock").at("finding"); !finding.empty()) {
+      mark(row, "cheated", "clock: " + finding);
+    }
+    judge->judge();
+  } catch (const WorkerFailure& failure) {
+    mark(row, failure.status(), failure.what());
+    keep_last_words(failure.last_words());
+    return {row};
+  } catch (const Interrupted&) {
+    return end_with("interrupted", "the campaign was interrupted");
+  }
+  if (!options_.sandboxed) {
+    row["unsandboxed"] = true;
+  }
+  const auto own = std::make_shared<TakenAnswer<T>>(judge->own_answer());
+  return {row, [row, own, d = work.d](const std::filesystem::path& stem, const std::string& key) {
+            save_answer<T>(stem, key, d, *own, row);
+          }};
+}
+
+// Runs the variant on every small awkward problem, in one process, and judges each answer.
+template <typename T>
+CellRunner::Ending CellRunner::qualify(const KnownVariant& variant) {
+  const std::string key =
+      fmt::format("{} {}", variant.meta.name, std::is_same_v<T, float> ? "f32" : "f64");
+  if (const auto known = qualified_.find(key); known != qualified_.end()) {
+    return known->second;
+  }
+  const Family family = variant.meta.family;
+  std::vector<OwnedProblem<T>> problems = qualification_problems<T>(family);
+  std::erase_if(problems, [&](const OwnedProblem<T>& problem) {
+    return !declared_refusal(variant, problem.view().shape(), family).empty();
+  });
+  std::vector<SharedMemory> points;
+  std::vector<CellMemory<T>> memories;
+  WorkerOptions options = worker_options();
+  constexpr std::chrono::duration<double> kLongEnough{120}; // for problems of milliseconds
+  options.timeout = std::min(options.timeout, kLongEnough);
+  points.reserve(problems.size()); // the memories refer to its elements
+  for (const OwnedProblem<T>& problem : problems) {
+    points.push_back(sealed_copy<T>("points", problem.points));
+    memories.emplace_back(problem.view().shape(), family, points.back(), variant.gives_entering);
+    const std::vector<int> descriptors = memories.back().descriptors();
+    options.descriptors.insert(options.descriptors.end(), descriptors.begin(), descriptors.end());
+  }
+  Ending ending;
+  std::string at;
+  try {
+    Worker worker(variant, options);
+    for (std::size_t i = 0; i < problems.size() && ending.status == "ok"; ++i) {
+      at = problems[i].name;
+      try {
+        worker.points(memories[i].request());
+        worker.prepare();
+        std::vector<Problem<T>> both = {problems[i].view()};
+        if (!problems[i].second.empty()) {
+          both.push_back(problems[i].second_view());
+        }
+        for (const Problem<T>& problem : both) {
+          memories[i].put_start(problem.centroids.empty() ? problem.memberships
+                                                          : problem.centroids);
+          const RunReply run = worker.run(/*record=*/true);
+          worker.take();
+          TakenAnswer<T> answer = memories[i].answer(run.iterations);
+          if (variant.records) {
+            answer.recorded = memories[i].recorded();
+          }
+          const Verdict verdict =
+              verify_answer(Declaration(variant.meta, variant.centres_points), problem,
+                            answer.view(), run_oracle(family, problem), {.judges_precision = false});
+          if (!verdict.right()) {
+            ending = {"wrong", fmt::format("{}: {}", at, verdict.message()), ""};
+            break;
+          }
+        }
+      } catch (const WorkerFailure& failure) {
+        if (failure.status() != "refused") {
+          throw;
+        }
+      }
+    }
+  } catch (const WorkerFailure& failure) {
+    ending = {failure.status(),
+              at.empty() ? failure.what() : fmt::format("{}: {}", at, failure.what()),
+              failure.last_words()};
+  }
+  if (ending.status != "interrupted") {
+    qualified_[key] = ending;
+  }
+  return ending;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,101 @@
+#include "harness/campaign/measure.hpp"
+
+#include <benchmark/benchmark.h>
+#include <chrono>
+#include <exception>
+#include <sstream>
+
+namespace clusterbench {
+namespace {
+
+// One invocation of Google Benchmark: `repetitions` repetitions of one iteration each, so that
+// every number is a raw sample and not a mean. Returns its JSON.
+nlohmann::json run_batch(const std::string& name, std::size_t repetitions,
+                         const std::function<double()>& timed_run) {
+  std::exception_ptr failure; // must not travel through the library
+  benchmark::ClearRegisteredBenchmarks();
+  benchmark::RegisterBenchmark(name.c_str(),
+                               [&](benchmark::State& state) {
+                                 if (failure) { // the repetitions after it
+                                   state.SkipWithError("a run before has failed");
+                                 }
+                                 for ([[maybe_unused]] auto _ : state) {
+                                   try {
+                                     state.SetIterationTime(timed_run());
+                                   } catch (...) {
+                                     failure = std::current_exception();
+                                     state.SkipWithError("the run failed");
+                                   }
+                                 }
+                               })
+      ->UseManualTime()
+      ->Iterations(1)
+      ->Repetitions(static_cast<int>(repetitions))
+      ->ReportAggregatesOnly(false)
+      ->Unit(benchmark::kMillisecond);
+  std::ostringstream text;
+  std::ostringstream errors;
+  benchmark::JSONReporter reporter;
+  reporter.SetOutputStream(&text);
+  reporter.SetErrorStream(&errors);
+  benchmark::RunSpecifiedBenchmarks(&reporter);
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+  return nlohmann::json::parse(text.str());
+}
+
+void initialise_library() {
+  static const bool once = [] {
+    int argc = 1;
+    static char name[] = "clusterbench"; // the library keeps the pointer
+    char* argv[] = {name, nullptr};
+    benchmark::Initialize(&argc, argv);
+    return true;
+  }();
+  static_cast<void>(once);
+}
+
+} // namespace
+
+Samples take_samples(const std::string& name, const SamplingPlan& plan,
+                     const std::function<double()>& timed_run) {
+  initialise_library();
+  Samples samples;
+  std::vector<double> seconds; // of every run, the warm-up's included
+  std::vector<nlohmann::json> rows;
+  const auto timed_and_noted = [&] { return seconds.emplace_back(timed_run()); };
+  const auto start = std::chrono::steady_clock::now();
+  SamplingStep step;
+  do {
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    step = next_step(plan, seconds, elapsed.count());
+    if (step.more > 0) {
+      const nlohmann::json batch = run_batch(name, step.more, timed_and_noted);
+      samples.context = batch.at("context");
+      for (const auto& row : batch.at("benchmarks")) {
+        if (row.at("run_type") == "iteration") { // the others sum up the repetitions
+          rows.push_back(row);
+        }
+      }
+    }
+  } while (step.more > 0);
+
+  const auto first_kept = static_cast<std::ptrdiff_t>(step.warm_up);
+  samples.warm_up.assign(seconds.begin(), seconds.begin() + first_kept);
+  samples.seconds.assign(seconds.begin() + first_kept, seconds.end());
+  samples.ended_because = step.ended_because;
+  for (auto row = rows.begin() + first_kept; row != rows.end(); ++row) {
+    samples.cpu_ms.push_back(row->at("cpu_time"));
+  }
+  samples.context["host_name"] = ""; // nobody's business, as in the provenance
+  samples.row = rows.at(step.warm_up);
+  // A name without the library's "/iterations:1/manual_time": the same cell has the same name in
+  // every campaign, however often it was sampled.
+  samples.row["name"] = name;
+  samples.row["run_name"] = name;
+  samples.row["repetitions"] = samples.seconds.size();
+  return samples;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,238 @@
+#include "harness/campaign/timed_process.hpp"
+
+#include "harness/campaign/measure.hpp"
+#include "harness/ledger/statistics.hpp"
+#include "harness/machine/disturbance.hpp"
+#include "harness/machine/nvml.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <random>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kWholeAnswers = 5;
+
+template <typename T>
+class TimedProcess {
+public:
+  TimedProcess(const CellTask<T>& cell, const SamplingPlan& plan,
+               const std::function<void(TakenAnswer<T>&&)>& accept)
+      : cell_(cell), plan_(plan), accept_(accept),
+        memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->memory,
+                cell.variant.gives_entering),
+        on_gpu_(cell.variant.meta.device == Device::gpu),
+        device_bytes_before_(on_gpu_ ? gpu_state(0).memory_used_bytes : 0),
+        worker_(cell.variant, options()) {}
+
+  json run(const std::string& name) {
+    take_whole_answers();
+    if (!is_slow()) {
+      take_samples_of_runs(name);
+    }
+    add_circumstances();
+    return std::move(row_);
+  }
+
+private:
+  WorkerOptions options() const {
+    WorkerOptions options = cell_.options;
+    options.descriptors = memory_.descriptors();
+    return options;
+  }
+
+  // A run that takes so long is sampled by the whole answers alone.
+  bool is_slow() const { return row_.at("whole").front().at("run_ms") > plan_.slow_seconds * 1e3; }
+
+  void put_start(std::size_t number, std::size_t rotate = 0) {
+    memory_.put_start(cell_.start(number), rotate);
+  }
+
+  void hand_over(std::size_t number, std::size_t iterations, std::size_t rotate) {
+    TakenAnswer<T> answer = memory_.answer(iterations, rotate);
+    answer.start = number;
+    accept_(std::move(answer));
+  }
+
+  // Slow cells have no samples beside them: the second one is from the own start.
+  std::size_t start_of_whole(std::size_t index) const {
+    const bool own = row_.contains("whole") && is_slow() && index == 1;
+    return own ? cell_.own_position() : kFirstOfWholeAnswers + index;
+  }
+
+  // Each from a fresh object and rows rotated by an offset that nobody can know.
+  void take_whole_answers() {
+    std::random_device random;
+    std::vector<double> totals;
+    std::size_t count = kWholeAnswers;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t rotate = random() % cell_.problem.n;
+      worker_.points(memory_.request(rotate));
+      const std::size_t number = start_of_whole(i);
+      put_start(number, rotate);
+      const RunReply whole = worker_.whole();
+      worker_.take();
+      hand_over(number, whole.iterations, rotate);
+      const auto ms = [&](const char* window) { return whole.reply.value(window, 0.0) * 1e3; };
+      // A worker that cannot tell a window from the others leaves it out. One that claims more for its
+      // windows than passed is not believed.
+      double claimed = 0.0;
+      for (const char* window : {"upload_s", "prepare_s", "run_s", "download_s"}) {
+        claimed += whole.reply.value(window, 0.0);
+      }
+      const bool believed = claimed <= 1.001 * whole.seconds;
+      json entry = {{"ms", whole.seconds * 1e3}, {"start", number}, {"iterations", whole.iterations}};
+      for (const char* window : {"upload", "prepare", "run", "download"}) {
+        const std::string reported = fmt::format("{}_s", window);
+        if (believed && whole.reply.contains(reported)) {
+          entry[fmt::format("{}_ms", window)] = ms(reported.c_str());
+        }
+      }
+      if (!entry.contains("run_ms")) {
+        entry["run_ms"] = whole.seconds * 1e3;
+      }
+      row_["whole"].push_back(entry);
+      totals.push_back(whole.seconds * 1e3);
+      row_["chosen_path"] = whole.reply.value("chosen_path", "");
+      if (is_slow()) {
+        count = plan_.slow_samples;
+      }
+    }
+    row_["start_ms"] = worker_.start_seconds() * 1e3;
+    row_["context_ms"] = worker_.context_seconds() * 1e3;
+    row_["cold_ms"] = row_.at("start_ms").get<double>() + totals.front();
+    row_["whole_ms"] = median(totals);
+    if (is_slow()) {
+      take_samples_from_whole_answers();
+    }
+  }
+
+  void take_samples_from_whole_answers() {
+    for (const char* list : {"samples_ms", "sample_starts", "sample_iterations",
+                             "warm_up_samples_ms", "cpu_ms"}) {
+      row_[list] = json::array();
+    }
+    for (const json& whole : row_.at("whole")) {
+      row_["samples_ms"].push_back(whole.at("run_ms"));
+      row_["sample_starts"].push_back(whole.at("start"));
+      row_["sample_iterations"].push_back(whole.at("iterations"));
+      if (whole.at("start") == cell_.own_position()) {
+        row_["own_start"] = {{"ms", whole.at("run_ms")}, {"iterations", whole.at("iterations")}};
+      }
+    }
+    row_["warm_up_ms"] = 0.0;
+    row_["sampling_ended"] = "one run takes long: the whole answers are the samples";
+  }
+
+  void take_samples_of_runs(const std::string& name) {
+    worker_.points(memory_.request());
+    worker_.prepare();
+    const std::unique_ptr<GpuPaceReader> gpu =
+        on_gpu_ ? std::make_unique<GpuPaceReader>(0) : nullptr;
+    std::vector<RunReply> runs;
+    json disturbances = json::array();
+    const auto timed_run = [&] {
+      const std::size_t number = runs.size();
+      put_start(number);
+      const DisturbanceWatch watch(gpu.get(), worker_.pid());
+      const RunReply run = worker_.run();
+      if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
+        json entry = disturbance;
+        entry["run"] = number;
+        disturbances.push_back(entry);
+      }
+      download_seconds_.push_back(worker_.take());
+      hand_over(number, run.iterations, 0);
+      runs.push_back(run);
+      return run.seconds;
+    };
+    const Samples samples = take_samples(name, plan_, timed_run);
+    const auto first_kept = samples.warm_up.size();
+    json& starts = row_["sample_starts"] = json::array();
+    json& iterations = row_["sample_iterations"] = json::array();
+    json& processor = row_["cpu_ms"] = json::array();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      if (i == cell_.own_position()) {
+        row_["own_start"] = {{"ms", runs[i].seconds * 1e3}, {"iterations", runs[i].iterations}};
+      }
+      if (i >= first_kept) {
+        starts.push_back(i);
+        iterations.push_back(runs[i].iterations);
+        processor.push_back(runs[i].cpu * 1e3);
+      }
+    }
+    row_["samples_ms"] = milliseconds(samples.seconds);
+    row_["warm_up_samples_ms"] = milliseconds(samples.warm_up);
+    row_["warm_up_ms"] = std::accumulate(samples.warm_up.begin(), samples.warm_up.end(), 0.0) * 1e3;
+    row_["sampling_ended"] = samples.ended_because;
+    row_["gbench_context"] = samples.context;
+    row_["gbench_row"] = samples.row;
+    row_["disturbed_runs"] = disturbances.size();
+    row_["disturbances"] = disturbances;
+  }
+
+  static json milliseconds(const std::vector<double>& seconds) {
+    json values = json::array();
+    for (const double value : seconds) {
+      values.push_back(value * 1e3);
+    }
+    return values;
+  }
+
+  void add_circumstances() {
+    for (const char* window : {"upload_ms", "prepare_ms", "download_ms"}) {
+      std::vector<double> values;
+      for (const json& whole : row_.at("whole")) {
+        if (whole.contains(window)) {
+          values.push_back(whole.at(window));
+        }
+      }
+      if (!values.empty()) {
+        row_[window] = median(values);
+      }
+    }
+    if (on_gpu_) {
+      const GpuState gpu = gpu_state(0);
+      // What the whole device gained, the driver's own context included.
+      row_["device_memory_bytes"] =
+          gpu.memory_used_bytes - std::min(gpu.memory_used_bytes, device_bytes_before_);
+      row_["gpu_after"] = gpu;
+    }
+    row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
+    row_["sandbox_lacks"] = worker_.sandbox_lacks();
+    row_["clock"] = worker_.clock().report();
+    row_["output_tail"] = worker_.output_tail();
+    if (cell_.variant.is_program) {
+      row_["versions"] = worker_.versions();
+    }
+  }
+
+  const CellTask<T>& cell_;
+  const SamplingPlan& plan_;
+  const std::function<void(TakenAnswer<T>&&)>& accept_;
+  CellMemory<T> memory_;
+  bool on_gpu_;
+  std::size_t device_bytes_before_;
+  Worker worker_;
+  std::vector<double> download_seconds_;
+  json row_;
+};
+
+} // namespace
+
+template <typename T>
+json time_cell(const CellTask<T>& cell, const SamplingPlan& plan, const std::string& name,
+               const std::function<void(TakenAnswer<T>&&)>& accept) {
+  return TimedProcess<T>(cell, plan, accept).run(name);
+}
+
+template json time_cell(const CellTask<float>&, const SamplingPlan&, const std::string&,
+                        const std::function<void(TakenAnswer<float>&&)>&);
+template json time_cell(const CellTask<double>&, const SamplingPlan&, const std::string&,
+                        const std::function<void(TakenAnswer<double>&&)>&);
+
+} // namespace clusterbench

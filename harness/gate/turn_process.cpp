@@ -1,0 +1,102 @@
+#include "harness/gate/turn_process.hpp"
+
+#include "harness/gate/processors.hpp"
+#include "harness/machine/disturbance.hpp"
+#include "harness/worker/module.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <limits>
+#include <thread>
+
+namespace clusterbench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+} // namespace
+
+template <typename T>
+TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T>& cell,
+                            std::size_t processor, std::vector<std::string> wrapper)
+    : cell_(cell), memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->memory,
+                           cell.variant.gives_entering),
+      processor_(processor) {
+  const std::string& name = cell.variant.meta.name;
+  if (!std::filesystem::exists(module_file(build / "modules", name))) {
+    throw WorkerFailure("unknown", fmt::format("this build has no {}", name));
+  }
+  WorkerOptions options = cell.options;
+  options.build = build;
+  options.wrapper = std::move(wrapper);
+  options.descriptors = memory_.descriptors();
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    // Threads that wait for work would take the processor from the other side's turn for
+    // milliseconds; so they do for a fraction of one.
+    options.environment.push_back("GOMP_SPINCOUNT=10000");
+  }
+  worker_.emplace(cell.variant, options);
+  worker_->points(memory_.request());
+  worker_->prepare();
+}
+
+template <typename T>
+double TurnProcess<T>::run_once() {
+  const std::size_t number = runs_++;
+  memory_.put_start(cell_.start(number));
+  const RunReply run = worker_->run();
+  worker_->take();
+  newest_ = memory_.answer(run.iterations);
+  newest_.start = number;
+  if (std::ranges::find(cell_.judged, number) != cell_.judged.end()) {
+    judged_.push_back(newest_);
+  }
+  return run.seconds;
+}
+
+template <typename T>
+Turn TurnProcess<T>::run(std::size_t runs, std::chrono::duration<double> patience) {
+  // A variant that has started threads in its first run wants all their processors to be free.
+  const int pid = worker_->pid();
+  const int threads = threads_of(pid);
+  Turn turn;
+  const auto patient_since = Clock::now();
+  turn.competitors = competitors(pid, threads);
+  while (turn.competitors > 0 && seconds_since(patient_since) < patience.count()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    turn.competitors = competitors(pid, threads);
+  }
+  const bool first = runs_ == 0;
+  const double waited = waited_seconds(pid).value_or(0.0);
+  double shortest = std::numeric_limits<double>::infinity(), all = 0.0;
+  for (std::size_t i = 0; i < runs; ++i) {
+    const double seconds = run_once();
+    shortest = std::min(shortest, seconds);
+    all += seconds;
+  }
+  turn.shortest_ms = shortest * 1e3;
+  turn.elapsed_ms = all * 1e3;
+  turn.waited_ms = (waited_seconds(pid).value_or(0.0) - waited) * 1e3;
+  turn.competitors = std::max(turn.competitors, competitors(pid, threads));
+  // Threads whose companions have come and gone are left alone: those of the next run would inherit
+  // the processor of the first.
+  if (first && (threads_of(pid) > 1 || cell_.options.threads == 1)) {
+    spread_threads(pid, processor_);
+  }
+  return turn;
+}
+
+template <typename T>
+std::string TurnProcess<T>::finish() {
+  return worker_->finish();
+}
+
+template class TurnProcess<float>;
+template class TurnProcess<double>;
+
+} // namespace clusterbench

@@ -1,0 +1,112 @@
+// The sums behind a MeansView.
+#pragma once
+
+#include "harness/judge/compensated_sum.hpp"
+#include "harness/judge/means_view.hpp"
+#include "harness/judge/origin.hpp"
+#include "harness/judge/rounding.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace clusterbench {
+
+/// Sums of one chunk of rows, taken relative to the produced centroids: sum(w * (x - produced)) is
+/// W * (mean - produced) without the cancellation of two large sums, and a mean that differs from
+/// the float64 one because of doubtful weight h differs by at most sum(h * |x - produced|) / W.
+template <typename T>
+class MeanSums {
+public:
+  /// Refers to its arguments.
+  MeanSums(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
+      : produced_(produced), origin_(&origin), d_(d), weight_(k), doubtful_(k), deviation_(k, d),
+        magnitude_(k * d), squares_(k * d), slack_(k * d), difference_(d) {}
+
+  /// Adds the point x with a weight that rounding leaves uncertain by `doubt`.
+  void add(std::size_t j, const T* x, double weight, double doubt) {
+    weight_[j].add(weight);
+    doubtful_[j].add(doubt);
+    const T* const produced = produced_.data() + j * d_;
+    double* const magnitude = magnitude_.data() + j * d_;
+    double* const squares = squares_.data() + j * d_;
+    for (std::size_t f = 0; f < d_; ++f) {
+      const double value = static_cast<double>(x[f]);
+      difference_[f] = value - static_cast<double>(produced[f]);
+      magnitude[f] += weight * std::abs(value - origin_->at[f]);
+      squares[f] += weight * difference_[f] * difference_[f];
+    }
+    deviation_.add(j, difference_.data(), weight);
+    if (doubt > 0.0) {
+      double* const slack = slack_.data() + j * d_;
+      for (std::size_t f = 0; f < d_; ++f) {
+        slack[f] += doubt * std::abs(difference_[f]);
+      }
+    }
+  }
+
+  void add(const MeanSums& other) {
+    for (std::size_t j = 0; j < weight_.size(); ++j) {
+      weight_[j].add(other.weight_[j]);
+      doubtful_[j].add(other.doubtful_[j]);
+    }
+    deviation_.add(other.deviation_);
+    for (std::size_t i = 0; i < slack_.size(); ++i) {
+      magnitude_[i] += other.magnitude_[i];
+      squares_[i] += other.squares_[i];
+      slack_[i] += other.slack_[i];
+    }
+  }
+
+  /// rounding_of(weight, mean, deviation): relative error that T allows for a mean of so much
+  /// weight, of values with this mean and this standard deviation. What is rounded is measured from
+  /// the variant's origin; adding that to the mean rounds once more.
+  template <typename RoundingOf>
+  MeansView view(const RoundingOf& rounding_of) const {
+    MeansView result;
+    result.deviation.resize(slack_.size());
+    result.rounding.resize(slack_.size());
+    result.slack.resize(slack_.size());
+    result.origin = origin_->at;
+    for (std::size_t j = 0; j < weight_.size(); ++j) {
+      const double weight = weight_[j].value();
+      result.weight.push_back(weight);
+      result.doubtful.push_back(doubtful_[j].value());
+      if (weight > 0.0) {
+        for (std::size_t i = j * d_; i < (j + 1) * d_; ++i) {
+          result.deviation[i] = deviation_.value(j, i - j * d_) / weight;
+          const double off = result.deviation[i];
+          const double spread = std::sqrt(std::max(squares_[i] / weight - off * off, 0.0));
+          const double mean = static_cast<double>(produced_[i]) + off - origin_->at[i - j * d_];
+          result.slack[i] = slack_[i] / weight;
+          // What is in doubt may be among the values that are rounded.
+          result.rounding[i] =
+              rounding_of(weight, mean, spread) *
+                  (magnitude_[i] / weight + result.slack[i] + origin_->in_doubt[i - j * d_]) +
+              smallest_normal<T>;
+          if (origin_->is_mean) {
+            result.rounding[i] +=
+                2.0 * unit_roundoff<T> * std::abs(static_cast<double>(produced_[i]));
+          }
+        }
+      }
+    }
+    return result;
+  }
+
+private:
+  std::span<const T> produced_;
+  const Origin* origin_;
+  std::size_t d_;
+  std::vector<CompensatedSum> weight_;
+  std::vector<CompensatedSum> doubtful_;
+  CompensatedSums deviation_;
+  std::vector<double> magnitude_; ///< sum(w * |x - origin|)
+  std::vector<double> squares_;   ///< sum(w * (x - produced)^2)
+  std::vector<double> slack_;
+  std::vector<double> difference_; ///< scratch
+};
+
+} // namespace clusterbench

@@ -1,0 +1,120 @@
+#include "harness/judge/means_view.hpp"
+
+#include "harness/judge/float64_math.hpp"
+#include "harness/judge/mean_sums.hpp"
+#include "harness/judge/row_chunks.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace clusterbench {
+namespace {
+
+/// Sums over all rows, with body(row, sums).
+template <typename T, typename Body>
+MeanSums<T> sum_means(const Problem<T>& problem, std::span<const T> produced, const Origin& origin,
+                      double operations_per_row, const Body& body) {
+  return combine_rows(problem.n, 4 * problem.k * (problem.d + 1), operations_per_row,
+                      MeanSums<T>(produced, problem.k, problem.d, origin), NoScratch{},
+                      [&](RowChunk rows, MeanSums<T>& part, NoScratch&) {
+                        for (std::size_t row = rows.begin; row < rows.end; ++row) {
+                          body(row, part);
+                        }
+                      });
+}
+
+} // namespace
+
+template <typename T>
+std::optional<std::string> MeansView::offence(std::span<const T> produced,
+                                              std::span<const T> entering) const {
+  const std::size_t d = produced.size() / weight.size();
+  std::string where;
+  double worst = 0.0;
+  for (std::size_t j = 0; j < weight.size(); ++j) {
+    const bool empty = !(weight[j] > 0.0);
+    if ((empty && entering.empty()) || doubtful[j] >= std::max(weight[j], 1e-300)) {
+      continue; // its old centroid is unknown, or rounding alone decides whether it is empty
+    }
+    for (std::size_t f = 0; f < d; ++f) {
+      const std::size_t i = j * d + f;
+      const double got = static_cast<double>(produced[i]);
+      const double kept = empty ? static_cast<double>(entering[i]) : 0.0;
+      const double off = empty ? kept - got : deviation[i];
+      const double allowed = empty ? 4.0 * unit_roundoff<T> * (std::abs(kept) + std::abs(origin[f]))
+                                   : rounding[i] + slack[i];
+      if (!(std::abs(off) <= allowed) && !(std::abs(off) <= worst * allowed)) {
+        worst = allowed > 0.0 ? std::abs(off) / allowed : std::numeric_limits<double>::max();
+        where = fmt::format("cluster {}, feature {}: got {:.9g}, expected {:.9g} ({}; allowed "
+                            "+-{:.2g})",
+                            j, f, got, got + off,
+                            empty ? std::string("empty, keeps its centroid")
+                                  : fmt::format("mean of weight {:.9g}", weight[j]),
+                            allowed);
+      }
+    }
+  }
+  return where.empty() ? std::nullopt : std::optional(where);
+}
+
+bool MeansView::may_have_empty() const {
+  for (std::size_t j = 0; j < weight.size(); ++j) {
+    if (!(weight[j] > doubtful[j])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+template <typename T>
+MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& problem,
+                               std::span<const std::int32_t> labels, std::span<const T> produced) {
+  const Origin origin = origin_of(declared, problem);
+  const double operations = 12.0 * static_cast<double>(problem.d);
+  const MeanSums<T> total =
+      sum_means(problem, produced, origin, operations, [&](std::size_t row, MeanSums<T>& part) {
+        part.add(static_cast<std::size_t>(labels[row]), problem.points.data() + row * problem.d,
+                 1.0, 0.0);
+      });
+  return total.view([](double count, double mean, double spread) {
+    return mean_rounding(count, mean, spread, unit_roundoff<T>);
+  });
+}
+
+template <typename T>
+MeansView view_means_of_memberships(const Declaration& declared, const Problem<T>& problem,
+                                    std::span<const T> memberships, std::span<const T> produced) {
+  constexpr double u = unit_roundoff<T>;
+  const double powers = power_rounding(problem.fuzzifier, u);
+  const Origin origin = origin_of(declared, problem);
+  const double operations = 14.0 * static_cast<double>(problem.k * problem.d);
+  const MeanSums<T> total =
+      sum_means(problem, produced, origin, operations, [&](std::size_t row, MeanSums<T>& part) {
+        for (std::size_t j = 0; j < problem.k; ++j) {
+          const double weight =
+              power(static_cast<double>(memberships[row * problem.k + j]), problem.fuzzifier);
+          part.add(j, problem.points.data() + row * problem.d, weight,
+                   powers * weight + smallest_normal<T>);
+        }
+      });
+  const double n = static_cast<double>(problem.n);
+  return total.view([&](double /*weight*/, double /*mean*/, double /*deviation*/) {
+    return 2.0 * mean_rounding(n, u);
+  });
+}
+
+template std::optional<std::string> MeansView::offence(std::span<const float>,
+                                                       std::span<const float>) const;
+template std::optional<std::string> MeansView::offence(std::span<const double>,
+                                                       std::span<const double>) const;
+template MeansView view_means_of_labels(const Declaration&, const Problem<float>&,
+                                        std::span<const std::int32_t>, std::span<const float>);
+template MeansView view_means_of_labels(const Declaration&, const Problem<double>&,
+                                        std::span<const std::int32_t>, std::span<const double>);
+template MeansView view_means_of_memberships(const Declaration&, const Problem<float>&,
+                                             std::span<const float>, std::span<const float>);
+template MeansView view_means_of_memberships(const Declaration&, const Problem<double>&,
+                                             std::span<const double>, std::span<const double>);
+
+} // namespace clusterbench

@@ -1,0 +1,56 @@
+// The ledger of a campaign: one JSON line per cell and round, on disk as soon as the cell ends.
+#pragma once
+
+#include "harness/ledger/row.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// Version of the lines' format, described by results/schema.json.
+inline constexpr int kLedgerSchema = 2;
+
+/// A ledger that this process writes. One campaign at a time may hold a folder.
+class Ledger {
+public:
+  /// Creates `folder` if need be and opens its ledger.jsonl for appending. A torn last line, left
+  /// by a process that was killed while it wrote, is cut off. Throws datasets::OutputError if the
+  /// folder cannot be written or another campaign holds it.
+  explicit Ledger(const std::filesystem::path& folder);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  /// Appends one line, chained to the line before it (chain.hpp), with a single write and flushes
+  /// it to the disk. If that fails, because the disk is full say, the file is cut back to whole
+  /// lines and datasets::OutputError is thrown.
+  void append(const nlohmann::json& line);
+
+  const std::filesystem::path& path() const { return path_; }
+
+private:
+  std::filesystem::path path_;
+  int lock_descriptor_ = -1;
+  int descriptor_ = -1;
+  std::string chain_; ///< of the last line
+};
+
+/// All that a ledger says.
+struct LedgerContent {
+  std::vector<std::shared_ptr<const Header>> headers;
+  std::vector<Row> rows; ///< in order
+  /// The first line that is not as it was written: "out/ledger.jsonl: edited: line 3 ..."; or
+  /// empty.
+  std::string edited;
+};
+
+/// Reads a ledger: a file, or a folder that holds one. A torn last line is left out. Throws
+/// datasets::InputError for a missing file, a damaged line (with its number), a row before any
+/// header, or a schema that is not this program's (with both versions).
+LedgerContent read_ledger(const std::filesystem::path& path);
+
+} // namespace clusterbench

@@ -1,0 +1,127 @@
+#include "harness/ledger/limits.hpp"
+
+#include "harness/machine/probe.hpp"
+#include "harness/ledger/statistics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+struct Limit {
+  double seconds = 0.0;
+  std::string name;
+};
+
+// The probe's figures of the device that the row was measured on.
+std::optional<json> device_limits(const json& row, const json& limits) {
+  if (row.at("device") == "gpu") {
+    return limits.contains("gpu") && limits.at("gpu").is_object() ? std::optional(limits.at("gpu"))
+                                                                  : std::nullopt;
+  }
+  if (limits.contains("cpu")) {
+    for (const json& cpu : limits.at("cpu")) {
+      // Where other processes had the processor most of the time, the figures are no limits.
+      constexpr double kUndisturbed = 0.5;
+      if (cpu.at("threads") == row.at("threads") && cpu.at("cpu_share") >= kUndisturbed) {
+        return cpu;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// How fast the row's variant could multiply; tensor cores that were not probed count as multiply-adds.
+struct Rate {
+  double gflops;
+  std::string name;
+};
+
+Rate multiplying_rate(const json& row, const json& device) {
+  const std::string multiplier = row.value("multiplier", "fma");
+  for (const auto& [unit, key, name] :
+       {std::array{"tensor tf32", "gemm_tf32_gflops", "tensor TF32 rate"},
+        std::array{"tensor f16", "gemm_f16_gflops", "tensor f16 rate"}}) {
+    if (multiplier == unit && device.contains(key) && device.at(key).is_number()) {
+      return {device.at(key), name};
+    }
+  }
+  return {device.at(row.at("precision") == "f32" ? "fma_f32_gflops" : "fma_f64_gflops"),
+          "FMA rate"};
+}
+
+// A pass can be no faster than the slower of reading its points, at the bandwidth of the memory
+// level that holds them, and multiplying.
+std::optional<Limit> limit_per_pass(const json& row, const json& limits, const MinimalWork& work) {
+  const std::optional<json> device = device_limits(row, limits);
+  if (!device) {
+    return std::nullopt;
+  }
+  CpuLimits table; // its table of bandwidth by size serves for a GPU as well
+  for (const json& size : device->at("read_by_size")) {
+    table.read_by_size.push_back({size.at("bytes"), size.at("gbs")});
+  }
+  const double gbs = read_limit_gbs(table, static_cast<std::size_t>(work.bytes));
+  const Rate rate = multiplying_rate(row, *device);
+  const double reading = work.bytes / (gbs * 1e9);
+  const double computing = work.flops / (rate.gflops * 1e9);
+  return reading > computing ? Limit{reading, "read bandwidth"} : Limit{computing, rate.name};
+}
+
+} // namespace
+
+MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std::size_t d,
+                         std::size_t k) {
+  const double points = static_cast<double>(n);
+  const double element = precision == Precision::f32 ? 4.0 : 8.0;
+  MinimalWork work;
+  work.bytes = points * static_cast<double>(d) * element;
+  work.flops = 2.0 * points * static_cast<double>(k) * static_cast<double>(d);
+  if (family == Family::fcm) {
+    work.flops *= 2.0;
+  }
+  return work;
+}
+
+void add_derived_figures(json& row, const json& limits) {
+  if (!row.contains("samples_ms") || row.at("samples_ms").empty()) {
+    return;
+  }
+  const auto samples = row.at("samples_ms").get<std::vector<double>>();
+  const Summary summary = summarize(samples);
+  // Where the stop rule decides, runs from other starts make other numbers of passes.
+  std::vector<double> per_iteration, passes;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    passes.push_back(row.at("sample_iterations").at(i).get<double>());
+    per_iteration.push_back(samples[i] / std::max(passes.back(), 1.0)); // a wrong row may claim none
+  }
+  row["median_ms"] = summary.median;
+  row["mad_ms"] = summary.mad;
+  row["interval_ms"] = {summary.interval.low, summary.interval.high};
+  row["outliers"] = {{"low", summary.outliers.low}, {"high", summary.outliers.high}};
+  row["iterations"] = median(passes);
+  row["ms_per_iteration"] = median(per_iteration);
+
+  const json& problem = row.at("problem");
+  const auto n = problem.at("n").get<std::size_t>();
+  const auto d = problem.at("d").get<std::size_t>();
+  const auto k = problem.at("k").get<std::size_t>();
+  const MinimalWork work =
+      minimal_work(parse_family(problem.at("family").get<std::string>()),
+                   parse_precision(row.at("precision").get<std::string>()), n, d, k);
+  const double seconds = row.at("ms_per_iteration").get<double>() * 1e-3;
+  row["point_centroids_per_second"] = static_cast<double>(n) * static_cast<double>(k) / seconds;
+  row["gb_per_second"] = work.bytes / seconds * 1e-9;
+  row["gflop_per_second"] = work.flops / seconds * 1e-9;
+  if (const auto limit = limit_per_pass(row, limits, work)) {
+    row["limit_ms_per_iteration"] = limit->seconds * 1e3;
+    row["percent_of_limit"] = 100.0 * limit->seconds / seconds;
+    row["limit"] = limit->name;
+  }
+}
+
+} // namespace clusterbench

@@ -1,0 +1,233 @@
+#include "harness/ledger/measurements.hpp"
+
+#include "harness/ledger/ledger.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+Machine machine_of(const Header& header) {
+  Machine machine;
+  machine.environment = header.environment_hash;
+  const json& provenance = header.line.at("provenance");
+  const json& cpu = provenance.at("cpu");
+  machine.cpu = text_of(cpu.value("model", json()));
+  for (const json& gpu : provenance.at("gpu").at("devices")) {
+    machine.gpu += (machine.gpu.empty() ? "" : ", ") + text_of(gpu.value("name", json()));
+  }
+  machine.name = machine.cpu.empty() ? "unknown processor" : machine.cpu;
+  // A container may be allowed fewer cores than its machine has.
+  const json cores = cpu.contains("allowed") ? cpu.at("allowed") : cpu.value("online", json());
+  if (cores.is_number()) {
+    machine.name += fmt::format(", {} core{}", cores.get<int>(), cores.get<int>() == 1 ? "" : "s");
+  }
+  if (!machine.gpu.empty()) {
+    machine.name = machine.gpu + "; " + machine.name;
+  }
+  return machine;
+}
+
+// A newer probe's figures take the place of those of the same device and number of threads.
+void add_limits(json& known, const json& limits) {
+  for (const json& cpu : limits.value("cpu", json::array())) {
+    json kept = json::array({cpu});
+    for (const json& other : known.value("cpu", json::array())) {
+      if (other.at("threads") != cpu.at("threads")) {
+        kept.push_back(other);
+      }
+    }
+    known["cpu"] = kept;
+  }
+  if (const json gpu = limits.value("gpu", json()); gpu.is_object()) {
+    known["gpu"] = gpu;
+  }
+}
+
+// A cell on one machine with one number of threads.
+std::string place_of(const Row& row) {
+  return fmt::format("{}\n{}\n{}", row.header->environment_hash, row.threads, row.name);
+}
+
+class Builder {
+public:
+  explicit Builder(std::vector<Row> rows) : rows_(std::move(rows)) {}
+
+  Measurements build() {
+    for (Row& row : rows_that_count(std::move(rows_))) {
+      add_row(std::move(row));
+    }
+    for (Measured& cell : result_.cells) {
+      std::ranges::sort(cell.rounds, {}, &Row::round);
+    }
+    // Ledgers of one machine may stand apart on the command line.
+    std::ranges::stable_sort(result_.cells, {}, &Measured::machine);
+    choose_shown();
+    return std::move(result_);
+  }
+
+private:
+  void add_row(Row row) {
+    const std::size_t machine = machine_index(*row.header);
+    note(result_.machines[machine], row);
+    const auto [place, is_new] = cells_.try_emplace(place_of(row), result_.cells.size());
+    if (is_new) {
+      result_.cells.emplace_back().machine = machine;
+    }
+    result_.cells[place->second].rounds.push_back(std::move(row));
+  }
+
+  std::size_t machine_index(const Header& header) {
+    const auto [place, is_new] =
+        machines_.try_emplace(header.environment_hash, result_.machines.size());
+    if (is_new) {
+      result_.machines.push_back(machine_of(header));
+      result_.machines.back().id = machine_id(place->second);
+    }
+    if (probed_.insert(&header).second) {
+      add_limits(result_.machines[place->second].limits, header.line.at("limits"));
+    }
+    return place->second;
+  }
+
+  void note(Machine& machine, const Row& row) {
+    if (std::ranges::find(machine.ledgers, row.header->ledger) == machine.ledgers.end()) {
+      machine.ledgers.push_back(row.header->ledger);
+    }
+    if (const std::string day = row.time.substr(0, 10); !day.empty()) {
+      machine.first_day = machine.first_day.empty() ? day : std::min(machine.first_day, day);
+      machine.last_day = std::max(machine.last_day, day);
+    }
+  }
+
+  // The first machine whose result is right; there, the most threads. Otherwise the first that has
+  // the backend.
+  void choose_shown() {
+    const auto grade = [](const Measured& cell) {
+      return cell.ok() ? 2 : cell.speaker().status != "unavailable" ? 1 : 0;
+    };
+    std::map<std::string, Measured*> best;
+    for (Measured& cell : result_.cells) {
+      Measured*& known = best.try_emplace(cell.name(), &cell).first->second;
+      const bool more_threads =
+          cell.ok() && cell.machine == known->machine && cell.threads() > known->threads();
+      if (grade(cell) > grade(*known) || (grade(cell) == grade(*known) && more_threads)) {
+        known = &cell;
+      }
+    }
+    for (const auto& [name, cell] : best) {
+      cell->shown_first = true;
+    }
+  }
+
+  std::vector<Row> rows_;
+  std::unordered_map<std::string, std::size_t> cells_, machines_;
+  std::unordered_set<const Header*> probed_;
+  Measurements result_;
+};
+
+} // namespace
+
+std::string machine_id(std::size_t index) {
+  return index < 26 ? std::string(1, static_cast<char>('A' + index)) : fmt::format("M{}", index);
+}
+
+std::string Machine::days() const {
+  return first_day == last_day ? last_day : fmt::format("{} to {}", first_day, last_day);
+}
+
+const Row& Measured::speaker() const {
+  const auto failed = std::ranges::find_if(rounds, [](const Row& row) { return !row.ok(); });
+  return failed == rounds.end() ? rounds.back() : *failed;
+}
+
+std::optional<double>
+Measured::median_of(const std::function<std::optional<double>(const Row&)>& of) const {
+  std::vector<double> values;
+  for (const Row& row : rounds) {
+    const std::optional<double> value = of(row);
+    if (!value) {
+      return std::nullopt;
+    }
+    values.push_back(*value);
+  }
+  return median(values);
+}
+
+std::optional<double> Measured::median_of(std::string_view field) const {
+  return median_of([&](const Row& row) { return row.number(field); });
+}
+
+std::optional<double> Measured::own_ms() const {
+  return median_of([](const Row& row) {
+    return row.own_start ? std::optional(row.own_start->ms) : std::nullopt;
+  });
+}
+
+std::optional<double> Measured::own_ms_per_iteration() const {
+  return median_of([](const Row& row) {
+    return row.own_start
+               ? std::optional(row.own_start->ms / std::max(row.own_start->iterations, 1.0))
+               : std::nullopt;
+  });
+}
+
+Rounds Measured::runs_ms() const {
+  Rounds rounds_ms;
+  for (const Row& row : rounds) {
+    if (row.samples_ms.empty()) {
+      return {};
+    }
+    rounds_ms.push_back(row.samples_ms);
+  }
+  return rounds_ms;
+}
+
+std::vector<Row> rows_that_count(std::vector<Row> rows) {
+  std::vector<Row> counting;
+  std::unordered_map<std::string, std::size_t> places;
+  for (Row& row : rows) {
+    const auto [place, is_new] =
+        places.try_emplace(fmt::format("{}\n{}", place_of(row), row.round), counting.size());
+    if (is_new) {
+      counting.push_back(std::move(row));
+    } else if (row.status != "unavailable") {
+      counting[place->second] = std::move(row);
+    }
+  }
+  return counting;
+}
+
+Measurements measurements_of(std::vector<Row> rows, const std::string& table) {
+  if (!table.empty()) {
+    std::erase_if(rows, [&](const Row& row) { return row.table != table; });
+  }
+  return Builder(std::move(rows)).build();
+}
+
+Measurements read_measurements(const std::vector<std::string>& ledgers, const std::string& table) {
+  std::vector<Row> rows;
+  std::vector<std::string> edited;
+  for (const std::string& ledger : ledgers) {
+    LedgerContent content = read_ledger(ledger);
+    if (!content.edited.empty()) {
+      edited.push_back(content.edited);
+    }
+    std::ranges::move(content.rows, std::back_inserter(rows));
+  }
+  Measurements measurements = measurements_of(std::move(rows), table);
+  measurements.edited = std::move(edited);
+  return measurements;
+}
+
+} // namespace clusterbench

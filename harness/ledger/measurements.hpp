@@ -1,0 +1,74 @@
+// What ledgers say about cells: which rows count, kept apart by machine.
+#pragma once
+
+#include "harness/ledger/rounds.hpp"
+#include "harness/ledger/row.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// A machine that cells were measured on: headers that agree on everything that times depend on.
+struct Machine {
+  std::string id;          ///< "A", "B", ... in the order of the ledgers
+  std::string name;        ///< CPU model with cores, and GPUs
+  std::string cpu;         ///< model; empty if unknown
+  std::string gpu;         ///< names; empty if there is none
+  std::string environment; ///< hash of the environment
+  std::vector<std::string> ledgers;
+  std::string first_day, last_day; ///< of the rows that count, YYYY-MM-DD; empty if unknown
+  /// The newest probe's figures of each number of threads and of the GPU; empty without a probe.
+  nlohmann::json limits = nlohmann::json::object();
+
+  /// "2026-11-21", or "2026-11-20 to 2026-11-21"; empty if unknown.
+  std::string days() const;
+};
+
+/// "A", "B", ... for index 0, 1, ...
+std::string machine_id(std::size_t index);
+
+/// All rounds of one cell on one machine with one number of threads; never none.
+struct Measured {
+  std::size_t machine = 0;  ///< index into Measurements::machines
+  bool shown_first = false; ///< of several machines and threads: the one that short forms show
+  std::vector<Row> rounds;  ///< by number
+
+  /// The row that speaks for the cell: the first that is not ok, otherwise the last.
+  const Row& speaker() const;
+  bool ok() const { return speaker().ok(); }
+  const std::string& name() const { return rounds.front().name; }
+  int threads() const { return rounds.front().threads; }
+
+  /// The median over the rounds of a figure that all of them have.
+  std::optional<double> median_of(const std::function<std::optional<double>(const Row&)>& of) const;
+  /// The same of a field of the rows.
+  std::optional<double> median_of(std::string_view field) const;
+  /// Of the run from the problem's own start [ms].
+  std::optional<double> own_ms() const;
+  std::optional<double> own_ms_per_iteration() const;
+  /// Samples of runs [ms]; empty if a round has none.
+  Rounds runs_ms() const;
+};
+
+struct Measurements {
+  std::vector<Machine> machines;   ///< those that have a cell
+  std::vector<Measured> cells;     ///< by machine, in the order of the ledgers; then as first seen
+  std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
+};
+
+/// Which rows count: of the rows of one cell, machine, number of threads and round the newest, that
+/// is, the last; but one that says `unavailable`, of a build without the backend, never takes the
+/// place of another. In the order in which the cells came first.
+std::vector<Row> rows_that_count(std::vector<Row> rows);
+
+/// The cells of the rows that count; every row has its header. table: only its rows; empty: all.
+Measurements measurements_of(std::vector<Row> rows, const std::string& table = "");
+
+/// Reads ledgers: files, or folders that hold one. Throws what read_ledger() throws.
+Measurements read_measurements(const std::vector<std::string>& ledgers,
+                               const std::string& table = "");
+
+} // namespace clusterbench

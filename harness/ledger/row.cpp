@@ -1,0 +1,178 @@
+#include "harness/ledger/row.hpp"
+
+#include "harness/ledger/json_text.hpp"
+#include "harness/machine/environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <unordered_map>
+
+namespace clusterbench {
+namespace {
+
+using json_text::Malformed;
+using nlohmann::json;
+
+int small(std::string_view value) {
+  return static_cast<int>(json_text::count(value));
+}
+
+OwnStart own_start_of(std::string_view value) {
+  OwnStart own;
+  for (const auto& [key, text] : json_text::members(value)) {
+    if (key == "ms") {
+      own.ms = json_text::number(text);
+    } else if (key == "iterations") {
+      own.iterations = json_text::number(text);
+    }
+  }
+  return own;
+}
+
+std::vector<WholeAnswer> whole_of(std::string_view value) {
+  std::vector<WholeAnswer> answers;
+  for (const auto& element : json_text::members(value)) {
+    WholeAnswer& answer = answers.emplace_back();
+    for (const auto& [key, text] : json_text::members(element.value)) {
+      if (key == "ms") {
+        answer.ms = json_text::number(text);
+      } else if (key == "run_ms") {
+        answer.run_ms = json_text::number(text);
+      } else if (key == "iterations") {
+        answer.iterations = json_text::number(text);
+      } else if (key == "start") {
+        answer.start = json_text::count(text);
+      }
+    }
+  }
+  return answers;
+}
+
+using Reader = void (*)(Row&, std::string_view);
+
+const std::unordered_map<std::string_view, Reader>& readers() {
+  using View = std::string_view;
+  namespace text = json_text;
+  static const std::unordered_map<View, Reader> kReaders = {
+      {"table", [](Row& row, View value) { row.table = text::string(value); }},
+      {"name", [](Row& row, View value) { row.name = text::string(value); }},
+      {"variant", [](Row& row, View value) { row.variant = text::string(value); }},
+      {"precision", [](Row& row, View value) { row.precision = text::string(value); }},
+      {"device", [](Row& row, View value) { row.device = text::string(value); }},
+      {"time", [](Row& row, View value) { row.time = text::string(value); }},
+      {"key", [](Row& row, View value) { row.key = text::string(value); }},
+      {"status", [](Row& row, View value) { row.status = text::string(value); }},
+      {"message", [](Row& row, View value) { row.message = text::string(value); }},
+      {"threads", [](Row& row, View value) { row.threads = small(value); }},
+      {"round", [](Row& row, View value) { row.round = small(value); }},
+      {"samples_ms", [](Row& row, View value) { row.samples_ms = text::numbers(value); }},
+      {"warm_up_samples_ms",
+       [](Row& row, View value) { row.warm_up_samples_ms = text::numbers(value); }},
+      {"sample_starts", [](Row& row, View value) { row.sample_starts = text::counts(value); }},
+      {"sample_iterations",
+       [](Row& row, View value) { row.sample_iterations = text::counts(value); }},
+      {"whole", [](Row& row, View value) { row.whole = whole_of(value); }},
+      {"own_start", [](Row& row, View value) { row.own_start = own_start_of(value); }},
+      {"unsandboxed", [](Row& row, View value) { row.unsandboxed = text::boolean(value); }},
+      {"approximate_within",
+       [](Row& row, View value) { row.approximate_within = text::number(value); }}};
+  return kReaders;
+}
+
+// What every reader relies on.
+void check(const Row& row) {
+  const std::array needed = {
+      std::pair("table", &row.table),     std::pair("name", &row.name),
+      std::pair("variant", &row.variant), std::pair("precision", &row.precision),
+      std::pair("status", &row.status),   std::pair("key", &row.key)};
+  for (const auto& [name, value] : needed) {
+    if (value->empty()) {
+      throw Malformed(fmt::format("has no {}", name));
+    }
+  }
+  if (row.threads == 0 || row.round == 0) {
+    throw Malformed(row.round == 0 ? "has no round" : "has no threads");
+  }
+  // There is no median of no samples, and no pass without a time.
+  const std::size_t samples = row.samples_ms.size();
+  if (row.sample_starts.size() != samples || row.sample_iterations.size() != samples) {
+    throw Malformed("has samples_ms, sample_starts and sample_iterations of different lengths");
+  }
+  if (row.ok() && samples == 0) {
+    throw Malformed("is ok without a sample in samples_ms");
+  }
+}
+
+std::string_view value_of(std::string_view text, std::string_view name) {
+  const auto members = json_text::members(text);
+  const auto found = std::ranges::find(members, name, &json_text::Member::key);
+  return found == members.end() ? std::string_view() : found->value;
+}
+
+} // namespace
+
+Header::Header(json json, std::string path) : line(std::move(json)), ledger(std::move(path)) {
+  line.at("environment_hash").get_to(environment_hash);
+  line.at("provenance").at("cpu"); // there
+  line.at("limits");
+  if (line.contains("starts_seed")) {
+    starts_seed = line.at("starts_seed").get<std::uint64_t>();
+  }
+}
+
+bool Header::intact() const {
+  return environment_hash == clusterbench::environment_hash(line.at("provenance"));
+}
+
+Row::Row(std::string line, std::shared_ptr<const Header> of)
+    : header(std::move(of)), text(std::move(line)) {
+  for (const json_text::Member& member : json_text::members(text)) {
+    const auto reader = readers().find(member.key);
+    if (reader == readers().end()) {
+      continue;
+    }
+    try {
+      reader->second(*this, member.value);
+    } catch (const Malformed& error) {
+      throw Malformed(fmt::format("has an odd {}: {}", member.key, error.what()));
+    }
+  }
+  check(*this);
+}
+
+Row::Row(const json& line, std::shared_ptr<const Header> of)
+    : Row(line.dump(-1, ' ', false, json::error_handler_t::replace), std::move(of)) {}
+
+double Row::warm_up_share() const {
+  const auto dropped = static_cast<double>(warm_up_samples_ms.size());
+  return dropped == 0.0 ? 0.0 : dropped / (dropped + static_cast<double>(samples_ms.size()));
+}
+
+json Row::field(std::string_view field_name) const {
+  const std::string_view value = value_of(text, field_name);
+  return value.empty() ? json() : json::parse(value);
+}
+
+std::optional<double> Row::number(std::string_view field_name) const {
+  const json value = field(field_name);
+  return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
+}
+
+ExitCode exit_code_of(std::string_view status) {
+  if (status == "wrong" || status == "cheated") {
+    return ExitCode::wrong_result;
+  }
+  if (status == "interrupted") {
+    return ExitCode::interrupted;
+  }
+  // What a variant declares it cannot do, and what this machine lacks, is no failure.
+  const bool fine = status == "ok" || status == "refused" || status == "unavailable";
+  return fine ? ExitCode::ok : ExitCode::cells_missing;
+}
+
+void to_json(json& json, const Row& row) {
+  json = nlohmann::json::parse(row.text);
+}
+
+} // namespace clusterbench

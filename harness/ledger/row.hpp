@@ -1,0 +1,76 @@
+// What a ledger's lines say: the header of a campaign, and the row of one cell in one round.
+#pragma once
+
+#include "harness/system/exit_codes.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace clusterbench {
+
+/// The header of one invocation.
+struct Header {
+  std::string environment_hash;             ///< of what must be equal for times to be comparable
+  std::optional<std::uint64_t> starts_seed; ///< of the starts of all its rows
+  nlohmann::json line;                      ///< all of it; has `provenance` and `limits`
+  std::string ledger;                       ///< that holds it, as the user named it
+
+  /// Throws nlohmann::json::exception where a field is missing or odd.
+  Header(nlohmann::json line, std::string ledger);
+  /// Whether the environment's hash is that of the provenance.
+  bool intact() const;
+};
+
+/// The run from the problem's own start, that is, from the article's.
+struct OwnStart {
+  double ms = 0.0, iterations = 0.0;
+};
+
+/// One window from the caller's points to labels and centroids in host memory.
+struct WholeAnswer {
+  double ms = 0.0, run_ms = 0.0, iterations = 0.0;
+  std::size_t start = 0; ///< its number
+};
+
+/// One cell in one round. What most readers need is here; the rest is read from its text when it is
+/// asked for.
+struct Row {
+  std::string table, name; ///< name: table/problem/variant/precision
+  std::string variant, precision, device, time, key;
+  std::string status, message;
+  int threads = 0, round = 0;
+  std::vector<double> samples_ms, warm_up_samples_ms;
+  std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
+  std::vector<WholeAnswer> whole;
+  std::optional<OwnStart> own_start;
+  bool unsandboxed = false;
+  double approximate_within = 0.0; ///< > 0: the variant claims no exact labels
+
+  std::shared_ptr<const Header> header; ///< that it follows
+  std::string text;                     ///< all of the line, `chain` left out
+
+  /// Reads a line. Throws json_text::Malformed naming the field that is missing or odd.
+  Row(std::string text, std::shared_ptr<const Header> header);
+  Row(const nlohmann::json& line, std::shared_ptr<const Header> header);
+
+  bool ok() const { return status == "ok"; }
+  /// The share of the samples that were dropped as warm-up.
+  double warm_up_share() const;
+  /// Any field of the line; null if it is not there.
+  nlohmann::json field(std::string_view field_name) const;
+  /// A field that is a number; empty for any other.
+  std::optional<double> number(std::string_view field_name) const;
+  nlohmann::json problem() const { return field("problem"); }
+};
+
+void to_json(nlohmann::json& json, const Row& row);
+
+/// What a cell's status means for the program's exit code.
+ExitCode exit_code_of(std::string_view status);
+
+} // namespace clusterbench

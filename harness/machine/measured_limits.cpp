@@ -1,0 +1,23 @@
+#include "harness/machine/measured_limits.hpp"
+
+#include "harness/system/process.hpp"
+#include "harness/system/shared_memory.hpp"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace clusterbench {
+
+nlohmann::json measure_limits(int threads) {
+  const SharedMemory output("probe");
+  ProcessOptions options;
+  options.arguments = {own_path(), "probe",     "--quick",
+                       "--json",   "--threads", std::to_string(threads)};
+  options.output_descriptor = output.fd();
+  options.timeout = std::chrono::seconds(120);
+  run_process(options);
+  auto limits = nlohmann::json::parse(read_all(output.fd()), nullptr, /*allow_exceptions=*/false);
+  return limits.is_discarded() ? nlohmann::json::object() : limits;
+}
+
+} // namespace clusterbench

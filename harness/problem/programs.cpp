@@ -1,0 +1,207 @@
+#include "harness/problem/programs.hpp"
+
+#include "datasets/errors.hpp"
+#include "datasets/sha256.hpp"
+#include "harness/problem/built_in_programs.hpp"
+#include "harness/problem/description.hpp"
+#include "harness/problem/python.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/program_folder.hpp"
+#include "harness/system/shared_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace clusterbench {
+namespace {
+
+using datasets::InputError;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+constexpr const char* kVariable = "CLUSTERBENCH_PEERS";
+
+// A program of this build, which may have moved together with its source tree.
+fs::path locate(const fs::path& program) {
+  if (fs::exists(program)) {
+    return program;
+  }
+  const fs::path backend = program.parent_path().filename();
+  for (fs::path folder : {fs::current_path(), fs::path(own_path()).parent_path()}) {
+    for (; folder.has_relative_path(); folder = folder.parent_path()) {
+      if (const fs::path found = folder / "impls" / backend / program.filename();
+          fs::exists(found)) {
+        return found;
+      }
+    }
+  }
+  return program;
+}
+
+std::vector<fs::path> added_programs() {
+  std::vector<fs::path> programs;
+  const char* variable = std::getenv(kVariable);
+  std::istringstream list(variable != nullptr ? variable : "");
+  for (std::string program; std::getline(list, program, ':');) {
+    if (!program.empty()) {
+      programs.emplace_back(program);
+    }
+  }
+  return programs;
+}
+
+json ask_for_description(const fs::path& program) {
+  std::vector<std::string> command = {program.string()};
+  if (program.extension() == ".py") {
+    const auto commands = python_commands();
+    const auto runs = std::ranges::find_if(
+        commands, [](const auto& name) { return !look_at_python(name, {}).version.empty(); });
+    if (runs == commands.end()) {
+      throw InputError(fmt::format("{}: no Python 3 was found to run it", program.string()));
+    }
+    command.insert(command.begin(), *runs);
+  }
+  const SharedMemory request("describe");
+  const SharedMemory reply("description");
+  write_all(request.fd(), "{\"request\": \"describe\"}\n");
+  if (lseek(request.fd(), 0, SEEK_SET) != 0) {
+    throw std::logic_error("memory that cannot be rewound");
+  }
+  ProcessOptions options;
+  options.arguments = command;
+  options.input_descriptor = request.fd();
+  options.reply_descriptor = reply.fd();
+  options.timeout = std::chrono::seconds(20);
+  std::string failure = "it gives no reply";
+  try {
+    if (run_process(options).kind == ProcessOutcome::Kind::timed_out) {
+      failure = "it does not end when its input does";
+    }
+  } catch (const std::runtime_error& error) {
+    failure = error.what();
+  }
+  std::istringstream lines(read_all(reply.fd()));
+  for (std::string line; std::getline(lines, line);) {
+    const json description = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (description.is_object() && description.value("reply", "") == "describe") {
+      return description;
+    }
+  }
+  throw InputError(fmt::format("{}: it does not describe itself: {}", program.string(), failure));
+}
+
+std::vector<PythonModule>& wanted_modules() {
+  static std::vector<PythonModule> modules;
+  return modules;
+}
+
+void add(const json& description, const fs::path& program, std::deque<KnownVariant>& variants) {
+  for (KnownVariant& variant : variants_from(description, program)) {
+    for (const PythonModule& module : variant.modules) {
+      wanted_modules().push_back(module);
+    }
+    variants.push_back(std::move(variant));
+  }
+}
+
+// An interpreter is looked at once, for all modules that any variant needs.
+const Python& python(const std::string& command) {
+  static std::map<std::string, Python> known;
+  if (!known.contains(command)) {
+    std::vector<PythonModule> modules;
+    std::set<std::string> seen;
+    for (const PythonModule& module : wanted_modules()) {
+      if (seen.insert(module.module).second) {
+        modules.push_back(module);
+      }
+    }
+    known[command] = look_at_python(command, modules);
+  }
+  return known.at(command);
+}
+
+ProgramStart start_with_python(const KnownVariant& variant) {
+  ProgramStart start;
+  for (const std::string& command : python_commands()) {
+    const Python& candidate = python(command);
+    const std::string missing = missing_modules(candidate, variant.modules);
+    if (missing.empty()) {
+      start = {{command, variant.file.string()},
+               fmt::format("{} {}", command, candidate.version),
+               {},
+               ""};
+      for (const PythonModule& module : variant.modules) {
+        start.modules[module.module] = candidate.modules.at(module.module);
+      }
+      return start;
+    }
+    start.reason_if_not +=
+        fmt::format("{}{}{}{}: {}", start.reason_if_not.empty() ? "" : "; ", command,
+                    candidate.version.empty() ? "" : " ", candidate.version, missing);
+  }
+  return start;
+}
+
+} // namespace
+
+void add_program(const std::string& program) {
+  if (!fs::is_regular_file(program)) {
+    throw InputError(fmt::format("--peer {}: there is no such file", program));
+  }
+  const char* variable = std::getenv(kVariable);
+  const std::string before = variable != nullptr ? std::string(variable) + ":" : "";
+  setenv(kVariable, (before + fs::canonical(program).string()).c_str(), 1);
+}
+
+void add_programs(std::deque<KnownVariant>& variants) {
+  for (const BuiltInProgram& program : built_in_programs()) {
+    add(json::parse(program.description), locate(program.program), variants);
+  }
+  for (const fs::path& program : added_programs()) {
+    add(ask_for_description(program), program, variants);
+  }
+}
+
+ProgramStart start_of(const KnownVariant& variant) {
+  static std::map<std::string, ProgramStart> known;
+  if (const auto found = known.find(variant.meta.name); found != known.end()) {
+    return found->second;
+  }
+  ProgramStart start;
+  if (!fs::exists(variant.file)) {
+    start.reason_if_not = fmt::format("{} is not there", variant.file.string());
+  } else if (variant.file.extension() == ".py") {
+    start = start_with_python(variant);
+  } else {
+    start.command = {variant.file.string()};
+  }
+  return known[variant.meta.name] = start;
+}
+
+std::string fingerprint(const KnownVariant& variant) {
+  if (!variant.is_program) {
+    return datasets::sha256_file(program_folder() / "modules" / (variant.meta.name + ".so"));
+  }
+  const ProgramStart start = start_of(variant);
+  json parts = {start.interpreter, start.modules};
+  std::set<fs::path> files = {variant.file};
+  if (const fs::path shared = variant.file.parent_path() / "support"; fs::is_directory(shared)) {
+    for (const auto& entry : fs::directory_iterator(shared)) {
+      if (entry.is_regular_file()) {
+        files.insert(entry.path());
+      }
+    }
+  }
+  for (const fs::path& file : files) {
+    parts.push_back(fs::exists(file) ? datasets::sha256_file(file) : "");
+  }
+  const std::string text = parts.dump();
+  return datasets::sha256_hex(std::as_bytes(std::span(text)));
+}
+
+} // namespace clusterbench

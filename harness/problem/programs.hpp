@@ -1,0 +1,35 @@
+// Which programs of other ecosystems hold variants, and how each is started here.
+#pragma once
+
+#include "harness/problem/registry.hpp"
+
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// Adds a program to those that are asked for their variants. Throws datasets::InputError if there is
+/// no such file.
+void add_program(const std::string& program);
+
+/// Adds the variants of all programs: those of this build, whose descriptions were taken when it was
+/// made, and those added or named in $CLUSTERBENCH_PEERS (separated by colons), which are asked now.
+/// Throws datasets::InputError for one of the latter that cannot be asked.
+void add_programs(std::deque<KnownVariant>& variants);
+
+/// How a variant's program is started here.
+struct ProgramStart {
+  std::vector<std::string> command;
+  std::string interpreter;                    ///< "/usr/bin/python3 3.11.2", say; or empty
+  std::map<std::string, std::string> modules; ///< that the variant needs, with their versions
+  std::string reason_if_not;                  ///< why it cannot be started, naming what was tried
+};
+ProgramStart start_of(const KnownVariant& variant);
+
+/// Changes when the variant's module, or its program, what that shares with others, or its libraries
+/// do.
+std::string fingerprint(const KnownVariant& variant);
+
+} // namespace clusterbench

@@ -1,0 +1,40 @@
+#include "harness/system/files.hpp"
+
+#include "datasets/errors.hpp"
+#include "datasets/output_file.hpp"
+
+#include <fmt/format.h>
+#include <fstream>
+
+namespace clusterbench {
+
+void write_text_file(const std::filesystem::path& path, std::string_view text) {
+  datasets::OutputFile file(path);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+nlohmann::json read_json_file(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  if (!stream) {
+    throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
+  }
+  try {
+    return nlohmann::json::parse(stream);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
+  } catch (const std::ios_base::failure&) { // a folder, say
+    throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
+  }
+}
+
+void make_output_folder(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error || !std::filesystem::is_directory(path)) {
+    throw datasets::OutputError(
+        fmt::format("{}: cannot create the folder: {}", path.string(), error.message()));
+  }
+}
+
+} // namespace clusterbench

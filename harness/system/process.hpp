@@ -1,0 +1,58 @@
+// Starts one child process, waits for it under a timeout, and says how it ended.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+struct ProcessOptions {
+  std::vector<std::string> arguments;        ///< argv; the first is the program's path
+  std::vector<int> inherited_descriptors;    ///< kept open in the child under the same numbers
+  std::vector<std::string> environment = {}; ///< NAME=value, added to or replacing ours
+  int input_descriptor = -1;                 ///< stdin of the child; -1: /dev/null
+  int output_descriptor = -1;                ///< stdout and stderr of the child; -1: /dev/null
+  int reply_descriptor = -1;                 ///< stdout of the child, if it is another one
+  std::chrono::duration<double> timeout{0};  ///< 0: wait for ever
+};
+
+struct ProcessOutcome {
+  enum class Kind { exited, signalled, timed_out, interrupted };
+  Kind kind = Kind::exited;
+  int exit_code = 0;              ///< if exited
+  int signal = 0;                 ///< if signalled
+  std::size_t peak_rss_bytes = 0; ///< as last seen while it ran
+  double seconds = 0.0;
+};
+
+/// Runs the program to its end, which a timeout or an interrupt hastens. Throws std::runtime_error if
+/// it cannot be started.
+ProcessOutcome run_process(const ProcessOptions& options);
+
+/// Starts the program and returns its process id; end_process() is to follow. It leads a process
+/// group of its own. The options' timeout is the caller's business. Throws std::runtime_error if it
+/// cannot be started.
+int start_process(const ProcessOptions& options);
+
+/// Waits so long for a started process to end by itself, then kills its group. Whatever it forked and
+/// left behind is killed too, in whatever session it hides: this process becomes the parent of orphans
+/// (a subreaper), and a child that nobody here has started is one. `timed_out` if it was killed here.
+ProcessOutcome end_process(int pid, std::chrono::duration<double> patience);
+
+/// The kernel's high-water mark of a process's resident memory; 0 if it is gone. (getrusage would
+/// be wrong here: a spawned child starts with its parent's mark.)
+std::size_t peak_rss_bytes(int pid);
+
+/// From now on SIGINT and SIGTERM only set a flag, and a running child is killed.
+void install_interrupt_handler();
+
+/// The signal that asked us to stop, or 0.
+int interrupt_signal();
+
+/// Absolute path of the running program.
+std::string own_path();
+
+} // namespace clusterbench

@@ -1,0 +1,275 @@
+#include "harness/system/sandbox.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <linux/landlock.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace clusterbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Descriptor {
+public:
+  explicit Descriptor(long number) : number_(static_cast<int>(number)) {}
+  ~Descriptor() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+
+private:
+  int number_;
+};
+
+bool write_line(const char* path, const std::string& text) {
+  const Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
+  return file.get() >= 0 &&
+         write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+}
+
+// A namespace of mounts and System V memory: at once for root, within a namespace of users else.
+bool leave_shared_memory() {
+  const uid_t user = geteuid();
+  const gid_t group = getegid();
+  if (unshare(CLONE_NEWNS | CLONE_NEWIPC) != 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC) != 0) {
+      return false;
+    }
+    write_line("/proc/self/setgroups", "deny");
+    if (!write_line("/proc/self/uid_map", std::to_string(user) + " " + std::to_string(user) + " 1") ||
+        !write_line("/proc/self/gid_map", std::to_string(group) + " " + std::to_string(group) + " 1")) {
+      return false;
+    }
+  }
+  return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
+}
+
+// Landlock, from version 1 on; constants of later versions than the headers' stand here by value.
+class Landlock {
+public:
+  Landlock()
+      : version_(syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)) {
+    constexpr std::uint64_t kRefer = 1ULL << 13, kTruncate = 1ULL << 14;
+    writing_ = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+               LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
+               LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
+               LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM |
+               LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+               (version_ >= 2 ? kRefer : 0) | (version_ >= 3 ? kTruncate : 0);
+    of_files_ = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
+                (version_ >= 3 ? kTruncate : 0);
+    struct { // struct landlock_ruleset_attr as of version 6
+      std::uint64_t files, network, scopes;
+    } handled{writing_ | kReading, 0, version_ >= 6 ? kSignals : 0};
+    const std::size_t size = version_ >= 6   ? sizeof handled
+                             : version_ >= 4 ? sizeof handled.files + sizeof handled.network
+                                             : sizeof handled.files;
+    rules_ = version_ >= 1 ? syscall(SYS_landlock_create_ruleset, &handled, size, 0) : -1;
+  }
+  ~Landlock() {
+    if (rules_ >= 0) {
+      close(static_cast<int>(rules_));
+    }
+  }
+  Landlock(const Landlock&) = delete;
+  Landlock& operator=(const Landlock&) = delete;
+
+  bool offered() const { return rules_ >= 0; }
+  bool keeps_signals() const { return version_ >= 6; }
+
+  void allow_reading(const fs::path& path) { allow(path, kReading); }
+  void allow_writing(const fs::path& path) { allow(path, kReading | writing_); }
+  bool restrict_self() const { return syscall(SYS_landlock_restrict_self, rules_, 0) == 0; }
+
+private:
+  static constexpr std::uint64_t kReading =
+      LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  static constexpr std::uint64_t kSignals = 2;
+
+  // In and below `path`. What cannot be opened stays forbidden; a link's target is allowed or not
+  // where it is.
+  void allow(const fs::path& path, std::uint64_t rights) {
+    const Descriptor file(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (file.get() < 0 || fstat(file.get(), &status) != 0 || S_ISLNK(status.st_mode)) {
+      return;
+    }
+    landlock_path_beneath_attr rule{};
+    rule.allowed_access = S_ISDIR(status.st_mode) ? rights : rights & of_files_;
+    rule.parent_fd = file.get();
+    syscall(SYS_landlock_add_rule, rules_, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+  }
+
+  long version_;
+  long rules_ = -1;
+  std::uint64_t writing_ = 0, of_files_ = 0;
+};
+
+// Whether `path` is one of the folders or holds one.
+bool leads_to(const fs::path& path, const std::vector<fs::path>& folders) {
+  for (const fs::path& folder : folders) {
+    const auto [end, unused] = std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
+    if (end == path.end()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Landlock only allows: all that does not lead to a hidden folder, from the root down.
+void allow_reading_beside(Landlock& rules, const fs::path& folder,
+                          const std::vector<fs::path>& hidden) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const bool is_hidden =
+        std::find(hidden.begin(), hidden.end(), entry.path()) != hidden.end();
+    if (!leads_to(entry.path(), hidden)) {
+      rules.allow_reading(entry.path());
+    } else if (!is_hidden && entry.is_directory(error)) {
+      allow_reading_beside(rules, entry.path(), hidden);
+    }
+  }
+}
+
+bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_memory) {
+  std::vector<fs::path> hidden;
+  for (const fs::path& folder : plan.hidden) {
+    hidden.push_back(fs::weakly_canonical(folder));
+  }
+  allow_reading_beside(rules, "/", hidden);
+  std::error_code error;
+  for (const auto& device : fs::directory_iterator("/dev", error)) {
+    if (device.path().filename() != "shm" || own_shared_memory) {
+      rules.allow_writing(device.path());
+    }
+  }
+  rules.allow_writing(fs::path("/proc") / std::to_string(getpid()));
+  rules.allow_writing(plan.scratch);
+  return rules.restrict_self();
+}
+
+class Seccomp {
+public:
+  Seccomp() : filter_(seccomp_init(SCMP_ACT_ALLOW)) {}
+  ~Seccomp() {
+    if (filter_ != nullptr) {
+      seccomp_release(filter_);
+    }
+  }
+  Seccomp(const Seccomp&) = delete;
+  Seccomp& operator=(const Seccomp&) = delete;
+
+  // Calls that fail with EPERM, always or for one value of one argument.
+  void forbid(int call) { add(SCMP_ACT_ERRNO(EPERM), call, {}); }
+  void forbid(int call, unsigned argument, long value) {
+    add(SCMP_ACT_ERRNO(EPERM), call,
+        {scmp_arg_cmp{argument, SCMP_CMP_MASKED_EQ, 0xffffffffU,
+                      static_cast<std::uint32_t>(value)}});
+  }
+  // A call that the kernel seems not to know: its callers have another way.
+  void hide(int call) { add(SCMP_ACT_ERRNO(ENOSYS), call, {}); }
+  // A new process is a clone without the flag of a thread.
+  void forbid_processes() {
+    forbid(SCMP_SYS(fork));
+    forbid(SCMP_SYS(vfork));
+    hide(SCMP_SYS(clone3)); // its flags lie in memory, where no filter looks
+    add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
+        {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}});
+  }
+  bool load() { return filter_ != nullptr && complete_ && seccomp_load(filter_) == 0; }
+
+private:
+  void add(std::uint32_t action, int call, const std::vector<scmp_arg_cmp>& conditions) {
+    const int result = seccomp_rule_add_array(filter_, action, call,
+                                              static_cast<unsigned>(conditions.size()),
+                                              conditions.empty() ? nullptr : conditions.data());
+    complete_ = complete_ && result == 0;
+  }
+
+  scmp_filter_ctx filter_;
+  bool complete_ = true;
+};
+
+bool restrict_calls(const SandboxPlan& plan) {
+  Seccomp filter;
+  std::vector<pid_t> protected_ids = plan.parent_threads;
+  protected_ids.push_back(plan.parent);
+  for (const pid_t id : protected_ids) {
+    for (const int call : {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(pidfd_open),
+                           SCMP_SYS(rt_sigqueueinfo), SCMP_SYS(rt_tgsigqueueinfo),
+                           SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
+                           SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr), SCMP_SYS(prlimit64)}) {
+      filter.forbid(call, 0, id);
+    }
+    filter.forbid(SCMP_SYS(setpriority), 1, id);
+    filter.forbid(SCMP_SYS(ioprio_set), 1, id);
+  }
+  // Nor by way of its group, which might be joined.
+  filter.forbid(SCMP_SYS(kill), 0, -1);
+  filter.forbid(SCMP_SYS(kill), 0, -getpgid(plan.parent));
+  filter.forbid(SCMP_SYS(setpgid), 1, getpgid(plan.parent));
+  filter.forbid(SCMP_SYS(setpriority), 0, PRIO_PGRP);
+  filter.forbid(SCMP_SYS(setpriority), 0, PRIO_USER);
+  filter.forbid(SCMP_SYS(ioprio_set), 0, IOPRIO_WHO_PGRP);
+  filter.forbid(SCMP_SYS(ioprio_set), 0, IOPRIO_WHO_USER);
+  for (const int call : {SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace), SCMP_SYS(process_vm_writev),
+                         SCMP_SYS(process_vm_readv)}) {
+    filter.forbid(call);
+  }
+  // Landlock leaves attributes of files alone, and their length up to version 2.
+  for (const int call : {SCMP_SYS(truncate), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr),
+                         SCMP_SYS(fsetxattr)}) {
+    filter.forbid(call);
+  }
+  for (const int family : {AF_INET, AF_INET6}) {
+    filter.forbid(SCMP_SYS(socket), 0, family);
+  }
+  filter.hide(SCMP_SYS(io_uring_setup)); // its requests pass no filter
+  if (!plan.may_start_processes) {
+    filter.forbid_processes();
+  }
+  return filter.load();
+}
+
+} // namespace
+
+std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
+  std::vector<std::string> missing;
+  const bool own_shared_memory = leave_shared_memory();
+  if (!own_shared_memory) {
+    missing.emplace_back("a namespace of mounts: /dev/shm cannot be written to");
+  }
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+    missing.emplace_back("no new privileges");
+  }
+  Landlock rules;
+  if (!rules.offered() || !restrict_files(rules, plan, own_shared_memory)) {
+    missing.emplace_back("Landlock: files can be written to and read everywhere");
+  } else if (!rules.keeps_signals()) {
+    missing.emplace_back("Landlock's scopes: signals are kept from the parent alone");
+  }
+  if (!restrict_calls(plan)) {
+    missing.emplace_back("seccomp: other processes can be signalled and rescheduled");
+  }
+  return missing;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,30 @@
+// What keeps a variant from reaching beyond its cell: other processes, files, the next process.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace clusterbench {
+
+struct SandboxPlan {
+  pid_t parent = 0;                         ///< gets no signals, and keeps its scheduling
+  std::vector<pid_t> parent_threads;        ///< likewise
+  std::vector<std::filesystem::path> hidden; ///< folders that cannot be read
+  std::filesystem::path scratch;            ///< the one folder that can be written to
+  bool may_start_processes = false;         ///< programs may, modules have threads only
+};
+
+/// Confines this process, its threads to come and its children, for good. To be called before
+/// there are other threads. What the kernel does not offer is left out; returns what is, in words,
+/// so that a result can say how it was made.
+///
+/// - Mounts (a namespace of its own): /dev/shm is empty and private, System V memory is private.
+/// - Landlock: no writing outside the scratch folder and devices, no reading in the hidden folders,
+///   no signals out of the sandbox.
+/// - Seccomp: no signals to the parent and no change of its scheduling or limits, no ptrace, no
+///   network, no attributes of files; no new processes, unless the plan allows them.
+std::vector<std::string> enter_sandbox(const SandboxPlan& plan);
+
+} // namespace clusterbench

@@ -1,0 +1,77 @@
+#include "harness/worker/clock_check.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace clusterbench {
+namespace {
+
+constexpr double kShare = 0.05;            // of a request: freeing what it held
+constexpr double kExtraProcessors = 0.25;  // a thread that wakes up, the kernel's own accounts
+constexpr double kShortestCrowd = 2e-3;    // seconds: shorter requests are accounted for too coarsely
+constexpr double kDrift = 1e-3;            // between two clocks that are both right
+constexpr std::size_t kFewestRequests = 5;
+
+} // namespace
+
+// Of reading a request and writing a reply. A runner's is a few dozen lines of C++.
+double ClockCheck::overhead() const {
+  return is_program_ ? 1e-3 : 1e-4;
+}
+
+void ClockCheck::round_trip(double seconds) {
+  slowest_ = std::max(slowest_, seconds);
+}
+
+double ClockCheck::judge(const TimedRequest& request) {
+  outside_ms_.push_back(request.outside * 1e3);
+  if (threads_ > 0 && request.outside > kShortestCrowd &&
+      request.cpu > (threads_ + kExtraProcessors) * request.outside) {
+    ++crowded_;
+    last_crowd_ = request;
+  }
+  const double unseen = overhead() + slowest_ + request.untimed + request.waited;
+  const bool possible = request.inside > 0.0 && request.inside <= request.outside;
+  impossible_ += request.inside > (1.0 + kDrift) * request.outside ? 1 : 0;
+  if (possible && request.outside <= 2.0 * unseen) { // too short for the two to be compared
+    return is_program_ ? request.outside : request.inside;
+  }
+  if (possible && request.outside - request.inside <= unseen + kShare * request.outside) {
+    return request.inside;
+  }
+  ++off_;
+  const bool lie = // NaN is one
+      !(possible && request.inside >= 0.5 * (request.outside - request.waited));
+  if (lie) {
+    ++lies_;
+    last_lie_ = request;
+  }
+  return lie || is_program_ ? request.outside : request.inside;
+}
+
+std::string ClockCheck::finding() const {
+  const std::size_t all = outside_ms_.size();
+  if (all < kFewestRequests && 2 * impossible_ <= all) {
+    return {};
+  }
+  if (2 * lies_ > all) {
+    return fmt::format("in {} of {} runs the worker's clock was off; in the last of them it claims "
+                       "{:.4g} ms, and {:.4g} ms passed",
+                       lies_, all, last_lie_.inside * 1e3, last_lie_.outside * 1e3);
+  }
+  if (2 * crowded_ > all) {
+    return fmt::format("in {} of {} runs it used more than the {} that it may use; the last of them "
+                       "took {:.4g} ms, and {:.4g} ms of processor time",
+                       crowded_, all,
+                       threads_ == 1 ? "one thread" : fmt::format("{} threads", threads_),
+                       last_crowd_.outside * 1e3, last_crowd_.cpu * 1e3);
+  }
+  return {};
+}
+
+nlohmann::json ClockCheck::report() const {
+  return {{"round_trip_ms", slowest_ * 1e3}, {"clock_off", off_}, {"finding", finding()}};
+}
+
+} // namespace clusterbench

@@ -1,0 +1,59 @@
+// Compares a worker's clock, which is recorded, with the parent's around the same request.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// One timed request, as both sides saw it. Seconds.
+struct TimedRequest {
+  double inside = 0.0;  ///< what the worker claims
+  double outside = 0.0; ///< from sending the request to its reply
+  double untimed = 0.0; ///< allowed for what the worker does beside: reading the start
+  double waited = 0.0;  ///< of `outside`, that the worker and the parent were ready and had no processor
+  double cpu = 0.0;     ///< processor time of the worker's process within `outside`
+};
+
+/// What lies between the two clocks is the round trip, and on a busy machine the waiting for a processor,
+/// which the kernel accounts for. A worker that claims less than the rest is not
+/// believed, and neither is one that claims more than there was. Not for two threads.
+class ClockCheck {
+public:
+  /// threads: that the variant may use; 0: its processor time is not looked at. A program's run that
+  /// is too short for the clocks to be compared counts with the outside time; a runner's clock is the
+  /// harness's own.
+  ClockCheck(bool is_program, int threads) : is_program_(is_program), threads_(threads) {}
+
+  /// A round trip without work, of which the slowest counts.
+  void round_trip(double seconds);
+
+  /// The seconds to record of one request.
+  double judge(const TimedRequest& request);
+
+  /// Empty, or what is wrong, in more than half of at least five requests: fewer may have been
+  /// interrupted between the two clocks by a busy machine, which explains no claim of more than passed.
+  /// Either less than half of the time that
+  /// passed was claimed, more than passed, or none; or more processors' time was used than its
+  /// threads have.
+  std::string finding() const;
+
+  nlohmann::json report() const;
+
+private:
+  double overhead() const;
+
+  bool is_program_;
+  int threads_;
+  double slowest_ = 0.0;
+  std::vector<double> outside_ms_;
+  std::size_t off_ = 0;       ///< requests whose claim was not believed
+  std::size_t lies_ = 0;      ///< those of them that no interruption explains
+  std::size_t impossible_ = 0; ///< those of them that claimed more than passed
+  std::size_t crowded_ = 0;   ///< requests that took more processors than allowed
+  TimedRequest last_lie_, last_crowd_;
+};
+
+} // namespace clusterbench

@@ -1,0 +1,33 @@
+#include "harness/worker/module.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <stdexcept>
+
+namespace clusterbench {
+
+std::filesystem::path module_file(const std::filesystem::path& folder, const std::string& variant) {
+  return folder / (variant + ".so");
+}
+
+const RegisteredVariant& load_module(const std::filesystem::path& file) {
+  // Local: no symbol of a module takes the place of another's, or of ours.
+  void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (module == nullptr) {
+    throw std::runtime_error(fmt::format("{}: {}", file.string(), dlerror()));
+  }
+  using Registry = std::vector<RegisteredVariant>;
+  const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_2"));
+  if (registered == nullptr) {
+    throw std::runtime_error(
+        fmt::format("{}: no module of version 2 of the contract", file.string()));
+  }
+  const Registry& variants = *static_cast<const Registry*>(registered());
+  if (variants.size() != 1) {
+    throw std::runtime_error(fmt::format("{}: holds {} registrations, a module has one",
+                                         file.string(), variants.size()));
+  }
+  return variants.front();
+}
+
+} // namespace clusterbench

@@ -1,0 +1,95 @@
+// One variant on one set of points, with all that is the harness's and not the variant's: memory where
+// the variant computes, copies to and from it, the poison, and the clock.
+#pragma once
+
+#include "harness/worker/placed_array.hpp"
+#include "impls/contract.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// Seconds of a steady clock. What does not happen is 0: host variants neither upload nor download.
+struct Windows {
+  double upload = 0.0;   ///< the points, to where the variant computes
+  double prepare = 0.0;  ///< until the whole device has finished
+  double run = 0.0;      ///< likewise
+  double download = 0.0; ///< labels, centroids and memberships, to host memory
+  double whole = 0.0;    ///< all of these as one window
+};
+
+/// Whether the address lies in an answer that nobody may write to any more. For signal handlers.
+bool is_in_closed_answer(const void* address);
+
+/// Prepares a variant and runs it. Everything throws what the variant throws: Refusal,
+/// std::bad_alloc, std::runtime_error.
+template <typename T>
+class Session {
+public:
+  /// modules: the folder where delegates are found.
+  Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape);
+
+  /// Takes a copy of the points, [n, d] in host memory: row i of it is row (i + rotate) mod n. What
+  /// was prepared is gone. The copy lies at a new address.
+  void take_points(std::span<const T> points, std::size_t rotate);
+
+  /// Brings the points to where the variant computes, and prepares a fresh object.
+  void prepare();
+
+  /// Takes the start (host memory) to where the variant computes, then times one run. The answer was
+  /// poisoned before. From the end of that window on nobody can write to an answer in host memory.
+  void run(const Start<T>& start, Observer<T>& observer);
+
+  /// Upload, prepare, run and download as one window; nothing has been prepared before.
+  void run_whole(const Start<T>& start);
+
+  /// Copies the answer of the last run to host memory: timed as the download, unless run_whole() did
+  /// that already. Its spans have the answer's sizes, or are empty where nobody wants them. Then the
+  /// answer is poisoned for the next run.
+  void take(const Answer<T>& target);
+
+  std::size_t iterations() const { return iterations_; } ///< of the last run
+  const Windows& windows() const { return windows_; }
+  std::string chosen_path() const;
+
+private:
+  using Made = std::unique_ptr<Variant<T>>;
+  Made make(const RegisteredVariant& registered) const;
+  void allocate_answer();
+  void open_answer(bool open);
+  void poison_answer();
+  void place_start(const Start<T>& start);
+  void prepare_next();
+  void run_or_delegate(Answer<T>& answer, Observer<T>& observer);
+  void clocked_prepare();
+  void clocked_run(Observer<T>& observer);
+  void download();
+  void wait_for_device() const;
+
+  const RegisteredVariant& registered_;
+  std::filesystem::path modules_;
+  Shape shape_;
+  Place place_;
+  bool has_memberships_;
+
+  // The variant goes before the memory that it may refer to.
+  PlacedArray<T> host_points_, points_, start_, centroids_, entering_, memberships_;
+  PlacedArray<std::int32_t> labels_;
+  // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.
+  PlacedArray<T> host_centroids_, host_memberships_;
+  PlacedArray<std::int32_t> host_labels_;
+  bool downloaded_ = false, poisoned_ = false;
+
+  std::vector<std::string> delegates_; ///< not tried yet
+  bool delegates_known_ = false;
+  std::string delegate_, refusals_;
+  Made variant_;
+  std::size_t iterations_ = 0;
+  Windows windows_;
+};
+
+} // namespace clusterbench

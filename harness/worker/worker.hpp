@@ -1,0 +1,110 @@
+// The parent's side of a worker: one process that runs one variant, asked by the protocol.
+#pragma once
+
+#include "harness/problem/registry.hpp"
+#include "harness/system/line_channel.hpp"
+#include "harness/system/process.hpp"
+#include "harness/system/shared_memory.hpp"
+#include "harness/worker/clock_check.hpp"
+#include "harness/worker/protocol.hpp"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// Why a worker did not do what it was asked, with the ledger's word for it: refused, unavailable,
+/// error, out_of_memory, crashed, timed_out, interrupted, cheated.
+class WorkerFailure : public std::runtime_error {
+public:
+  WorkerFailure(std::string status, const std::string& message, std::string last_words = "")
+      : std::runtime_error(message), status_(std::move(status)),
+        last_words_(std::move(last_words)) {}
+  const std::string& status() const { return status_; }
+  /// What a process that crashed or was late had printed last.
+  const std::string& last_words() const { return last_words_; }
+
+private:
+  std::string status_, last_words_;
+};
+
+struct WorkerOptions {
+  int threads = 1;                           ///< that the variant may use
+  std::chrono::duration<double> timeout{900}; ///< of the whole process
+  bool sandboxed = true;
+  std::filesystem::path build;               ///< folder of runner and modules; empty: this program's
+  std::vector<std::filesystem::path> hidden; ///< folders that the variant must not read
+  std::vector<int> descriptors;              ///< of memory that it shares with its parent
+  std::size_t largest_file = 0;              ///< bytes that it may have to write beyond its scratch
+  std::vector<std::string> environment;      ///< NAME=value, added
+  std::vector<std::string> wrapper;          ///< runs the runner, such as valgrind
+};
+
+/// Times of one request [s].
+struct RunReply {
+  double seconds = 0.0; ///< to record: see ClockCheck
+  double cpu = 0.0;     ///< processor time of the process, measured from outside
+  std::size_t iterations = 0;
+  nlohmann::json reply; ///< all of it
+};
+
+/// A running worker; it ends with this object, with whatever it left behind. Everything throws
+/// WorkerFailure.
+class Worker {
+public:
+  /// Starts the process, confines it and loads the variant.
+  Worker(const KnownVariant& variant, WorkerOptions options);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void points(const PointsRequest& request);
+  nlohmann::json prepare(); ///< seconds, upload_s, prepare_s where the worker can tell them apart
+  RunReply run(bool record = false);
+  RunReply whole();
+  double take(); ///< seconds of the download
+  /// Asks it to end by closing its input. Nothing that it writes from now on is read.
+  void end();
+
+  /// Closes its input, waits for it to end by itself, and returns the last of what it printed.
+  std::string finish();
+
+  double start_seconds() const { return start_seconds_; }     ///< until the variant was loaded
+  double context_seconds() const { return context_seconds_; } ///< of them: the device's context
+  std::size_t peak_rss_bytes() const;
+  int pid() const { return pid_; }
+  const ClockCheck& clock() const { return clock_; }
+  const std::vector<std::string>& sandbox_lacks() const { return sandbox_lacks_; }
+  const nlohmann::json& versions() const { return versions_; } ///< of a program's libraries
+  std::string output_tail() const; ///< the last of what it printed
+
+private:
+  nlohmann::json ask(const nlohmann::json& request);
+  RunReply timed(const nlohmann::json& request);
+  std::string read_reply_line();
+  void start(const KnownVariant& variant);
+  [[noreturn]] void explain_end();
+  double processor_seconds() const;
+  double seconds_of_waiting() const;
+
+  WorkerOptions options_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::filesystem::path scratch_;
+  SharedMemory output_, report_;
+  int pid_ = -1;
+  int socket_ = -1;
+  LineChannel channel_{-1};
+  ClockCheck clock_;
+  std::size_t peak_rss_ = 0;
+  std::size_t start_bytes_ = 0; ///< of the start, which is read before a run's clock starts
+  double start_seconds_ = 0.0, context_seconds_ = 0.0;
+  std::vector<std::string> sandbox_lacks_;
+  nlohmann::json versions_;
+};
+
+} // namespace clusterbench

@@ -1,0 +1,51 @@
+"""Makes a build folder for tests: the program, the runner, faulty modules, and stand-ins for the real
+ones.
+
+usage: make_folder.py BUILD FOLDER PROGRAM PLANTED FAULTS WRONG"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+build, folder, program, planted, faults, wrong = map(pathlib.Path, sys.argv[1:])
+
+FAULTS = """segfaults segfaults_early aborts killed hangs hangs_early fills_memory fills_memory_early
+asks_for_too_much throws throws_early throws_garbage throws_number exits_early exits_with_code
+prints_garbage prints_and_crashes leaves_a_process leaves_a_daemon writes_a_report fills_the_disk
+refuses slow""".split()
+BUGS = """none drops_tail drops_one_row stale_centroids racy_sums counts_of_one_block
+returns_initial_state not_a_number labels_off_by_one wrong_labels_in_range squared_loss stops_early
+one_pass_too_many hides_one_pass_too_many ties_to_highest wrong_later wrong_once
+inertia_too_high""".split()
+OF_KMEANS = """empty_to_origin claims_no_passes claims_all_passes wobbles wobbles_unrecorded
+wobbles_wrong_once wobbles_wrong_late looks_for_the_oracle""".split()
+OF_FCM = "wrong_exponent unweighted_power not_normalised".split()
+
+
+def link(path, target):
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+modules = folder / "modules"
+shutil.rmtree(modules, ignore_errors=True)
+modules.mkdir(parents=True)
+link(folder / "clusterbench-runner", build / "clusterbench-runner")
+lines = []
+for line in (build / "modules" / "list").read_text().splitlines():
+    name = line.split()[0]
+    is_gpu = "_cuda" in name or name.startswith(("kmeans_cublas", "kmeans_thrust"))
+    link(modules / f"{name}.so", build / "modules" / f"{name}.so" if is_gpu else planted)
+    link(modules / f"{name}.json", build / "modules" / f"{name}.json")
+    lines.append(line)
+faulty = [(f"kmeans_faulty_{name}", faults) for name in FAULTS]
+faulty += [(f"kmeans_faulty_{name}", wrong) for name in BUGS + OF_KMEANS]
+faulty += [(f"fcm_faulty_{name}", wrong) for name in BUGS + OF_FCM]
+for name, module in faulty:
+    link(modules / f"{name}.so", module)
+    description = subprocess.run([build / "clusterbench-runner", "--describe",
+                                  modules / f"{name}.so"], check=True, capture_output=True)
+    (modules / f"{name}.json").write_bytes(description.stdout)
+    lines.append(f"{name} faulty {module}")
+(modules / "list").write_text("\n".join(lines) + "\n")

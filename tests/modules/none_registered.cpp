@@ -1,0 +1,2 @@
+// A module that registers no variant.
+#include "impls/contract.hpp"

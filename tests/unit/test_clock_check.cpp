@@ -1,0 +1,245 @@
+// Whether a worker's clock is believed, and what is recorded if it is not.
+#include "harness/worker/clock_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace clusterbench {
+namespace {
+
+constexpr bool kProgram = true, kRunner = false;
+constexpr int kAnyThreads = 0;
+
+/// What is recorded of a request of which the worker claims `inside` seconds.
+double judged(ClockCheck& clock, double inside, double outside, double untimed = 0.0) {
+  return clock.judge({.inside = inside, .outside = outside, .untimed = untimed, .waited = 0.0, .cpu = 0.0});
+}
+
+std::size_t off(const ClockCheck& clock) {
+  return clock.report().at("clock_off");
+}
+
+// ---- both
+
+TEST(ClockCheck, AnHonestClockIsRecorded) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    ClockCheck clock(is_program, kAnyThreads);
+    clock.round_trip(2e-5);
+    EXPECT_EQ(judged(clock, 0.1, 0.1001), 0.1);
+    EXPECT_EQ(judged(clock, 0.01, 0.01011), 0.01); // the overhead of a request
+    EXPECT_EQ(judged(clock, 10.0, 10.4), 10.0);    // freeing memory takes its share
+    EXPECT_EQ(judged(clock, 3.0, 3.0), 3.0);
+    EXPECT_EQ(clock.finding(), "");
+    EXPECT_EQ(off(clock), 0U);
+  }
+}
+
+TEST(ClockCheck, ALieGainsNothing) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    ClockCheck clock(is_program, kAnyThreads);
+    for (int run = 0; run < 3; ++run) {
+      EXPECT_EQ(judged(clock, 0.04, 0.1), 0.1); // less than half of what passed
+      EXPECT_EQ(judged(clock, 0.2, 0.1), 0.1);  // more than passed
+      EXPECT_EQ(judged(clock, -1.0, 0.1), 0.1); // before it began
+      EXPECT_EQ(judged(clock, std::nan(""), 0.1), 0.1);
+      EXPECT_EQ(judged(clock, std::numeric_limits<double>::infinity(), 0.1), 0.1);
+    }
+    EXPECT_NE(clock.finding().find("in 15 of 15 runs"), std::string::npos) << clock.finding();
+    EXPECT_NE(clock.finding().find("100 ms passed"), std::string::npos) << clock.finding();
+    EXPECT_EQ(off(clock), 15U);
+    EXPECT_EQ(clock.report().at("finding"), clock.finding());
+  }
+}
+
+TEST(ClockCheck, MoreThanPassedIsNeverAnInterruption) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    ClockCheck boasts(is_program, kAnyThreads);
+    ClockCheck drifts(is_program, kAnyThreads);
+    for (int run = 0; run < 2; ++run) {
+      EXPECT_EQ(judged(boasts, 10.0, 0.1), 0.1);
+      judged(drifts, 0.10005, 0.1);
+    }
+    EXPECT_NE(boasts.finding().find("in 2 of 2 runs"), std::string::npos) << boasts.finding();
+    EXPECT_EQ(drifts.finding(), "");
+  }
+}
+
+TEST(ClockCheck, WaitingForAProcessorIsNoLie) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    ClockCheck excused(is_program, kAnyThreads);
+    ClockCheck not_excused(is_program, kAnyThreads);
+    for (int run = 0; run < 9; ++run) {
+      excused.judge({.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = 0.079, .cpu = 0.02});
+      not_excused.judge(
+          {.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = 0.04, .cpu = 0.02});
+    }
+    EXPECT_EQ(excused.finding(), "");
+    EXPECT_EQ(off(excused), 0U);
+    EXPECT_NE(not_excused.finding(), "");
+    EXPECT_EQ(off(not_excused), 9U);
+  }
+}
+
+TEST(ClockCheck, NothingIsNoTime) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    for (const double round_trip : {1e-6, 1e-2}) {
+      ClockCheck clock(is_program, kAnyThreads);
+      clock.round_trip(round_trip);
+      for (int run = 0; run < 5; ++run) {
+        EXPECT_EQ(judged(clock, run % 2 == 0 ? 0.0 : -1e-5, 1e-4), 1e-4);
+      }
+      EXPECT_NE(clock.finding(), "");
+    }
+  }
+}
+
+TEST(ClockCheck, MoreThanPassedIsALieHoweverShort) {
+  for (const bool is_program : {kProgram, kRunner}) {
+    ClockCheck clock(is_program, kAnyThreads);
+    clock.round_trip(2e-4);
+    for (int run = 0; run < 5; ++run) {
+      EXPECT_EQ(judged(clock, 1e-4, 5e-5), 5e-5);
+    }
+    EXPECT_NE(clock.finding(), "");
+  }
+}
+
+TEST(ClockCheck, ReadingALargeStartIsExplained) {
+  ClockCheck clock(kProgram, kAnyThreads);
+  EXPECT_EQ(judged(clock, 0.4, 0.55, 0.2), 0.4);
+  EXPECT_EQ(judged(clock, 0.4, 0.55), 0.55);
+  EXPECT_EQ(judged(clock, 0.1, 0.25, 0.2), 0.25); // how much of it was reading nobody can tell
+}
+
+TEST(ClockCheck, OfRoundTripsTheSlowestCounts) {
+  ClockCheck clock(kRunner, kAnyThreads);
+  clock.round_trip(1e-5);
+  clock.round_trip(0.05);
+  clock.round_trip(2e-5);
+  EXPECT_EQ(clock.report().at("round_trip_ms"), 50.0);
+  EXPECT_EQ(judged(clock, 0.1, 0.15), 0.1);
+  EXPECT_EQ(off(clock), 0U);
+}
+
+TEST(ClockCheck, FewRunsProveNothing) {
+  ClockCheck clock(kProgram, kAnyThreads);
+  for (int run = 0; run < 4; ++run) {
+    EXPECT_EQ(judged(clock, 0.04, 0.1), 0.1);
+    EXPECT_EQ(clock.finding(), "");
+  }
+  judged(clock, 0.04, 0.1);
+  EXPECT_NE(clock.finding(), "");
+}
+
+TEST(ClockCheck, LiesInHalfOfTheRunsProveNothingYet) {
+  ClockCheck clock(kProgram, kAnyThreads);
+  for (int run = 0; run < 5; ++run) {
+    judged(clock, 0.04, 0.1);
+    judged(clock, 0.1, 0.1001);
+  }
+  EXPECT_EQ(clock.finding(), "");
+  judged(clock, 0.04, 0.1);
+  EXPECT_NE(clock.finding().find("in 6 of 11 runs"), std::string::npos) << clock.finding();
+}
+
+TEST(ClockCheck, InterruptionsAreNoLie) {
+  ClockCheck program(kProgram, kAnyThreads), runner(kRunner, kAnyThreads);
+  for (int run = 0; run < 9; ++run) {
+    EXPECT_EQ(judged(program, 0.1, 0.15), 0.15); // not believed, and not held against the program
+    EXPECT_EQ(judged(runner, 0.1, 0.15), 0.1);   // the harness's own clock: interrupted outside
+  }
+  EXPECT_EQ(program.finding(), "");
+  EXPECT_EQ(runner.finding(), "");
+  EXPECT_EQ(off(program), 9U);
+  EXPECT_EQ(off(runner), 9U);
+}
+
+// ---- short runs: programs' are timed from outside, a runner's are believed
+
+TEST(ClockCheck, OurTimeCountsInAProgramsShortRun) {
+  ClockCheck clock(kProgram, kAnyThreads);
+  clock.round_trip(2e-4);
+  for (int run = 0; run < 5; ++run) {
+    EXPECT_EQ(judged(clock, 1e-9, 0.0005), 0.0005); // cannot be told from an honest one
+    EXPECT_EQ(judged(clock, 0.0016, 0.0019), 0.0019);
+  }
+  EXPECT_EQ(clock.finding(), "");
+  EXPECT_EQ(off(clock), 0U);
+  EXPECT_EQ(judged(clock, 0.0020, 0.0025), 0.0020); // long enough
+}
+
+TEST(ClockCheck, TheRunnersTimeCountsInItsShortRun) {
+  ClockCheck clock(kRunner, kAnyThreads);
+  clock.round_trip(2e-5);
+  for (int run = 0; run < 5; ++run) {
+    EXPECT_EQ(judged(clock, 1e-6, 8e-5), 1e-6);
+    EXPECT_EQ(judged(clock, 2e-5, 2e-4), 2e-5);
+  }
+  EXPECT_EQ(clock.finding(), "");
+  EXPECT_EQ(off(clock), 0U);
+}
+
+// A round trip of 5 us: of a runner's run of 0.3 ms no more than 0.12 ms are unseen.
+TEST(ClockCheck, ATinyClaimOfARunnerIsNotExplainedByTheOverhead) {
+  ClockCheck clock(kRunner, kAnyThreads);
+  clock.round_trip(5e-6);
+  for (int run = 0; run < 3; ++run) {
+    EXPECT_EQ(judged(clock, 1e-9, 3e-4), 3e-4);
+    EXPECT_EQ(judged(clock, 1.4e-4, 3e-4), 3e-4);
+  }
+  EXPECT_EQ(judged(clock, 1.9e-4, 3e-4), 1.9e-4);
+  EXPECT_NE(clock.finding().find("in 6 of 7 runs"), std::string::npos) << clock.finding();
+}
+
+// ---- processors
+
+/// A request of which the clock is honest, and of `cpu` seconds of processor time.
+void used(ClockCheck& clock, double cpu, double outside = 0.1) {
+  clock.judge({.inside = outside, .outside = outside, .untimed = 0.0, .waited = 0.0, .cpu = cpu});
+}
+
+TEST(ClockCheck, TwoThreadsWhereOneIsAllowedAreSeen) {
+  ClockCheck clock(kRunner, 1);
+  for (int run = 0; run < 4; ++run) {
+    used(clock, 0.19);
+    EXPECT_EQ(clock.finding(), ""); // few runs
+  }
+  used(clock, 0.19);
+  EXPECT_NE(clock.finding().find("in 5 of 5 runs it used more than the one thread"), std::string::npos)
+      << clock.finding();
+  EXPECT_NE(clock.finding().find("190 ms of processor time"), std::string::npos);
+}
+
+TEST(ClockCheck, AllThreadsMayBeUsed) {
+  ClockCheck clock(kRunner, 2);
+  for (int run = 0; run < 9; ++run) {
+    used(clock, 0.22); // and the kernel's accounts are coarse
+  }
+  EXPECT_EQ(clock.finding(), "");
+}
+
+TEST(ClockCheck, CrowdsInFewRunsAreNone) {
+  ClockCheck clock(kRunner, 1);
+  for (int run = 0; run < 5; ++run) {
+    used(clock, 0.19);
+    used(clock, 0.1);
+  }
+  EXPECT_EQ(clock.finding(), "");
+}
+
+TEST(ClockCheck, ProcessorsAreNotCountedInShortRunsOrWhereNobodyAsks) {
+  ClockCheck short_runs(kRunner, 1), not_asked(kProgram, kAnyThreads);
+  for (int run = 0; run < 9; ++run) {
+    used(short_runs, 0.01, 0.0019);
+    used(not_asked, 0.5);
+  }
+  EXPECT_EQ(short_runs.finding(), "");
+  EXPECT_EQ(not_asked.finding(), "");
+}
+
+} // namespace
+} // namespace clusterbench

@@ -1,0 +1,113 @@
+// Answers of correct variants are never found wrong: on random shapes, rules and data, with all
+// that an answer may tell and with less, judged in every way.
+#include "harness/judge/verifier.hpp"
+#include "harness/problem/starts.hpp"
+#include "tests/verify/run_variant.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+enum class Kind { normal, clusters, integers, grid, uniform, far, few_points };
+
+template <typename T>
+OwnedProblem<T> random_problem(Kind kind, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto pick = [&](const std::vector<std::size_t>& list) {
+    return list[random() % list.size()];
+  };
+  OwnedProblem<T> owned;
+  owned.n = pick({5, 17, 40, 100, 333, 1000});
+  owned.d = pick({1, 2, 3, 9, 20});
+  owned.k = std::min(owned.n, pick({1, 2, 3, 5, 16, 40, 100}));
+  std::normal_distribution<double> normal;
+  std::uniform_real_distribution<double> uniform;
+  std::vector<double> middles(8 * owned.d);
+  for (double& middle : middles) {
+    middle = 5.0 * normal(random);
+  }
+  for (std::size_t i = 0; i < owned.n; ++i) {
+    const std::size_t cluster = random() % 8;
+    for (std::size_t f = 0; f < owned.d; ++f) {
+      const double middle = middles[cluster * owned.d + f];
+      const double value = kind == Kind::normal     ? normal(random)
+                           : kind == Kind::clusters ? middle + normal(random)
+                           : kind == Kind::integers ? static_cast<double>(random() % 5)
+                           : kind == Kind::grid     ? 0.1 * static_cast<double>(random() % 7)
+                           : kind == Kind::uniform  ? uniform(random)
+                           : kind == Kind::far      ? 100.0 + normal(random)
+                                                    : middle;
+      owned.points.push_back(static_cast<T>(value));
+    }
+  }
+  owned.centroids.assign(owned.points.begin(),
+                         owned.points.begin() + static_cast<std::ptrdiff_t>(owned.k * owned.d));
+  const std::size_t most = pick({1, 2, 5, 20, 100});
+  const StopRule rules[] = {{StopRule::Kind::iterations, 0.0, most},
+                            {StopRule::Kind::labels, 0.0, most},
+                            {StopRule::Kind::shift, 1e-4, most},
+                            {StopRule::Kind::loss, 1e-3 * static_cast<double>(owned.n), most}};
+  owned.stop = rules[random() % 4];
+  const StartSequence<T> starts(InitSpec::Kind::first, owned.view(), "honest", seed, 0);
+  owned.centroids = starts.at(random() % kStartCycle);
+  return owned;
+}
+
+template <typename T>
+void expect_right(Kind kind, std::uint64_t seed, Family family, DistanceForm form) {
+  const auto owned = random_problem<T>(kind, seed);
+  const Problem<T> problem = owned.view();
+  const Meta meta = meta_of(family, form);
+  const OracleRun oracle = run_oracle(family, problem);
+  const auto answer = solve(meta, problem);
+  const auto expect = [&](const char* what, const Verdict& verdict) {
+    EXPECT_TRUE(verdict.right()) << what << ", seed " << seed << ", data " << static_cast<int>(kind)
+                                 << ", n=" << owned.n << " d=" << owned.d << " k=" << owned.k
+                                 << "\n"
+                                 << verdict.message();
+  };
+  const VerifyOptions options{.sampled_points = 256, .seed = seed};
+  auto library = answer;
+  library.entering.clear();
+  auto timed = answer;
+  timed.recorded.clear();
+  expect("recorded", verify_answer(meta, problem, answer.view(), oracle, options));
+  expect("library's", verify_answer(meta, problem, library.view(), oracle, options));
+  expect("by itself", verify_consistency(meta, problem, answer.view(), options));
+  expect("by itself, timed", verify_consistency(meta, problem, timed.view(), options));
+  expect("cheap", verify_cheaply(meta, problem, timed.view(), options));
+  expect("same", verify_same(meta, problem, answer.view(), timed.view(), options));
+  // Where many labels are ties, or there are fewer points than clusters, rounding may lead a run
+  // elsewhere, and only its recording can show that every pass was right.
+  const bool calm = kind == Kind::normal || kind == Kind::clusters || kind == Kind::uniform;
+  if (calm && family == Family::kmeans) {
+    expect("timed", verify_answer(meta, problem, timed.view(), oracle, options));
+  }
+}
+
+TEST(HonestAnswers, areRight) {
+  std::uint64_t seed = 0;
+  for (const Kind kind : {Kind::normal, Kind::clusters, Kind::integers, Kind::grid, Kind::uniform,
+                          Kind::far, Kind::few_points}) {
+    for (int repetition = 0; repetition < 8; ++repetition) {
+      ++seed;
+      for (const Family family : {Family::kmeans, Family::fcm}) {
+        expect_right<float>(kind, seed, family, DistanceForm::difference);
+        expect_right<double>(kind, seed, family, DistanceForm::difference);
+        expect_right<double>(kind, seed, family, DistanceForm::expanded);
+        if (kind != Kind::far) { // where the expanded form has too few digits in float
+          expect_right<float>(kind, seed, family, DistanceForm::expanded);
+        }
+      }
+    }
+  }
+}
+
+} // namespace
+} // namespace clusterbench
