@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Puts the reference runs' tables into README.md, in short, into docs/tables.md, in full, the scaling
+# Puts the reference runs' tables into docs/results.md, in short, into docs/tables.md, in full, the scaling
 # studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; and the
-# smallest variant's source into README.md. Called without arguments it also draws the pictures again.
+# fastest variants into README.md. Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
 pages=$(realpath "${2:-$(dirname "$0")/..}")
@@ -16,7 +16,7 @@ reports=$(mktemp)
 trap 'rm -f "$reports"' EXIT
 for table in results/tables/article*.json; do
   name=$(basename "$table" .json)
-  "$program" table "$name" "${from[@]}" --compact --splice "$pages/README.md"
+  "$program" table "$name" "${from[@]}" --compact --splice "$pages/docs/results.md"
   "$program" table "$name" "${from[@]}" --splice "$pages/docs/tables.md"
   "$program" table "$name" "${from[@]}" --json >>"$reports"
 done
@@ -38,16 +38,5 @@ for study in large_k_gpu gpu_shapes gpu_borders; do
 done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
-
-python3 - "$pages/README.md" impls/serial/kmeans_serial.cpp <<'PYTHON'
-import sys
-readme, source = sys.argv[1:]
-text = open(readme).read()
-begin, end = "<!-- smallest variant begin -->\n", "<!-- smallest variant end -->"
-head, rest = text.split(begin)
-_, tail = rest.split(end)
-code = open(source).read()
-open(readme, "w").write(f"{head}{begin}```cpp\n{code}```\n{end}{tail}")
-PYTHON
 
 (( $# )) || scripts/update_pictures.sh

@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["CLUSTERBENCH_SOURCE"])
-PAGES = ["README.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md"]
+PAGES = ["README.md", "docs/results.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md"]
 
 
 class Readme(unittest.TestCase):
