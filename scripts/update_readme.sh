@@ -22,11 +22,12 @@ for table in results/tables/article*.json; do
 done
 python3 scripts/headline.py "$pages/README.md" "$reports"
 
-splice_study() { # table, pattern of its ledgers, page, options
+splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is
   local from=() ledger
   for ledger in $2; do
-    from+=(--from "$ledger")
+    [[ ! -e $ledger ]] || from+=(--from "$ledger")
   done
+  (( ${#from[@]} )) || return 0
   "$program" table "$1" "${from[@]}" "${@:4}" --splice "$pages/docs/$3"
 }
 splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md

@@ -186,7 +186,8 @@ void CellJudge<T>::judge_single_passes(CheckingProcess<T>& process,
   for (const OneStepState<T>& state : states) {
     judge_single_pass(process, state, /*judges_precision=*/true);
   }
-  if (cell_.work.spec.family == Family::kmeans) {
+  // Whoever claims no exact labels need not tell such pairs apart.
+  if (cell_.work.spec.family == Family::kmeans && declaration_.approximate_within == 0.0) {
     const NearlyEqualPairs<T> pairs = nearly_equal_pairs(problem, cell_.seed);
     row_["nearly_equal_pairs_tell"] = pairs.telling_share;
     judge_single_pass(process, {"pairs of nearly equal centroids", pairs.centroids, {}},

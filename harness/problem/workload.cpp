@@ -6,6 +6,7 @@
 #include "datasets/sha256.hpp"
 #include "harness/problem/initial_state.hpp"
 #include "harness/problem/problem_key.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -214,6 +215,7 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   if (spec.family == Family::fcm && !(spec.fuzzifier > 1.0 && std::isfinite(spec.fuzzifier))) {
     throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
   }
+  const EndsAtOnce while_data_are_made;
   Workload work;
   work.spec = spec;
   work.precision = precision;

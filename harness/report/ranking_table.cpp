@@ -135,7 +135,7 @@ std::vector<std::string> notes_of(const TableReport& report) {
   if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
         return cell.by_iteration.rank > 1 && cell.over_first && !cell.over_first->paired;
       })) {
-    notes.push_back("Not all cells had the same starts: those are compared by their medians.");
+    notes.push_back("Cells with fewer than three starts in common are compared by their medians.");
   }
   return notes;
 }

@@ -1,5 +1,7 @@
 #include "harness/report/text_table.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace clusterbench {
@@ -13,8 +15,33 @@ std::size_t width(const std::string& text) {
 
 } // namespace
 
+std::string escaped(const std::string& text, TextStyle style) {
+  std::string shown;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t') {
+      shown += ' ';
+    } else if (code < 0x20 || code == 0x7f) {
+      shown += fmt::format("\\x{:02x}", code);
+    } else if (style == TextStyle::markdown && c == '|') {
+      shown += "\\|";
+    } else if (style == TextStyle::markdown && c == '<') {
+      shown += "&lt;";
+    } else {
+      shown += c;
+    }
+  }
+  return shown;
+}
+
 std::string text_table(const std::vector<TextColumn>& columns,
-                       const std::vector<std::vector<std::string>>& rows, TextStyle style) {
+                       const std::vector<std::vector<std::string>>& raw_rows, TextStyle style) {
+  std::vector<std::vector<std::string>> rows = raw_rows;
+  for (std::vector<std::string>& row : rows) {
+    for (std::string& text : row) {
+      text = escaped(text, style);
+    }
+  }
   std::vector<std::string> headings;
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns.size(); ++c) {

@@ -13,7 +13,11 @@ struct TextColumn {
   bool number = false; ///< aligned to the right
 };
 
-/// The rows under the headings, each line ended by a newline. Every row has a text for every column.
+/// The text as one line of its style: a line's end becomes a space, other control characters become
+/// visible (\x1b), and in Markdown what would be a column's end or a tag is written so that it shows.
+std::string escaped(const std::string& text, TextStyle style);
+
+/// The rows under the headings, escaped, each line ended by a newline. Every row has a text for every column.
 std::string text_table(const std::vector<TextColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows, TextStyle style);
 

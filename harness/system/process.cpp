@@ -1,5 +1,7 @@
 #include "harness/system/process.hpp"
 
+#include "harness/system/exit_codes.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -22,9 +24,16 @@ namespace clusterbench {
 namespace {
 
 volatile std::sig_atomic_t g_interrupt_signal = 0;
+volatile std::sig_atomic_t g_ends_at_once = 0;
 
 void remember_signal(int signal) {
   g_interrupt_signal = signal;
+  if (g_ends_at_once != 0) {
+    constexpr std::string_view kMessage =
+        "interrupted while data were made; the same command with --resume goes on\n";
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    _exit(static_cast<int>(ExitCode::interrupted));
+  }
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
@@ -212,6 +221,14 @@ void install_interrupt_handler() {
 
 int interrupt_signal() {
   return g_interrupt_signal;
+}
+
+EndsAtOnce::EndsAtOnce() {
+  g_ends_at_once = 1;
+}
+
+EndsAtOnce::~EndsAtOnce() {
+  g_ends_at_once = 0;
 }
 
 std::string own_path() {

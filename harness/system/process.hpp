@@ -52,6 +52,16 @@ void install_interrupt_handler();
 /// The signal that asked us to stop, or 0.
 int interrupt_signal();
 
+/// While one lives, such a signal ends this process at once, with exit code 130 and a message. For work
+/// that takes long and writes nothing that could be torn, such as making data.
+class EndsAtOnce {
+public:
+  EndsAtOnce();
+  ~EndsAtOnce();
+  EndsAtOnce(const EndsAtOnce&) = delete;
+  EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+};
+
 /// Absolute path of the running program.
 std::string own_path();
 

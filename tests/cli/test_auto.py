@@ -19,8 +19,12 @@ SHAPES, BORDERS = (json.loads((SOURCE / f"results/tables/{name}.json").read_text
 
 
 def measured(table):
-    """The cells of a table in the newest reference run that has it."""
-    return grid.cells_of(grid.newest(f"*/{table['name']}/ledger.jsonl", SOURCE / "results/reference"))
+    """The cells of a table in the newest reference run that has it; skips the test where none has."""
+    reference = SOURCE / "results/reference"
+    pattern = f"*/{table['name']}/ledger.jsonl"
+    if not list(reference.glob(pattern)):
+        raise unittest.SkipTest(f"no reference run has the table {table['name']}")
+    return grid.cells_of(grid.newest(pattern, reference))
 
 
 def lines():

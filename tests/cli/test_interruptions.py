@@ -60,6 +60,17 @@ class Interrupted(Program):
     def test_sigterm(self):
         self.check_signal(signal.SIGTERM)
 
+    def test_while_data_are_made(self):
+        """That takes seconds, and nothing is written yet: it ends at once."""
+        process = self.start("run", "--data", "uniform:40000000,4,1", "--k", 2, "--iterations", 1,
+                             "--variant", "kmeans_serial", *QUICK, "--out", "out")
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        errors = self.end(process)
+        self.assertEqual(process.returncode, 130)
+        self.assertIn("while data were made", errors)
+        self.assertFalse((self.folder / "out" / "ledger.jsonl").exists())
+
     def check_hanging_variant(self, variant):
         process = self.start("run", *PROBLEM, "--variant", variant, *QUICK, "--out", "out",
                              program=FAULTY)
