@@ -12,7 +12,6 @@
 
 #include <cmath>
 #include <fmt/format.h>
-#include <fstream>
 #include <memory>
 
 namespace clusterbench {
@@ -130,10 +129,7 @@ CampaignOptions campaign_of(const QualityArguments& arguments) {
   options.out = arguments.out;
   options.resume = arguments.resume;
   options.probe = false; // no percentage of the limit is shown
-  std::ifstream command_line("/proc/self/cmdline");
-  for (std::string word; std::getline(command_line, word, '\0');) {
-    options.command_line.push_back(word);
-  }
+  options.command_line = own_command_line();
   return options;
 }
 

@@ -11,7 +11,6 @@
 #include <cmath>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -240,10 +239,7 @@ ExitCode run(const RunArguments& arguments) {
   options.resume = arguments.resume;
   options.probe = !arguments.no_probe;
   options.save = arguments.save;
-  std::ifstream command_line("/proc/self/cmdline");
-  for (std::string word; std::getline(command_line, word, '\0');) {
-    options.command_line.push_back(word);
-  }
+  options.command_line = own_command_line();
   install_interrupt_handler();
   const CampaignResult result = run_campaign(options);
   if (tables.empty()) {

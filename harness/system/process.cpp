@@ -231,6 +231,15 @@ EndsAtOnce::~EndsAtOnce() {
   g_ends_at_once = 0;
 }
 
+std::vector<std::string> own_command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::vector<std::string> words;
+  for (std::string word; std::getline(file, word, '\0');) {
+    words.push_back(words.empty() ? std::filesystem::path(word).filename().string() : word);
+  }
+  return words;
+}
+
 std::string own_path() {
   return std::filesystem::read_symlink("/proc/self/exe").string();
 }

@@ -65,4 +65,7 @@ public:
 /// Absolute path of the running program.
 std::string own_path();
 
+/// The words that it was called with. The first is its name alone: where it lies is nobody's business.
+std::vector<std::string> own_command_line();
+
 } // namespace clusterbench

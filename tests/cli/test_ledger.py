@@ -122,6 +122,7 @@ class Header(Program):
         self.assertEqual(header["sampling"]["samples"], 1)
         self.assertEqual(header["cache_between_samples"], "kept")
         self.assertIn("uniform:2000,2,1", header["command_line"])
+        self.assertEqual(header["command_line"][0], "clusterbench")  # and not where it lies
         build = header["provenance"]["build"]
         self.assertTrue(build["march"])
         self.assertIn("-march=" + build["march"], build["flags"])

@@ -303,7 +303,7 @@ TEST(Ranks, AreOfRatiosByStart) {
       table_of({"a", "b"}),
       measurements_of(made_up::rows_of({a, b}, made_up::header("x", {})), kTable), std::nullopt);
   EXPECT_EQ(unpaired.cells[1].by_iteration.rank, 1u);
-  EXPECT_NE(table_text(unpaired, TableForm::full, TextStyle::terminal).find("the same starts"),
+  EXPECT_NE(table_text(unpaired, TableForm::full, TextStyle::terminal).find("starts in common"),
             std::string::npos);
 }
 
