@@ -29,9 +29,12 @@ class Readme(unittest.TestCase):
             self.assertEqual(text, (SOURCE / page).read_text(), f"{page}: run {SOURCE}/scripts/update_readme.sh")
 
     def test_a_changed_figure_is_put_right(self):
-        updated = self.updated(lambda text: text.replace(" %)", " per cent)", 1)
-                               .replace("| right", "| wrong", 1))
-        for page, text in updated.items():
+        def change(text):
+            # Tables of the studies that are of no reference run stay as they are.
+            at = max(text.find("<!-- table cpu_shapes begin -->"), 0)
+            return text[:at] + (text[at:].replace(" %)", " per cent)", 1)
+                                .replace("| right", "| wrong", 1))
+        for page, text in self.updated(change).items():
             self.assertEqual(text, (SOURCE / page).read_text())
 
 
