@@ -54,7 +54,8 @@ public:
   }
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     ++runs_;
-    steps_ = also_recorded_ || !observer.recording() ? runs_ % 64 : 0;
+    // Two steps at most: rounding excuses no more of an empty cluster, which keeps its centroid.
+    steps_ = also_recorded_ || !observer.recording() ? runs_ % 3 : 0;
     Wobbling wobbling(*this, observer);
     right_.run(start, answer, wobbling);
     wobble(answer.centroids);
