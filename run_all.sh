@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Reproduces the articles' tables on this machine: installs what is missing, builds, runs every
-# table, verifies every answer, writes the results, prints the tables and draws the pictures.
+# table, verifies every answer, writes the results, prints the tables, draws the pictures and writes a
+# report to play with.
 #
 #   ./run_all.sh            full sizes, about half an hour on two cores
 #   ./run_all.sh --quick    small sizes, less sampling
 #
 # Results go to results/runs/full or results/runs/quick, or where --out says, the pictures to the folder
-# pictures in it. Interrupted, it goes on where it stopped; what crashed or timed out is run again.
+# pictures in it, the report to report.html. Interrupted, it goes on where it stopped; what crashed or timed out is run again.
 # Further options are passed to `clusterbench run`, such as --threads 1 or --variant 'kmeans_*'; thread
 # scaling is measured only without them. The exit code is the gravest of all parts (README.md, Exit codes).
 set -euo pipefail
@@ -42,7 +43,7 @@ if [[ $size == quick && ! $budget ]]; then
   sizes+=(--budget 0.2)
 fi
 
-scripts/setup.sh
+scripts/setup.sh --page
 cmake --preset release >build.log 2>&1 || { cat build.log; exit 5; }
 cmake --build --preset release --target clusterbench >>build.log 2>&1 || { tail -50 build.log; exit 5; }
 
@@ -66,4 +67,11 @@ build/release/clusterbench ledger "$out" --json >"$out/measurements.json" || cod
 worst=$(graver "$worst" "$code")
 code=0
 /usr/bin/python3 plots/make.py --from "$out/measurements.json" --out "$out/pictures" || code=$?
+worst=$(graver "$worst" "$code")
+code=0
+if [ -e build/release/page/template.html ]; then
+  build/release/clusterbench report "$out" --out "$out/report.html" || code=$?
+else
+  echo "No report.html: its page was not built (scripts/bundle_page.sh build/release makes it)"
+fi
 exit "$(graver "$worst" "$code")"

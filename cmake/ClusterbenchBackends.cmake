@@ -54,8 +54,9 @@ endfunction()
 # What its files are called stays known, to tell a variant that is not built from a misspelt one.
 function(clusterbench_backend_missing name reason)
   message(STATUS "Backend ${name} is not built: ${reason}")
-  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp ${CMAKE_CURRENT_SOURCE_DIR}/*.cu
-    ${CMAKE_CURRENT_SOURCE_DIR}/*.py)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp
+    ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/*.py)
+  list(FILTER files INCLUDE REGEX "/(kmeans|fcm)_[a-z0-9_]+\\.[a-z]+$")
   list(TRANSFORM files REPLACE "^.*/([^/]*)\\.[a-z]+$" "\\1")
   list(JOIN files " " files)
   set_property(GLOBAL APPEND_STRING PROPERTY CLUSTERBENCH_BACKEND_ROWS

@@ -64,7 +64,7 @@ Array Array::allocate(ElementType type, std::size_t rows, std::size_t cols, std:
     else
       throw std::logic_error("Array holds f32 or f64");
   } catch (const std::bad_alloc&) {
-    throw InputError(fmt::format("{}: {} bytes of memory are not to be had", what, bytes));
+    throw OutOfMemory(fmt::format("{}: {} bytes of memory are not to be had", what, bytes));
   }
   return array;
 }

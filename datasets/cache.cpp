@@ -41,7 +41,7 @@ Slot slot_of(const Recipe& recipe) {
   return {folder / (stem + ".npy"), folder / (stem + ".json")};
 }
 
-void write_description(const Recipe& recipe, const Slot& slot, const Resolved& resolved) {
+void write_description(const Recipe& recipe, const Slot& slot, const Resolved& resolved) try {
   const json description = {{"name", recipe.name},
                             {"generator", recipe.generator},
                             {"arguments", json::parse(recipe.arguments)},
@@ -56,6 +56,9 @@ void write_description(const Recipe& recipe, const Slot& slot, const Resolved& r
   OutputFile file(slot.description);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
+} catch (const fs::filesystem_error& error) { // somebody has removed the points
+  throw OutputError(
+      fmt::format("the cache {}: {}", slot.points.string(), error.code().message()));
 }
 
 /// The cached dataset, or nothing when it is missing or not what its description says. A file whose

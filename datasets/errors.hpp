@@ -1,7 +1,10 @@
-// The two ways in which data can go wrong: what came in, and what could not be written.
+// The ways in which data can go wrong: what came in, what could not be written, and no memory.
 #pragma once
 
+#include <new>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace clusterbench::datasets {
 
@@ -16,6 +19,16 @@ public:
 class OutputError : public std::runtime_error {
 public:
   using std::runtime_error::runtime_error;
+};
+
+/// There is less memory than was asked for; the message has the numbers.
+class OutOfMemory : public std::bad_alloc {
+public:
+  explicit OutOfMemory(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+private:
+  std::string message_;
 };
 
 } // namespace clusterbench::datasets

@@ -1,39 +1,107 @@
 #include "datasets/mapped_file.hpp"
 
+#include "datasets/array.hpp"
 #include "datasets/errors.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace clusterbench::datasets {
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
+namespace {
+
+/// A regular file that is read from its begin to its end, and must not change meanwhile.
+class OpenFile {
+public:
   // O_NONBLOCK so that a named pipe is refused below instead of waiting for a writer.
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0)
-    throw InputError(fmt::format("{}: cannot open: {}", path.string(), std::strerror(errno)));
-  struct stat status {};
-  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(descriptor);
-    throw InputError(fmt::format("{}: not a regular file", path.string()));
-  }
-  size_ = static_cast<std::size_t>(status.st_size);
-  if (size_ > 0) { // mmap refuses a length of zero; an empty file is an empty span
-    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (address == MAP_FAILED) {
-      const int reason = errno;
-      ::close(descriptor);
-      throw InputError(fmt::format("{}: cannot map: {}", path.string(), std::strerror(reason)));
+  explicit OpenFile(const std::filesystem::path& path)
+      : name_(path.string()), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (descriptor_ < 0)
+      throw InputError(fmt::format("{}: cannot open: {}", name_, std::strerror(errno)));
+    if (::fstat(descriptor_, &before_) != 0 || !S_ISREG(before_.st_mode)) {
+      ::close(descriptor_);
+      throw InputError(fmt::format("{}: not a regular file", name_));
     }
-    data_ = static_cast<const std::byte*>(address);
   }
-  ::close(descriptor);
+  ~OpenFile() { ::close(descriptor_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  std::size_t size() const { return static_cast<std::size_t>(before_.st_size); }
+
+  /// Fills all of `memory`.
+  void read(std::span<std::byte> memory) {
+    constexpr std::size_t kMostAtOnce = std::size_t{1} << 30; // Linux reads at most 2 GiB a call
+    while (!memory.empty()) {
+      const ssize_t got = ::read(descriptor_, memory.data(), std::min(memory.size(), kMostAtOnce));
+      if (got < 0 && errno == EINTR)
+        continue;
+      if (got < 0)
+        throw InputError(fmt::format("{}: cannot read: {}", name_, std::strerror(errno)));
+      if (got == 0)
+        fail_changed();
+      memory = memory.subspan(static_cast<std::size_t>(got));
+    }
+  }
+
+  /// To be called when everything has been read.
+  void check_unchanged() const {
+    struct stat after {};
+    if (::fstat(descriptor_, &after) != 0 || after.st_size != before_.st_size ||
+        after.st_mtim.tv_sec != before_.st_mtim.tv_sec ||
+        after.st_mtim.tv_nsec != before_.st_mtim.tv_nsec)
+      fail_changed();
+  }
+
+private:
+  [[noreturn]] void fail_changed() const {
+    throw InputError(fmt::format("{}: the file changed while it was read", name_));
+  }
+
+  std::string name_;
+  int descriptor_;
+  struct stat before_ {};
+};
+
+} // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  OpenFile file(path);
+  if (file.size() == 0) // mmap refuses a length of zero; an empty file is an empty span
+    return;
+  checked_bytes(ElementType::u8, file.size(), 1, path.string());
+  void* address =
+      ::mmap(nullptr, file.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    throw OutOfMemory(fmt::format("{}: no memory for its {} bytes: {}", path.string(), file.size(),
+                                  std::strerror(errno)));
+  MappedFile memory; // frees it if reading fails
+  memory.data_ = static_cast<std::byte*>(address);
+  memory.size_ = file.size();
+  file.read({memory.data_, memory.size_});
+  file.check_unchanged();
+  *this = std::move(memory);
+}
+
+void read_in_pieces(const std::filesystem::path& path,
+                    const std::function<void(std::span<const std::byte>)>& take) {
+  OpenFile file(path);
+  std::vector<std::byte> piece(std::min(file.size(), std::size_t{1} << 20));
+  for (std::size_t left = file.size(); left > 0; left -= piece.size()) {
+    piece.resize(std::min(piece.size(), left));
+    file.read(piece);
+    take(piece);
+  }
+  file.check_unchanged();
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
@@ -47,7 +115,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr)
-    ::munmap(const_cast<std::byte*>(data_), size_);
+    ::munmap(data_, size_);
 }
 
 } // namespace clusterbench::datasets

@@ -3,7 +3,9 @@
 #include "datasets/errors.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -13,6 +15,16 @@
 #include <utility>
 
 namespace clusterbench::datasets {
+namespace {
+
+std::atomic<const char*> g_unfinished = nullptr;
+
+} // namespace
+
+void OutputFile::remove_unfinished() noexcept {
+  if (const char* const name = g_unfinished; name != nullptr)
+    ::unlink(name);
+}
 
 OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
   std::error_code ignored; // a path that cannot be looked at fails below, in open
@@ -38,9 +50,12 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
     temporary_.clear();
     fail("cannot create");
   }
+  if (!temporary_.empty())
+    g_unfinished = temporary_.c_str();
 }
 
 OutputFile::~OutputFile() {
+  g_unfinished = nullptr;
   if (descriptor_ >= 0)
     ::close(descriptor_);
   if (!temporary_.empty())
@@ -59,16 +74,37 @@ void OutputFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-void OutputFile::commit() {
+void OutputFile::close_whole() {
   // Some disks report that they are full only here. Devices and pipes have nothing to flush.
   if (!temporary_.empty() && ::fsync(descriptor_) != 0)
     fail("cannot flush");
   if (::close(std::exchange(descriptor_, -1)) != 0)
     fail("cannot close");
+}
+
+void OutputFile::commit() {
+  close_whole();
   if (temporary_.empty())
     return;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail("cannot rename the finished file to");
+  g_unfinished = nullptr;
+  temporary_.clear();
+}
+
+void OutputFile::commit_new() {
+  close_whole();
+  if (temporary_.empty()) {
+    errno = EEXIST; // a device, say
+    fail("cannot create");
+  }
+  // Not every file system knows how to rename without replacing, or how to link.
+  const bool renamed =
+      ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) == 0;
+  if (!renamed && (errno != EINVAL || ::link(temporary_.c_str(), path_.c_str()) != 0))
+    fail("cannot create");
+  if (!renamed)
+    ::unlink(temporary_.c_str());
   temporary_.clear();
 }
 

@@ -24,7 +24,15 @@ public:
   /// Flushes to the disk and renames. Throws OutputError.
   void commit();
 
+  /// The same, but throws OutputError where there is a file of that name already.
+  void commit_new();
+
+  /// Removes the temporary file of the latest one that lives, for a process that ends at once.
+  /// Async-signal-safe.
+  static void remove_unfinished() noexcept;
+
 private:
+  void close_whole();
   [[noreturn]] void fail(const char* action) const;
 
   std::filesystem::path path_;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -34,8 +35,11 @@ void parallel_blocks(std::size_t blocks, const Work& work) {
   };
   {
     std::vector<std::jthread> helpers;
-    for (std::size_t t = 1; t < threads; ++t)
-      helpers.emplace_back(worker);
+    try {
+      for (std::size_t t = 1; t < threads; ++t)
+        helpers.emplace_back(worker);
+    } catch (const std::system_error&) { // no memory for its stack, say: those that are there do the work
+    }
     worker();
   } // joins
   if (failure)

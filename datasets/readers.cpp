@@ -1,34 +1,99 @@
 #include "datasets/readers.hpp"
 
+#include "datasets/bin.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/npy.hpp"
 
 #include <cstring>
 #include <fmt/core.h>
+#include <optional>
 #include <string>
 
 namespace clusterbench::datasets {
 
+namespace {
+
+// Other systems write names in capitals.
+std::string small_extension(const std::filesystem::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension)
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return extension;
+}
+
+/// FILE.hdf5#NAME names a table in the file; of other files a # is part of the name.
+struct FileAndTable {
+  std::filesystem::path file;
+  std::string table;
+};
+
+FileAndTable split(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (const std::size_t mark = text.find('#'); mark != std::string::npos) {
+    const std::filesystem::path file = text.substr(0, mark);
+    if (const std::string extension = small_extension(file);
+        extension == ".hdf5" || extension == ".h5")
+      return {file, text.substr(mark + 1)};
+  }
+  return {path, ""};
+}
+
+std::optional<BinElement> bin_element(std::string_view extension) {
+  return extension == ".fbin"    ? std::optional(BinElement::f32)
+         : extension == ".u8bin" ? std::optional(BinElement::u8)
+         : extension == ".i8bin" ? std::optional(BinElement::i8)
+                                 : std::nullopt;
+}
+
+} // namespace
+
 bool is_readable_extension(const std::filesystem::path& path) {
-  const std::string extension = path.extension().string();
+  const std::string extension = small_extension(split(path).file);
   return extension == ".npy" || extension == ".csv" || extension == ".fvecs" ||
-         extension == ".bvecs";
+         extension == ".bvecs" || extension == ".hdf5" || extension == ".h5" ||
+         bin_element(extension).has_value();
 }
 
 Array read_file(const std::filesystem::path& path, ReadOptions options) {
-  const std::string extension = path.extension().string();
+  const auto [file_path, table] = split(path);
+  const std::string extension = small_extension(file_path);
+  if (extension == ".parquet" || extension == ".arrow" || extension == ".feather")
+    throw InputError(fmt::format(
+        "{}: convert it to .npy, as with pandas: numpy.save(\"points.npy\", "
+        "pandas.read_{}(\"{}\").to_numpy())",
+        path.string(), extension == ".parquet" ? "parquet" : "feather", path.filename().string()));
   if (!is_readable_extension(path))
-    throw InputError(
-        fmt::format("{}: the extension must be .npy, .csv, .fvecs or .bvecs", path.string()));
+    throw InputError(fmt::format(
+        "{}: the extension must be .npy, .csv, .fvecs, .bvecs, .fbin, .u8bin, .i8bin, .hdf5 or .h5",
+        path.string()));
   if (options.last_column_is_label && extension != ".csv")
     throw InputError(fmt::format("{}: only a .csv has a label column", path.string()));
   if (extension == ".npy")
     return read_npy(path);
+  if (extension == ".hdf5" || extension == ".h5")
+    return read_hdf5(file_path, table);
+  if (const auto element = bin_element(extension))
+    return read_bin(path, *element);
   const MappedFile file(path);
   if (extension == ".csv")
     return parse_csv(file.text(), path.string(), options);
   return parse_vecs(file.bytes(), extension == ".fvecs" ? ElementType::f32 : ElementType::u8,
                     path.string());
+}
+
+std::string conversion_of(const std::filesystem::path& path) {
+  const std::string extension = small_extension(path);
+  if (extension == ".bvecs" || extension == ".u8bin")
+    return "u8 to f32";
+  if (extension == ".i8bin")
+    return "i8 to f32";
+  if (extension != ".npy")
+    return "";
+  const MappedFile file(path);
+  const NpyType type = parse_npy_header(file.bytes(), path.string()).type;
+  const std::string_view stored = name_of(type);
+  const std::string_view read = name_of(points_type(type));
+  return stored == read ? "" : fmt::format("{} to {}", stored, read);
 }
 
 Array parse_vecs(std::span<const std::byte> file, ElementType element, std::string_view name) {

@@ -3,24 +3,50 @@
 #include "datasets/mapped_file.hpp"
 
 #include <array>
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <memory>
 #include <openssl/evp.h>
 #include <stdexcept>
 
 namespace clusterbench::datasets {
 
+namespace {
+
+/// The digest of bytes that come in pieces.
+class Digest {
+public:
+  Digest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  }
+  void add(std::span<const std::byte> bytes) {
+    check(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
+  }
+  std::string hex() {
+    std::array<unsigned char, 32> digest{};
+    check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
+    return fmt::format("{:02x}", fmt::join(digest, ""));
+  }
+
+private:
+  static void check(bool done) {
+    if (!done)
+      throw std::runtime_error("libcrypto cannot compute SHA-256");
+  }
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+} // namespace
+
 std::string sha256_hex(std::span<const std::byte> bytes) {
-  std::array<unsigned char, 32> digest{};
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
-    throw std::runtime_error("libcrypto cannot compute SHA-256");
-  std::string hex;
-  for (const unsigned char byte : digest)
-    hex += fmt::format("{:02x}", byte);
-  return hex;
+  Digest digest;
+  digest.add(bytes);
+  return digest.hex();
 }
 
 std::string sha256_file(const std::filesystem::path& path) {
-  return sha256_hex(MappedFile(path).bytes());
+  Digest digest;
+  read_in_pieces(path, [&](std::span<const std::byte> piece) { digest.add(piece); });
+  return digest.hex();
 }
 
 } // namespace clusterbench::datasets

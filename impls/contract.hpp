@@ -117,8 +117,8 @@ struct Shape {
   double fuzzifier = 2.0;               ///< m of FCM, > 1
   bool starts_from_memberships = false; ///< FCM: the start is memberships and not centres
   int threads = 1;                      ///< CPU threads that a variant may use
-  int rank = 0;                         ///< this process among `world` processes (MPI, NCCL)
-  int world = 1;
+  int rank = 0;                         ///< this process among `world` processes (MPI)
+  int world = 1;                        ///< for a ShardedVariant: its devices
 };
 
 /// The points of this process: all of them, or the shard of its rank.
@@ -198,7 +198,7 @@ struct [[gnu::visibility("default")]] Refusal : std::runtime_error {
 };
 
 /// One implementation in one precision. All spans that it is given lie where it computes: in device
-/// memory if Meta says `Device::gpu`, otherwise in host memory.
+/// memory if Meta says `Device::gpu`, otherwise in host memory. For several devices: ShardedVariant.
 template <typename T>
 class Variant {
 public:
@@ -221,6 +221,36 @@ public:
   virtual std::vector<std::string> delegates(const Shape& /*shape*/) const { return {}; }
 };
 
+/// What one of several devices holds of the points: consecutive rows, in the order of the devices, or
+/// none where there are fewer rows than devices.
+template <typename T>
+struct Shard {
+  int device = 0;   ///< its number for the CUDA runtime; in tests two shards may share a device
+  Points<T> points; ///< in the memory of that device
+};
+
+/// A variant of `Device::multi_gpu`: one process drives several devices. Shape counts the rows of all
+/// shards, and `world` the shards. Element r of a span is what device r has, in its own memory.
+template <typename T>
+class [[gnu::visibility("default")]] ShardedVariant : public Variant<T> {
+public:
+  /// As prepare().
+  virtual void prepare_shards(const Shape& shape, std::span<const Shard<T>> shards) = 0;
+  /// As run(). Every device has the whole start. Of its answer the labels are those of its shard; the
+  /// centroids must be the same on all devices to the bit. The observer is told of those of device 0,
+  /// while no other thread of the variant touches a device. The clock stops when all devices have
+  /// finished.
+  virtual void run_shards(std::span<const Start<T>> starts, std::span<Answer<T>> answers,
+                          Observer<T> & observer) = 0;
+
+  void prepare(const Shape&, const Points<T>&) final {
+    throw std::logic_error("asked for one device");
+  }
+  void run(const Start<T>&, Answer<T>&, Observer<T>&) final {
+    throw std::logic_error("asked for one device");
+  }
+};
+
 /// What the harness and a reader need to know about a variant before running it.
 struct Meta {
   std::string name;   ///< `<family>_<backend>_<idea>`, the stem of its file
@@ -240,7 +270,7 @@ struct Meta {
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();
   std::size_t max_k = std::numeric_limits<std::size_t>::max();
-  std::string previous; ///< previous rung of the teaching ladder, by name
+  std::string previous; ///< the variant that this one improves on, by name; empty: none
 };
 
 /// Makes variant objects; an empty function means that the precision is not supported.

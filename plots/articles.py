@@ -1,8 +1,14 @@
-"""One picture for each article's table: bars of time on a log axis, the published ones and ours.
+"""One picture for each article's table: a dot for every time, the published ones beside ours.
 
-Rows are the variants in the order of the table, panels its problems. Times are milliseconds of the
-run from the article's own start where its programs executed the same iterations, and of one of its
-iterations where they did not; of an iteration from any start where the article printed no times.
+Rows are the variants in the order of the table. Panels are its problems. The axis is logarithmic.
+Times are milliseconds:
+
+- of the run from the article's own start, where its program made as many passes as ours;
+- of one pass of that run, where the numbers of passes differ;
+- of one pass from any start, where the article printed no times.
+
+The title says what is left of the article's claim when these times are compared. The
+[verdicts](verdicts.md) go on from there.
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pictures import Inputs, NothingToDraw, Picture
 from results import BadInput, Cell, Json, excluded
-from style import FAMILIES, GRID, colour_of, family_of, legend_below, new_figure, short_name, tint
+from style import FAMILIES, GRID, colour_of, family_of, legend_below, new_figure, short_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +35,10 @@ def pictures(inputs: Inputs) -> list[Picture]:
         if not name.startswith("article") or not any(cell.right for cell in cells):
             continue
         data = table(definition, cells, inputs.published.get(name, {}))
+        verdict = verdict_of(inputs.claims.get(name), data, definition)
         title = f"{definition['title'][0].upper()}{definition['title'][1:]}"
         notes = tuple(excluded(cell for cell in cells if cell.status != "unavailable"))
-        made.append(Picture(name, title, {"title": title, **data}, draw, notes))
+        made.append(Picture(name, title, {"title": title, **verdict, **data}, draw, notes))
     if not made:
         raise NothingToDraw("no verified cell of an article's table")
     return made
@@ -82,14 +89,26 @@ def _passes(article: Json, row: Json, index: int) -> float:
     return float(len(trace))
 
 
+def is_quick(problem: Json, cells: list[Cell]) -> bool:
+    """Whether cells of a problem are of its smaller size: fewer rows, or fewer passes."""
+    smaller = problem.get("quick", {})
+    passes = smaller.get("max_iterations", problem.get("max_iterations"))
+    return any(cell.problem == problem["id"] and
+               (cell.n == smaller.get("take") or
+                passes != problem.get("max_iterations") and len(cell.inertia) == passes)
+               for cell in cells)
+
+
 def table(definition: Json, cells: list[Cell], article: Json) -> Json:
-    """The picture's data: for every problem the rows of the table, each with its bars."""
+    """The picture's data: for every problem the rows of the table, each with its bars. Beside a smaller
+    size stand no figures of the article: they are of other work."""
     block = definition.get("published")
     per_iteration = block is None or block["speedup_of"] == "iteration"
     # Beside the article's times stand ours of the run from its own start.
     measure = ("ms_per_iteration" if block is None
                else "own_ms_per_iteration" if per_iteration else "own_ms")
-    printed = printed_times(definition, article)
+    quick = [each["id"] for each in definition["problems"] if is_quick(each, cells)]
+    printed = [bar for bar in printed_times(definition, article) if bar["problem"] not in quick]
     found = {(cell.problem, cell.variant, cell.precision): cell for cell in cells}
     variants = list(dict.fromkeys(row["variant"] for row in definition["rows"]))
     panels = []
@@ -120,7 +139,50 @@ def table(definition: Json, cells: list[Cell], article: Json) -> Json:
         panel["rows"] = [row for row in panel["rows"] if row["variant"] in timed]
     if per_iteration:
         panels = _merged(panels, {each["id"]: each for each in definition["problems"]})
-    return {"unit": "iteration" if per_iteration else "run", "panels": panels}
+    return {"unit": "iteration" if per_iteration else "run", "panels": panels,
+            **({"quick": True} if quick else {})}
+
+
+def times_text(value: float) -> str:
+    """A speed-up with the digits that it deserves: 5.7, 16, 420."""
+    return f"{float(f'{value:.2g}'):.0f}" if value >= 100 else f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+def verdict_of(claim: Json | None, data: Json, definition: Json) -> Json:
+    """{"verdict": what becomes of the claim in the picture's own figures}; empty where they do not say."""
+    panel = next((each for each in data["panels"] if claim and claim["problem"] in each["problem"].split(" and ")),
+                 None)
+    if claim is None or panel is None or data.get("quick"):
+        return {}
+    rows = {row["variant"]: row["bars"] for row in panel["rows"]}
+
+    def here(variant: str, precision: str) -> float | None:
+        return next((bar["ms"] for bar in rows.get(variant, ()) if bar["source"] == "here" and bar["ms"]
+                     and bar["precision"] == precision), None)
+
+    if "row" not in claim:
+        kernel = here(claim["variant"], claim["precision"])
+        baseline = min((ms for variant in rows if f"_{claim['baseline_kind']}" in variant
+                        and (ms := here(variant, claim["precision"]))), default=None)
+        if kernel is None or baseline is None:
+            return {}
+        return {"verdict": f"No times were printed. Here {short_name(claim['variant'])} is "
+                           f"{times_text(baseline / kernel)} times faster than the best plain C++ on one thread."}
+    printed = {row["key"]: row for row in definition["published"]["rows"]}
+    row, over = printed[claim["row"]], printed[claim["over"]]
+
+    def published(of: Json) -> Bar | None:
+        return next((bar for bar in rows.get(of["variant"], ()) if bar["source"] == "published"
+                     and bar["label"] == of["label"]), None)
+
+    fast, slow = here(row["variant"], row["precision"]), here(over["variant"], over["precision"])
+    printed_fast, printed_slow = published(row), published(over)
+    if not (fast and slow and printed_fast and printed_slow):
+        return {}
+    said = f"Printed: {times_text(printed_slow['ms'] / printed_fast['ms'])} times faster than C++ per {data['unit']}"
+    gains = f"{times_text(slow / fast)} times over that C++ here."
+    return {"verdict": f"{said}, by a program that is wrong. A right one gains {gains}"
+            if printed_fast["doubt"] == "wrong" else f"{said}. The kernel gains {gains}"}
 
 
 def _merged(panels: list[Json], problems: dict[str, Json]) -> list[Json]:
@@ -158,18 +220,21 @@ def draw(data: Json) -> Figure:
     panels = data["panels"]
     heights = [max(len(panel["rows"][row]["bars"]) for panel in panels)
                for row in range(len(panels[0]["rows"]))]
-    figure = new_figure(0.145 * sum(heights) + 0.1 * len(heights) + 1.15)
-    figure.suptitle(data["title"], x=0.01, ha="left", fontsize=10, fontweight="bold")
+    figure = new_figure(0.145 * sum(heights) + 0.1 * len(heights) + 1.35)
+    figure.suptitle(data.get("verdict", data["title"]), x=0.01, ha="left", fontsize=9.5, fontweight="bold")
     grid = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
     tops = _tops(heights)
     for axes, panel in zip(grid, panels):
         _draw_panel(axes, panel, tops)
-        axes.set_title(panel["problem"])
+        axes.set_title(panel["problem"], fontweight="normal")
         axes.set_xlabel(f"ms per {data['unit']}")
     middles = [top + (height - 1) / 2 for top, height in zip(tops, heights)]
     grid[0].set_yticks(middles, [short_name(row["variant"]) for row in panels[0]["rows"]])
     grid[0].set_ylim(tops[-1] + heights[-1] - 0.2, -0.8)
     _legend(figure, panels)
+    if data.get("quick"):
+        figure.text(0.5, 0.5, "QUICK RUN: smaller sizes", ha="center", va="center", rotation=18, fontsize=22,
+                    color="0.5", alpha=0.35, zorder=10)
     return figure
 
 
@@ -201,27 +266,37 @@ def _draw_bar(axes: Axes, variant: str, bar: Bar, y: float, low: float) -> None:
                       textcoords="offset points", fontsize=7, color="#777777", style="italic")
         return
     colour = PUBLISHED if bar["source"] == "published" else colour_of(variant)
-    hollow = bar["source"] == "here" and bar["precision"] == "f64"
-    axes.barh(y, bar["ms"] - low, left=low, height=0.9,
-              color=tint(colour) if hollow or bar.get("doubt") else colour,
-              edgecolor=colour, linewidth=0.7, hatch="////" if bar.get("doubt") else None)
+    axes.plot([low, bar["ms"]], [y, y], color="#CCCCCC", linewidth=0.6, linestyle=(0, (1, 2)), zorder=1)
+    axes.plot(bar["ms"], y, linestyle="none", zorder=2, **_mark(bar, colour))
     axes.annotate(f"{bar['ms']:.3g}" if bar["ms"] < 1000 else f"{bar['ms']:,.0f}", (bar["ms"], y),
-                  (3, 0), textcoords="offset points", va="center", fontsize=7, color="#333333")
+                  (6, 0), textcoords="offset points", va="center", fontsize=7, color="#333333")
+
+
+def _mark(bar: Bar, colour: str) -> dict[str, Any]:
+    """Published: a square, ours: a circle; hollow for float64, a cross for what is wrong or other work."""
+    if bar.get("doubt"):
+        return {"marker": "X", "markersize": 7, "markerfacecolor": "white", "markeredgecolor": colour,
+                "markeredgewidth": 1.1}
+    hollow = bar["source"] == "here" and bar["precision"] == "f64"
+    return {"marker": "s" if bar["source"] == "published" else "o", "markersize": 6,
+            "markerfacecolor": "white" if hollow else colour, "markeredgecolor": colour, "markeredgewidth": 1.1}
 
 
 def _legend(figure: Figure, panels: list[Json]) -> None:
-    from matplotlib.patches import Patch
+    from matplotlib.lines import Line2D
 
     bars = [(row["variant"], bar) for panel in panels for row in panel["rows"]
             for bar in row["bars"] if bar["ms"] is not None]
+    printed = {"source": "published", "precision": ""}
     here = {family_of(variant) for variant, bar in bars if bar["source"] == "here"}
-    handles = [Patch(color=colour, label=family) for family, colour in FAMILIES.items()
-               if family in here]
-    if any(bar["source"] == "here" and bar["precision"] == "f64" for _, bar in bars):
-        handles.append(Patch(facecolor=tint("#444444"), edgecolor="#444444", label="f64 (paler)"))
-    if any(bar["source"] == "published" for _, bar in bars):
-        handles.insert(0, Patch(color=PUBLISHED, label="published"))
+    entries: list[tuple[str, Bar, str]] = []
+    if any(bar["source"] == "published" and not bar["doubt"] for _, bar in bars):
+        entries.append(("published", printed, PUBLISHED))
     if doubts := sorted({bar["doubt"] for _, bar in bars if bar.get("doubt")}):
-        handles.insert(1, Patch(facecolor=tint(PUBLISHED), edgecolor=PUBLISHED, hatch="////",
-                                label=f"published, {' or '.join(doubts)}"))
+        entries.append((f"published, {' or '.join(doubts)}", printed | {"doubt": "x"}, PUBLISHED))
+    entries += [(family, {"source": "here", "precision": "f32"}, colour)
+                for family, colour in FAMILIES.items() if family in here]
+    if any(bar["source"] == "here" and bar["precision"] == "f64" for _, bar in bars):
+        entries.append(("hollow: f64", {"source": "here", "precision": "f64"}, "#444444"))
+    handles = [Line2D([], [], linestyle="none", label=label, **_mark(bar, colour)) for label, bar, colour in entries]
     legend_below(figure, handles, min(7, len(handles)))

@@ -1,8 +1,8 @@
 """Convergence of article 000: our traces over the published ones, and how far apart they are.
 
-Loss: sum of Euclidean distances, printed by the article's C++ and CUDA programs with six digits.
-Inertia: sum of squared distances, printed by scikit-learn in full. Both are dimensionless; a pass
-is one iteration, counted from 0, with the centroids that enter it.
+The article's C++ and CUDA programs print the loss, the sum of Euclidean distances, with six digits.
+Its scikit-learn program prints the inertia, the sum of squared distances, in full. Both have no
+unit. Passes count from 0; a value belongs to the centroids that enter the pass.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ def _draw_differences(axes: Axes, measure: str, data: dict[str, Any]) -> None:
         axes.axhline(digits, color="#444444", linewidth=0.9, linestyle=":")
         axes.annotate("half of the last digit printed", (1, digits), (-2, 3), ha="right",
                       xycoords=axes.get_yaxis_transform(), textcoords="offset points",
-                      fontsize=7.5, color="#444444")
+                      fontsize=7.5, color="#444444",
+                      bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5})
     axes.set_yscale("log")
     axes.set_ylabel(f"difference from {name}, relative")
 

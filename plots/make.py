@@ -18,26 +18,28 @@ from types import ModuleType
 from typing import NoReturn
 
 import articles
+import bounds
 import convergence
+import fastest
 import performance
 import phases
-import roofline
 import scaling
 import threads
 from pictures import Inputs, NothingToDraw, Picture
-from results import BadInput, read_campaigns, read_definitions, read_published, read_quality
+from results import BadInput, read_campaigns, read_claims, read_definitions, read_published, read_quality
 from style import digest, have_matplotlib, save
 
 HERE = Path(__file__).resolve().parent.parent
 
 # Each module makes pictures(inputs) and says in its docstring how they are read.
 KINDS: dict[str, ModuleType] = {
+    "Who is fastest": fastest,
     "Articles' tables": articles,
     "Convergence": convergence,
     "Scaling": scaling,
     "Threads": threads,
     "Phases": phases,
-    "Roofline": roofline,
+    "Time against its bound": bounds,
     "Performance profiles": performance,
 }
 
@@ -66,6 +68,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
                         help="folder of table definitions")
     parser.add_argument("--published", type=Path, default=HERE / "results/published.json",
                         help="the articles' figures")
+    parser.add_argument("--claims", type=Path, default=HERE / "results/claims.json",
+                        help="what each article's speed-up rests on")
     parser.add_argument("--quality", type=Path, metavar="FILE",
                         help="JSON of `clusterbench quality`, for the performance profiles")
     parser.add_argument("--page", type=Path, metavar="FILE",
@@ -84,6 +88,7 @@ def read_inputs(parsed: argparse.Namespace) -> Inputs:
         campaigns=read_campaigns(parsed.measurements),
         definitions=read_definitions(parsed.tables),
         published=read_published(parsed.published),
+        claims=read_claims(parsed.claims),
         quality=None if parsed.quality is None else read_quality(parsed.quality),
     )
 
@@ -108,9 +113,9 @@ def collect(
 
 def page(found: dict[str, list[Picture]], folder: str) -> str:
     """A Markdown page that shows all pictures of a folder and says how to read them."""
-    text = ("# Pictures\n\nMade by `scripts/update_pictures.sh` from the ledgers in "
-            "`results/reference/`; `plots/make.py` makes the same\nof any campaign. A colour is a "
-            "family of variants, the same in every picture.\n")
+    text = ("# Pictures\n\n`scripts/update_pictures.sh` draws these from the ledgers in `results/reference/`.\n"
+            "`plots/make.py` draws the same of any campaign. A colour stands for a family of variants, "
+            "the same\nin every picture.\n")
     for kind, pictures in found.items():
         if pictures:
             text += f"\n## {kind}\n\n{(KINDS[kind].__doc__ or '').strip()}\n"

@@ -1,13 +1,17 @@
 """Performance profiles of time to quality, after Dolan and More (2002).
 
+A line shows for how many instances a variant needs at most so many times the time of the fastest
+one on its machine. It starts at the share of instances on which the variant is the fastest, and
+ends at the share that it solves at all. A variant that approximates, re-seeds or stops short shows
+it here, and not in its time per iteration.
+
 Quality is reached in the first pass whose inertia is within 1 % (left) or 0.1 % (right) of the best
-known. From a report of `clusterbench quality` an instance is a problem with one initial state, and a
-variant's time is that of a whole answer with the passes until then; many starts end in worse minima and
-never get there. Without a report instances are the problems of the table `scaling`, and the time is the
-number of passes times the ms per iteration, both from the problem's own start. A line tells for how many instances a variant needs at
-most so many times the time of the fastest one of its machine. It starts at the share on which the
-variant is the fastest, and ends at the share that it takes at all. One that approximates, re-seeds or
-stops short shows it here and not in its time per iteration.
+known. From a report of `clusterbench quality` an instance is a problem with one initial state, and
+the time is that of a whole answer with the passes until then. Many starts end in worse minima and
+never get there. Without a report an instance is a problem of the table `scaling`, and the time is
+the number of passes times the ms per iteration, both from the problem's own start. The picture is
+drawn only where a variant reaches the quality on at least half of the instances. Otherwise it would
+show how hard they are, and not the variants.
 """
 
 from __future__ import annotations
@@ -24,13 +28,13 @@ if TYPE_CHECKING:
 
 TABLE = "scaling"
 WITHIN = (0.01, 0.001)  # of the smallest inertia known
+LEAST_SHARE = 0.5  # that one variant must reach
 
 
 def pictures(inputs: Inputs) -> list[Picture]:
     """The one picture of this kind: a row for each machine with at least two variants."""
     if inputs.quality is not None:
-        return [Picture("performance", "Performance profiles of time to quality",
-                        {"machines": [from_report(inputs.quality)]}, draw)]
+        return [picture_of([from_report(inputs.quality)])]
     cells = inputs.campaigns.of_table(TABLE)
     order = cell_order(inputs.definitions.get(TABLE, {"rows": []}))
     cells.sort(key=lambda cell: (order.get((cell.variant, cell.precision), 1000), cell.variant))
@@ -43,8 +47,17 @@ def pictures(inputs: Inputs) -> list[Picture]:
             machines.append({"name": machine, "profiles": profiles})
     if not machines:
         raise NothingToDraw(f"no two variants with verified cells of the table {TABLE} and traces")
-    return [Picture("performance", "Performance profiles of time to quality",
-                    {"machines": machines}, draw)]
+    return [picture_of(machines)]
+
+
+def picture_of(machines: list[dict[str, Any]]) -> Picture:
+    """Of the machines on which the profiles say something."""
+    telling = [machine for machine in machines
+               if any(points[-1][1] >= LEAST_SHARE for points in machine["profiles"][0]["lines"].values())]
+    if not telling:
+        raise NothingToDraw(f"no variant comes within {100 * WITHIN[0]:g} % of the best inertia on half of the "
+                            "instances")
+    return Picture("performance", "Performance profiles of time to quality", {"machines": telling}, draw)
 
 
 def from_report(report: Json) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Where an iteration's time goes: shares of the phases of one recorded run, one bar a variant.
+"""Where an iteration's time goes: the shares of its phases, one bar a variant.
 
-Phases are told apart on the device or by the clock in a run of their own, outside the timed ones:
-shares are drawn, and the timed milliseconds of an iteration are written at the bar's end.
+A separate run, outside the timed ones, measures the phases. The bars show shares. The number at the
+end of a bar is the timed milliseconds of an iteration.
 """
 
 from __future__ import annotations

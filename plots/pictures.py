@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from results import Campaigns, Json
@@ -19,6 +19,7 @@ class Inputs:
     campaigns: Campaigns  # cells of all ledgers
     definitions: dict[str, Json]  # table definitions by name
     published: dict[str, Json]  # the articles' figures by table name
+    claims: dict[str, Json] = field(default_factory=dict)  # what each article's speed-up rests on, by table
     quality: Json | None = None  # a report of `clusterbench quality`
 
 

@@ -203,6 +203,15 @@ def read_published(path: Path) -> dict[str, Json]:
     return {f"article{name.split('_')[0]}": article for name, article in articles.items()}
 
 
+def read_claims(path: Path) -> dict[str, Json]:
+    """What each article's speed-up rests on, by table."""
+    claims = read_json(path).get("claims")
+    if not isinstance(claims, list) or not all(isinstance(claim, dict) and "table" in claim and "problem" in claim
+                                               for claim in claims):
+        raise BadInput(f"{path}: holds no claims")
+    return {claim["table"]: claim for claim in claims}
+
+
 def read_quality(path: Path) -> Json:
     """A report of `clusterbench quality --json`."""
     return read_report(path, "quality", "`clusterbench quality`")

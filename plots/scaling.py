@@ -1,8 +1,7 @@
-"""How the time of an iteration grows with n, d and k, with the machine's limit drawn.
+"""How the time of an iteration grows with n, d and k, with the model bound drawn.
 
-The table `scaling` varies one size at a time; its problems are named after it, such as n=1e5. One
-row of panels for each machine, because a limit is a machine's own. Times are milliseconds an
-iteration.
+The table `scaling` varies one size at a time and names its problems after it, such as n=1e5. Each
+machine has a row of panels, because each has its own bound. Times are milliseconds an iteration.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ def _fixed_sizes(cells: list[Cell]) -> dict[str, str]:
 
 def panels(cells: list[Cell], machine: str, order: dict[tuple[str, str], int]) -> dict[str, Any]:
     """For each varied size: a line of (size, ms per iteration) for each variant in the order of
-    the table, and the limit's line."""
+    the table, and the line of the bound."""
     found: dict[str, Any] = {}
     for size in SIZES:
         lines: dict[str, list[tuple[int, float]]] = {}
@@ -105,7 +104,7 @@ def draw(data: dict[str, Any]) -> Figure:
 
 
 def _range(panels_here: Iterable[dict[str, Any]]) -> tuple[float, float]:
-    """Least and most ms of an axis: all lines, and of the limit what lies not too far below."""
+    """Least and most ms of an axis: all lines, and of the bound what lies not too far below."""
     times, bounds = [], []
     for panel in panels_here:
         times += [ms for points in panel["lines"].values() for _, ms in points]
@@ -133,5 +132,5 @@ def _legend(figure: Figure, names: list[str], marks: dict[str, dict[str, Any]],
     handles = [Line2D([], [], **marks[name], label=short_name(name)) for name in names]
     handles.append(Line2D([], [], color=BAND, linewidth=8,
                           label="fastest of them"))
-    handles.append(Line2D([], [], color="black", linewidth=2.2, label="limit of the machine"))
+    handles.append(Line2D([], [], color="black", linewidth=2.2, label="model bound"))
     legend_below(figure, handles, columns)

@@ -1,9 +1,9 @@
-"""Strong scaling over threads: how many times faster the same work is with more threads.
+"""Strong scaling: how many times faster is the same work with more threads?
 
-Speed-up is the time of an iteration with one thread over that with T threads, of the same variant
-and problem: the median of the ratios within each round, because the machine drifts from round to
-round. A variant whose speed-up stays below the diagonal is bound by memory, by what it does
-serially, or by waiting.
+Speed-up is the time of an iteration with one thread divided by that with T threads, of the same
+variant and problem. It is the median of the ratios within each round, because the machine drifts
+from round to round. A variant below the diagonal is bound by memory, by what it does serially, or
+by waiting.
 """
 
 from __future__ import annotations

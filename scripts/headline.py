@@ -30,20 +30,25 @@ def size(problem, cells):
 
 
 def fastest(cells, measure, rank):
-    """The fastest of the cells that have a rank as text: its time, its share of the limit, its name."""
+    """The fastest of the cells that have a rank, or None."""
     cells = [cell for cell in cells if rank in cell and "approximate" not in cell]
-    if not cells:
-        return ""
-    best = min(cells, key=lambda cell: cell[measure])
+    return min(cells, key=lambda cell: cell[measure], default=None)
+
+
+def shown(best, measure, rank):
+    """A cell as text: its time, its share of the model bound, its name."""
+    if best is None:
+        return "–"
     share = best.get("percent_of_limit") if rank == "rank" else None
     limit = f", {share:.0f} %" if share is not None else ""
     time = f"{best[measure]:.3g}" if best[measure] < 1000 else f"{best[measure]:.0f}"
     return f"{time}{limit} `{best['variant']}`"
 
 
-def line(report):
+def line(report, machines):
     """One article: the fastest plain C++ on one thread, the fastest variant of a CPU, the fastest of a GPU;
-    first by time per iteration, then by whole answer."""
+    first by time per iteration, then by whole answer. Adds the names of their machines, by device."""
+    names = {machine["id"]: machine["name"] for machine in report["machines"]}
     cells = [cell for cell in report["cells"]
              if cell["precision"] == "f32" and cell["status"] == "ok"]
     problem = max(report["problems"], key=lambda problem: size(problem, cells))
@@ -55,9 +60,13 @@ def line(report):
                                     ("whole_ms", "whole_rank", {problem["id"]})):
         here = [cell for cell in cells if cell["problem"] in problems]
         serial = [cell for cell in here if cell["variant"].startswith(f"{problem['family']}_serial")]
-        texts.append(fastest(serial, measure, rank))
-        texts.append(fastest([cell for cell in here if cell["device"] != "gpu"], measure, rank))
-        texts.append(fastest([cell for cell in here if cell["device"] == "gpu"], measure, rank))
+        others = [[cell for cell in here if (cell["device"] == "gpu") == on_gpu] for on_gpu in (False, True)]
+        for cells_of_kind in (serial, *others):
+            best = fastest(cells_of_kind, measure, rank)
+            texts.append(shown(best, measure, rank))
+            if best is not None:
+                on = "GPU" if best["device"] == "gpu" else "CPU"
+                machines.setdefault(on, set()).add(names[best["machine"]])
     return f"| {report['title']} | " + " | ".join(texts) + " |\n"
 
 
@@ -69,7 +78,10 @@ def main():
     table = ("| | plain C++, one thread | fastest on the CPU | fastest on the GPU "
              "| whole answer: plain C++ | CPU | GPU |\n"
              "| --- | --- | --- | --- | --- | --- | --- |\n")
-    table += "".join(line(report) for report in reports(source))
+    machines = {}
+    table += "".join(line(report, machines) for report in reports(source))
+    table += "\n" + " ".join(f"{device}: {'; or '.join(sorted(names))}."
+                             for device, names in sorted(machines.items())) + "\n"
     with open(page, "w", encoding="utf-8") as file:
         file.write(head + BEGIN + table + END + tail)
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that building, testing and plotting need, where they are missing.
+#   scripts/setup.sh [--page]     --page: also npm, for the page of `clusterbench report`
 # Without root or sudo it prints the one command to run, and fails; for the optional packages it
 # only says so.
 set -euo pipefail
@@ -13,7 +14,12 @@ packages=(
 )
 optional=(
   python3-matplotlib # without it there are no pictures
+  python3-h5py       # without it no HDF5 file is read
+  dpkg-dev file      # without them cpack makes no .deb
 )
+# Without npm, whoever it is from, `clusterbench report` has no page. It brings some 200 packages, which tests
+# do not need.
+[[ ${1-} != --page ]] || command -v npm >/dev/null || optional+=(npm)
 
 missing_of() {
   local package status

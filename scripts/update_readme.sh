@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts the reference runs' tables into docs/results.md, in short, into docs/tables.md, in full, the scaling
-# studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; and the
-# fastest variants into README.md. Called without arguments it also draws the pictures again.
+# studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; the fastest
+# variants and the verdicts on the articles into README.md, and the verdicts' steps into docs/verdicts.md.
+# Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
 pages=$(realpath "${2:-$(dirname "$0")/..}")
@@ -21,6 +22,7 @@ for table in results/tables/article*.json; do
   "$program" table "$name" "${from[@]}" --json >>"$reports"
 done
 python3 scripts/headline.py "$pages/README.md" "$reports"
+python3 scripts/verdicts.py results/claims.json "$reports" "$pages/docs/verdicts.md" "$pages/README.md"
 
 splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is
   local from=() ledger
@@ -36,6 +38,9 @@ for study in bounds large_k; do
 done
 for study in large_k_gpu gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
+done
+for ledger in results/reference/*/gpu_shapes/ledger.jsonl; do
+  [[ ! -e $ledger ]] || scripts/any_shape.py "$ledger" "$pages/docs/ladder/any_shape.md"
 done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact

@@ -19,6 +19,7 @@
 #include "harness/system/process.hpp"
 #include "harness/system/program_folder.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -67,13 +68,14 @@ json problem_json(const CellSpec& cell, const Workload& work) {
   return problem;
 }
 
-std::string outcome_line(const Row& row) {
+// Empty for a cell without a time. Why it has none is in its row, and in the table.
+std::string figures_text(const Row& row) {
   if (row.samples_ms.empty()) {
-    return fmt::format("{}: {}", row.status, row.message);
+    return {};
   }
-  return fmt::format("{} {:.4g} ms/iteration, whole answer {:.4g} ms{}", row.status,
+  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms",
                      row.number("ms_per_iteration").value_or(0.0),
-                     row.number("whole_ms").value_or(0.0), row.ok() ? "" : ": " + row.message);
+                     row.number("whole_ms").value_or(0.0));
 }
 
 ExitCode end_of(const Row& row) {
@@ -89,6 +91,9 @@ void write_gbench(const std::filesystem::path& path, const std::vector<Row>& row
     if (row.ok() && !benchmark.is_null()) {
       context = row.field("gbench_context");
       const json cpu_ms = row.field("cpu_ms");
+      if (!benchmark.is_object() || !cpu_ms.is_array() || cpu_ms.size() != row.samples_ms.size()) {
+        continue; // of a ledger that somebody edited
+      }
       for (std::size_t i = 0; i < row.samples_ms.size(); ++i) {
         benchmark["repetition_index"] = i;
         benchmark["real_time"] = row.samples_ms[i];
@@ -147,14 +152,16 @@ WorkloadBuilder checked_problems(const CampaignOptions& options) {
       if (checked.insert(key).second && interrupt_signal() == 0) {
         builder.build(cell.problem, cell.precision);
       }
-    } catch (const std::bad_alloc&) {
-      // Its cells will have rows that say so.
     } catch (const datasets::InputError& error) {
       if (cell.file.empty()) {
         throw;
       }
       throw datasets::InputError(
           fmt::format("{}: problem {}: {}", cell.file, cell.problem_id, error.what()));
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) { // else its cells will have rows that say so
+        throw;
+      }
     }
   }
   return builder;
@@ -210,7 +217,7 @@ public:
         const CellSpec& cell = options_.cells[index];
         progress.start(cell_name(cell));
         const Row& row = run_cell(cell, round);
-        progress.finish(cell_name(cell), outcome_line(row));
+        progress.finish(cell_name(cell), row.status, figures_text(row));
         result_.exit_code = graver(result_.exit_code, end_of(row));
         if (interrupt_signal() != 0) {
           break;
@@ -224,8 +231,20 @@ public:
       say("ran {} cells again whose answers were not in {}\n", unsaved_,
           answers_.folder().string());
     }
-    write_gbench(options_.out / "gbench.json",
-                 rows_that_count(read_ledger(ledger_.path()).rows));
+    const bool none = !result_.rows.empty() && std::ranges::all_of(result_.rows, [](const Row& row) {
+      return row.status == "refused" || row.status == "unavailable";
+    });
+    if (none) {
+      result_.exit_code = graver(result_.exit_code, ExitCode::nothing_measured);
+    }
+    try {
+      write_gbench(options_.out / "gbench.json",
+                   rows_that_count(read_ledger(ledger_.path()).rows));
+    } catch (const datasets::OutputError& error) { // all that it says is in the ledger
+      say("clusterbench: {}: {}; the ledger is whole\n", (options_.out / "gbench.json").string(),
+          error.what());
+      result_.exit_code = graver(result_.exit_code, ExitCode::cannot_write);
+    }
     if (interrupt_signal() != 0) {
       result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
       say("interrupted; {} rows are in {}; the same command with --resume goes on\n",
@@ -243,6 +262,7 @@ private:
                        {"seed", options_.seed},
                        {"rounds", options_.rounds},
                        {"threads", options_.cell.threads},
+                       {"gpus", options_.cell.gpus},
                        {"sampling", options_.cell.sampling},
                        {"cache_between_samples", "kept"},
                        {"starts_seed", starts_seed_},
@@ -286,16 +306,32 @@ private:
       return is_known(row) ? reuse(row) : keep(row);
     }
     row["device"] = to_string(variant->meta.device);
+    const int gpus = gpus_of(variant->meta, options_.cell.gpus);
+    if (gpus > 0) {
+      row["gpus"] = gpus;
+    }
     row["backend"] = variant->backend;
+    if (!variant->submission.is_null()) {
+      row["submission"] = variant->submission;
+    }
     std::optional<Workload> built;
-    try {
-      built = builder_.build(cell.problem, cell.precision);
-    } catch (const std::bad_alloc& error) {
+    const auto keep_without_data = [&](const char* status, const char* reason) -> const Row& {
       row["problem"] = problem_json(cell);
       row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
-      row["status"] = "out_of_memory";
-      row["message"] = fmt::format("the problem's data: {}", error.what());
+      row["status"] = status;
+      row["message"] = fmt::format("the problem's data: {}", reason);
       return keep(row);
+    };
+    try {
+      built = builder_.build(cell.problem, cell.precision);
+    } catch (const std::exception& error) {
+      if (is_out_of_memory(error)) {
+        return keep_without_data("out_of_memory", error.what());
+      }
+      if (dynamic_cast<const datasets::InputError*>(&error) != nullptr) { // it was right at the start
+        return keep_without_data("error", error.what());
+      }
+      throw;
     }
     const Workload& work = *built;
     // What keeps a cell from being ranked, for whoever reads the ledger without this build.
@@ -312,9 +348,12 @@ private:
       row["reseeds_empty"] = true;
     }
     row["load_ms"] = work.points->load_ms;
+    if (!work.points->conversion.empty()) {
+      row["conversion"] = work.points->conversion;
+    }
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
-                          options_.cell.threads, options_.cell.sampling, binary_hash_,
+                          options_.cell.threads, gpus, options_.cell.sampling, binary_hash_,
                           environment_hash_, fingerprint(*variant), starts_seed_});
     const std::filesystem::path stem = answers_.stem(cell, round);
     if (is_known(row)) {

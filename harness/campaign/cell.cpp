@@ -80,6 +80,7 @@ CellRunner::CellRunner(CellOptions options) : options_(std::move(options)) {
 WorkerOptions CellRunner::worker_options() const {
   WorkerOptions options;
   options.threads = options_.threads;
+  options.gpus = options_.gpus;
   options.timeout = options_.timeout;
   options.sandboxed = options_.sandboxed;
   options.hidden = options_.hidden;
@@ -91,9 +92,21 @@ CellEnd CellRunner::run(const KnownVariant& variant, const Workload& work,
   try {
     return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
                                             : run_typed<double>(variant, work, name);
-  } catch (const std::bad_alloc& error) { // for the answers, or for judging them
+  } catch (const std::exception& error) { // for the answers, or for judging them
+    if (!is_out_of_memory(error)) {
+      throw;
+    }
     return {{{"status", "out_of_memory"}, {"message", error.what()}}};
   }
+}
+
+CellEnd CellRunner::qualify(const KnownVariant& variant, Precision precision) {
+  if (const auto reason = unavailable_reason(variant); !reason.empty()) {
+    return {{{"status", "unavailable"}, {"message", reason}}};
+  }
+  const Ending ending = precision == Precision::f32 ? qualification_of<float>(variant)
+                                                    : qualification_of<double>(variant);
+  return {{{"status", ending.status}, {"message", ending.message}}};
 }
 
 template <typename T>
@@ -122,7 +135,7 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
       row["output_tail"] = last_words;
     }
   };
-  if (const Ending ending = qualify<T>(variant); ending.status != "ok") {
+  if (const Ending ending = qualification_of<T>(variant); ending.status != "ok") {
     keep_last_words(ending.last_words);
     return end_with(ending.status, "qualification: " + ending.message);
   }
@@ -160,7 +173,7 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
 
 // Runs the variant on every small awkward problem, in one process, and judges each answer.
 template <typename T>
-CellRunner::Ending CellRunner::qualify(const KnownVariant& variant) {
+CellRunner::Ending CellRunner::qualification_of(const KnownVariant& variant) {
   const std::string key =
       fmt::format("{} {}", variant.meta.name, std::is_same_v<T, float> ? "f32" : "f64");
   if (const auto known = qualified_.find(key); known != qualified_.end()) {

@@ -18,6 +18,7 @@ namespace clusterbench {
 
 struct CellOptions {
   int threads = 1;
+  int gpus = 1; ///< for variants of Device::multi_gpu
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell
   std::uint64_t starts_seed = 0;                 ///< of the starts: the campaign's secret
@@ -45,6 +46,10 @@ public:
   /// cheated, refused, unavailable, error, crashed, timed_out, out_of_memory, interrupted.
   CellEnd run(const KnownVariant& variant, const Workload& work, const std::string& name);
 
+  /// The qualification alone: the small awkward problems, which every variant has to take before its first
+  /// cell. The row has `status` and `message` only.
+  CellEnd qualify(const KnownVariant& variant, Precision precision);
+
 private:
   struct Ending {
     std::string status = "ok", message, last_words;
@@ -52,7 +57,7 @@ private:
   template <typename T>
   CellEnd run_typed(const KnownVariant& variant, const Workload& work, const std::string& name);
   template <typename T>
-  Ending qualify(const KnownVariant& variant);
+  Ending qualification_of(const KnownVariant& variant);
   WorkerOptions worker_options() const;
 
   CellOptions options_;

@@ -58,7 +58,9 @@ TakenAnswer<T> CheckingProcess<T>::record(std::size_t number) {
              {"recorded_passes", answer.recorded.size() / pass}};
   const nlohmann::json phases = run.reply.value("phases", nlohmann::json::object());
   for (const auto& [name, seconds] : phases.items()) {
-    report_["phases_ms"][name] = seconds.template get<double>() * 1e3;
+    if (seconds.is_number()) {
+      report_["phases_ms"][name] = seconds.template get<double>() * 1e3;
+    }
   }
   return answer;
 }

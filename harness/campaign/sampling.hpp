@@ -9,7 +9,10 @@
 
 namespace clusterbench {
 
-/// The rules; see docs/methodology.md, "Sampling".
+/// More than anybody needs, and few enough for the library that takes them.
+inline constexpr std::size_t kMostSamples = 1'000'000;
+
+/// The rules; see docs/timing.md, "Sampling".
 struct SamplingPlan {
   std::size_t samples = 9;       ///< kept, at least
   double target = 0.01;          ///< enough if the median's interval is no wider, relative to it

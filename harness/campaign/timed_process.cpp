@@ -25,8 +25,7 @@ public:
       : cell_(cell), plan_(plan), accept_(accept),
         memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->memory,
                 cell.variant.gives_entering),
-        on_gpu_(cell.variant.meta.device == Device::gpu),
-        device_bytes_before_(on_gpu_ ? gpu_state(0).memory_used_bytes : 0),
+        gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), device_bytes_before_(used_bytes()),
         worker_(cell.variant, options()) {}
 
   json run(const std::string& name) {
@@ -43,6 +42,14 @@ private:
     WorkerOptions options = cell_.options;
     options.descriptors = memory_.descriptors();
     return options;
+  }
+
+  std::size_t used_bytes() const {
+    std::size_t bytes = 0;
+    for (int gpu = 0; gpu < gpus_; ++gpu) {
+      bytes += gpu_state(static_cast<unsigned>(gpu)).memory_used_bytes;
+    }
+    return bytes;
   }
 
   // A run that takes so long is sampled by the whole answers alone.
@@ -132,7 +139,7 @@ private:
     worker_.points(memory_.request());
     worker_.prepare();
     const std::unique_ptr<GpuPaceReader> gpu =
-        on_gpu_ ? std::make_unique<GpuPaceReader>(0) : nullptr;
+        gpus_ > 0 ? std::make_unique<GpuPaceReader>(0) : nullptr;
     std::vector<RunReply> runs;
     json disturbances = json::array();
     const auto timed_run = [&] {
@@ -195,12 +202,11 @@ private:
         row_[window] = median(values);
       }
     }
-    if (on_gpu_) {
-      const GpuState gpu = gpu_state(0);
-      // What the whole device gained, the driver's own context included.
-      row_["device_memory_bytes"] =
-          gpu.memory_used_bytes - std::min(gpu.memory_used_bytes, device_bytes_before_);
-      row_["gpu_after"] = gpu;
+    if (gpus_ > 0) {
+      // What the devices gained, the driver's own contexts included.
+      const std::size_t now = used_bytes();
+      row_["device_memory_bytes"] = now - std::min(now, device_bytes_before_);
+      row_["gpu_after"] = gpu_state(0);
     }
     row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
     row_["sandbox_lacks"] = worker_.sandbox_lacks();
@@ -215,7 +221,7 @@ private:
   const SamplingPlan& plan_;
   const std::function<void(TakenAnswer<T>&&)>& accept_;
   CellMemory<T> memory_;
-  bool on_gpu_;
+  int gpus_; ///< the first ones
   std::size_t device_bytes_before_;
   Worker worker_;
   std::vector<double> download_seconds_;

@@ -5,25 +5,64 @@
 #include "harness/cli/commands.hpp"
 #include "harness/machine/build_info.hpp"
 #include "harness/system/messages.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <memory>
+#include <sstream>
+#include <string_view>
 
 namespace clusterbench {
 namespace {
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 all right; 1 regression; 2 a wrong result; 3 inconclusive; 4 environments do\n"
-    "not match, or a ledger was edited; 5 cells missing, crashed or timed out; 64 usage or bad\n"
-    "input; 74 output cannot be written; 130 interrupted.";
+    "not match, or a ledger was edited; 5 cells missing, crashed or timed out; 6 nothing was\n"
+    "measured; 64 usage or bad input; 74 output cannot be written; 130 interrupted.";
 
+struct Examples {
+  const char *command, *first, *second;
+};
+constexpr Examples kExamples[] = {
+    {"list", "clusterbench list", "clusterbench list --json"},
+    {"data", "clusterbench data --list", "clusterbench data article004-100k --out points.npy"},
+    {"run", "clusterbench run article004 --quick --variant 'kmeans_*'",
+     "clusterbench run --data my.csv --k 8 --init kmeans++:1 --stop labels --save out"},
+    {"judge", "clusterbench judge kmeans_mine.cpp",
+     "clusterbench judge kmeans_mine.py --data my.npy --k 8 --json"},
+    {"table", "clusterbench table article004 --from results/runs/full",
+     "clusterbench table article004 --from results/runs/full --json"},
+    {"ledger", "clusterbench ledger results/runs/full", "clusterbench ledger results/runs/full --json"},
+    {"compare", "clusterbench compare before after", "clusterbench compare before after --cells '*/kmeans_simd/*'"},
+    {"history", "clusterbench history monday tuesday wednesday", "clusterbench history results/runs/2026-* --json"},
+    {"report", "clusterbench report results/runs/full --out report.html",
+     "clusterbench report results/reference --out report.html"},
+    {"explain", "clusterbench explain kmeans_openmp", "clusterbench explain kmeans_serial kmeans_simd --from out"},
+    {"gate", "clusterbench gate --base ../before/build/release --new build/release",
+     "clusterbench gate --base ../before/build/release --new build/release article004/n=100k/kmeans_simd/f32"},
+    {"quality", "clusterbench quality --data article002 --k 8 --out q",
+     "clusterbench quality --data my.npy --k 100 --out q --json"},
+    {"probe", "clusterbench probe", "clusterbench probe --json"},
+};
+
+void add_examples(CLI::App& app) {
+  for (const Examples& each : kExamples) {
+    app.get_subcommand(each.command)
+        ->footer(fmt::format("Examples:\n  {}\n  {}\n\n{}", each.first, each.second, kExitCodes));
+  }
+}
+
+// Of what failed because of an interrupt the interrupt is the reason.
 int report(const char* message, ExitCode code) {
   say("clusterbench: {}\n", message);
-  return static_cast<int>(code);
+  return static_cast<int>(interrupt_signal() != 0 ? ExitCode::interrupted : code);
 }
 
 // The library would only say that a command is missing.
@@ -53,7 +92,9 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success); // --help, --version
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
+    std::ostringstream nothing, why;
+    app.exit(error, nothing, why);
+    say("{}", why.str());
     return static_cast<int>(ExitCode::usage);
   }
   try {
@@ -62,33 +103,67 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
     return report(error.what(), ExitCode::usage);
   } catch (const datasets::OutputError& error) {
     return report(error.what(), ExitCode::cannot_write);
+  } catch (const std::filesystem::filesystem_error& error) { // a loop of links, say
+    return report(fmt::format("{}: {}", error.path1().string(), error.code().message()).c_str(),
+                  ExitCode::usage);
   } catch (const std::exception& error) {
     // Printing throws no type of its own; the stream knows.
-    return std::ferror(stdout) != 0 ? static_cast<int>(ExitCode::cannot_write)
-                                    : report(error.what(), ExitCode::cells_missing);
+    if (std::ferror(stdout) != 0) {
+      return static_cast<int>(ExitCode::cannot_write);
+    }
+    const bool nameless = std::string_view(error.what()) == "std::bad_alloc";
+    return report(nameless ? "there is not enough memory" : error.what(), ExitCode::cells_missing);
+  }
+}
+
+// A library that gives up ends the program with a code that means something else: OpenMP with 1.
+bool g_returned = false;
+
+void end_of_a_library() {
+  if (!g_returned) {
+    say("clusterbench: a library has ended the program\n");
+    std::_Exit(static_cast<int>(ExitCode::cells_missing));
+  }
+}
+
+// A descriptor 0, 1 or 2 that the caller has closed would be given to the next file that is opened,
+// a ledger say, and messages would go into it.
+void open_standard_streams() {
+  for (int stream = 0; stream <= 2; ++stream) {
+    if (fcntl(stream, F_GETFD) < 0) {
+      static_cast<void>(open("/dev/null", O_RDWR)); // takes the lowest free number: this one
+    }
   }
 }
 
 } // namespace
 
 int run_command_line(int argc, char** argv) {
+  open_standard_streams();
+  std::atexit(end_of_a_library);
   CLI::App app{"Benchmarks and verifies implementations of k-means and fuzzy c-means.",
                "clusterbench"};
   app.set_version_flag("--version", build_info::version());
   app.footer(kExitCodes);
   app.require_subcommand(1);
   Action action;
+  install_signal_handlers();
   add_list_command(app, action);
   add_data_command(app, action);
   add_run_command(app, action);
+  add_judge_command(app, action);
   add_table_command(app, action);
   add_ledger_command(app, action);
+  add_report_command(app, action);
   add_compare_command(app, action);
+  add_history_command(app, action);
   add_explain_command(app, action);
   add_gate_command(app, action);
   add_quality_command(app, action);
   add_probe_command(app, action);
+  add_examples(app);
   const int code = run_parsed(app, action, argc, argv);
+  g_returned = true;
   // A disk may say only now that it is full.
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

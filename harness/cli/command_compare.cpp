@@ -1,29 +1,53 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/compare_report.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/report/compare/compare_report.hpp"
 #include "harness/system/messages.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <fnmatch.h>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace clusterbench {
 namespace {
 
 struct CompareArguments {
   std::string base, fresh;
+  std::vector<std::string> cells; ///< globs; empty: all
   double min_effect_percent = 2.0;
   bool across_environments = false;
+  bool wide = false;
   bool markdown = false;
   bool as_json = false;
 };
+
+// Of table/problem/variant/precision; a glob's * matches slashes too.
+void keep_cells(Timings& timings, const std::vector<std::string>& globs) {
+  std::erase_if(timings.cells, [&](const auto& cell) {
+    return std::ranges::none_of(globs, [&](const std::string& glob) {
+      return fnmatch(glob.c_str(), cell.first.name.c_str(), 0) == 0;
+    });
+  });
+}
 
 ExitCode compare(const CompareArguments& arguments) {
   if (!(arguments.min_effect_percent >= 0.0)) {
     throw datasets::InputError("--min-effect: a percentage that is not negative is needed");
   }
-  const Timings base = read_timings(arguments.base);
-  const Timings fresh = read_timings(arguments.fresh);
+  Timings base = read_timings(arguments.base);
+  Timings fresh = read_timings(arguments.fresh);
+  if (!arguments.cells.empty()) {
+    keep_cells(base, arguments.cells);
+    keep_cells(fresh, arguments.cells);
+    if (base.cells.empty() && fresh.cells.empty()) {
+      throw datasets::InputError(fmt::format("--cells {}: no cell of {} or {} matches",
+                                             fmt::join(arguments.cells, " "), base.source, fresh.source));
+    }
+  }
   if (const auto mismatch = environment_mismatch(base, fresh); !mismatch.empty()) {
     say("clusterbench: {} and {} differ in their environment:\n  {}\n", base.source, fresh.source,
         fmt::join(mismatch, "\n  "));
@@ -42,8 +66,7 @@ ExitCode compare(const CompareArguments& arguments) {
   if (arguments.as_json) {
     fmt::print("{}\n", to_json(comparison).dump(2));
   } else {
-    fmt::print("{}", render_comparison(comparison, arguments.markdown ? TextStyle::markdown
-                                                                      : TextStyle::terminal));
+    fmt::print("{}", render_comparison(comparison, text_style(arguments.markdown), arguments.wide));
   }
   return comparison.exit_code();
 }
@@ -64,8 +87,11 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->add_option("--min-effect", arguments->min_effect_percent,
                    "Changes below so many percent count as none")
       ->capture_default_str();
+  command->add_option("--cells", arguments->cells,
+                      "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
   command->add_flag("--across-environments", arguments->across_environments,
                     "Compare also what different machines or settings measured");
+  command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->callback([&action, arguments] { action = [arguments] { return compare(*arguments); }; });

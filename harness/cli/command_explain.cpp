@@ -1,14 +1,20 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/explain/cell_shift.hpp"
-#include "harness/explain/variant_text.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/report/digits.hpp"
+#include "harness/report/explain/cell_shift.hpp"
 #include "harness/report/text_table.hpp"
+#include "harness/report/variant_text.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
+#include <string_view>
 
 namespace clusterbench {
 namespace {
+
+constexpr std::size_t kWidestName = 28; ///< columns of a heading
 
 struct ExplainArguments {
   std::vector<std::string> variants;
@@ -22,35 +28,56 @@ struct ExplainArguments {
 // Headings, lists and blocks of text, for a terminal or as Markdown.
 class Page {
 public:
-  explicit Page(bool markdown) : markdown_(markdown) {}
+  explicit Page(TextStyle style) : style_(style), markdown_(style == TextStyle::markdown) {}
 
   void title(const std::string& text) const { fmt::print("{}{}\n", markdown_ ? "## " : "", text); }
   void heading(const std::string& text) const {
-    fmt::print("\n{}{}\n", markdown_ ? "### " : "", text);
-    fmt::print("{}", markdown_ ? "\n" : "");
+    fmt::print("\n{}", markdown_ ? fmt::format("### {}\n\n", text) : wrapped(text, ""));
   }
   void paragraph(const std::string& text) const {
-    fmt::print("{}{}\n", markdown_ ? "\n" : "", text);
+    fmt::print("{}", markdown_ ? fmt::format("\n{}\n", text) : wrapped(text, ""));
   }
   void block(const std::string& text, const char* language) const {
     if (markdown_) {
       fmt::print("```{}\n{}```\n", language, text);
     } else {
-      fmt::print("{}", text);
+      fmt::print("{}", std::string_view(language) == "diff" ? coloured(text) : text);
     }
   }
-  void table(const std::vector<TextColumn>& columns,
-             const std::vector<std::vector<std::string>>& rows) const {
-    fmt::print("{}",
-               text_table(columns, rows, markdown_ ? TextStyle::markdown : TextStyle::terminal));
+  void table(const std::vector<TextColumn>& columns, const std::vector<std::vector<std::string>>& rows,
+             const std::vector<Paint>& paints) const {
+    fmt::print("{}", text_table(columns, rows, style_, paints));
+  }
+  std::string painted(const std::string& text, Paint paint) const {
+    return clusterbench::painted(text, paint, style_);
   }
 
 private:
+  // Lines that came in green, those that left in red, as `git diff` has them.
+  std::string coloured(const std::string& difference) const {
+    std::string text;
+    for (std::size_t at = 0; at < difference.size();) {
+      const std::size_t end = std::min(difference.find('\n', at), difference.size());
+      const std::string line = difference.substr(at, end - at);
+      text += painted(line, line.starts_with('+')   ? Paint::best
+                            : line.starts_with('-') ? Paint::wrong
+                                                    : Paint::plain) +
+              "\n";
+      at = end + 1;
+    }
+    return text;
+  }
+
+  TextStyle style_;
   bool markdown_;
 };
 
 std::string figure(std::optional<double> value) {
-  return value ? fmt::format("{:.4g}", *value) : "-";
+  return value ? with_digits(value, 3) : "-"; // of one recorded run, or of few
+}
+
+std::string count(std::optional<double> value) {
+  return value ? fmt::format("{:g}", *value) : "-";
 }
 
 // "2.10 x faster", of the time after over that before.
@@ -75,6 +102,37 @@ std::string change(const Ratio& ratio) {
                                                : fmt::format(" [{:.2f}, {:.2f}]", low, high));
 }
 
+// Green for faster, red for slower, where the interval leaves no doubt.
+Paint paint_of(const Ratio& ratio) {
+  return ratio.interval.high < 1.0   ? Paint::best
+         : ratio.interval.low > 1.0 ? Paint::wrong
+                                     : Paint::plain;
+}
+
+// "kmeans_simd against kmeans_serial, per iteration: 2.10 to 3.52 x faster on 4 of 5 cells, slower on 1".
+void show_closing(const std::vector<CellShift>& shifts, const std::string& before, const std::string& after,
+                  const Page& page) {
+  std::vector<double> faster, slower;
+  for (const CellShift& shift : shifts) {
+    (shift.per_iteration.ratio <= 1.0 ? faster : slower).push_back(shift.per_iteration.ratio);
+  }
+  std::string text = fmt::format("\n{} against {}, per iteration: ", after, before);
+  const auto add = [&](const std::vector<double>& ratios, Paint paint) {
+    if (!ratios.empty()) {
+      const auto [low, high] = std::ranges::minmax(ratios);
+      const std::string range = change(low) == change(high) ? change(low)
+                                                            : change(low) + " to " + change(high);
+      text += page.painted(fmt::format("{} on {} of {} cell{}", range, ratios.size(), shifts.size(),
+                                       shifts.size() == 1 ? "" : "s"),
+                           paint);
+    }
+  };
+  add(faster, Paint::best);
+  text += faster.empty() || slower.empty() ? "" : "; ";
+  add(slower, Paint::wrong);
+  fmt::print("{}\n", text);
+}
+
 void show_text(const VariantText& text, const Page& page) {
   page.heading(fmt::format("{}: {}", text.name, text.idea));
   if (text.file.empty()) {
@@ -92,17 +150,15 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
                 const Page& page) {
   const Measured& a = shift.before;
   const Measured& b = shift.after;
-  const bool threads = a.speaker().device == "cpu" && a.threads() > 1;
+  const bool threads = a.representative().device == "cpu" && a.threads() > 1;
   page.heading(fmt::format("{} on {}{}", shift.cell, shift.machine,
                            threads ? fmt::format(", {} threads", a.threads()) : ""));
   const auto field = [](const Measured& cell, const char* name) {
     return figure(cell.median_of(name));
   };
   std::vector<std::vector<std::string>> rows;
-  rows.push_back({"ms per iteration", field(a, "ms_per_iteration"), field(b, "ms_per_iteration"),
-                  change(shift.per_iteration)});
-  rows.push_back(
-      {"whole answer, ms", field(a, "whole_ms"), field(b, "whole_ms"), change(shift.whole)});
+  rows.push_back({"ms per iteration", pass_ms_text(a), pass_ms_text(b), change(shift.per_iteration)});
+  rows.push_back({"whole answer, ms", whole_ms_text(a), whole_ms_text(b), change(shift.whole)});
   for (const char* window : {"upload", "prepare", "download"}) {
     const std::string name = std::string(window) + "_ms";
     if (a.median_of(name) || b.median_of(name)) {
@@ -110,17 +166,23 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
                       field(b, name.c_str()), change(a.median_of(name), b.median_of(name))});
     }
   }
-  rows.push_back({"run, ms", field(a, "median_ms"), field(b, "median_ms"),
+  rows.push_back({"run, ms", run_ms_text(a), run_ms_text(b),
                   change(a.median_of("median_ms"), b.median_of("median_ms"))});
-  rows.push_back({"iterations", field(a, "iterations"), field(b, "iterations"), ""});
+  rows.push_back({"iterations", count(a.median_of("iterations")), count(b.median_of("iterations")), ""});
   const nlohmann::json limit = b.rounds.back().field("limit");
-  rows.push_back({"% of limit" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
-                  field(a, "percent_of_limit"), field(b, "percent_of_limit"), ""});
+  rows.push_back({"% of model bound" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
+                  percent_of_bound_text(a), percent_of_bound_text(b), ""});
   for (const PhaseShift& phase : shift.phases) {
     rows.push_back({fmt::format("phase {}, ms per iteration", phase.phase), figure(phase.before),
                     figure(phase.after), change(phase.before, phase.after)});
   }
-  page.table({{""}, {before.name, true}, {after.name, true}, {"change", true}}, rows);
+  std::vector<Paint> paints(rows.size(), Paint::plain);
+  paints.front() = paint_of(shift.per_iteration); // what counts
+  page.table({{""},
+              {shortened(before.name, kWidestName), true},
+              {shortened(after.name, kWidestName), true},
+              {"change", true}},
+             rows, paints);
   if (shift.per_iteration.paired) {
     page.paragraph("Times per iteration are compared start by start.");
   }
@@ -150,6 +212,7 @@ void show_figures(const ExplainArguments& arguments, const VariantText& before,
         "--from, --cell {}: no such cell has right answers of both {} and {} on one machine",
         arguments.cell, before.name, after.name));
   }
+  show_closing(shifts.cells, before.name, after.name, page);
 }
 
 void show_difference(const VariantText& before, const VariantText& after, const Page& page) {
@@ -170,11 +233,11 @@ ExitCode explain(const ExplainArguments& arguments) {
   const VariantText after = read_variant_text(arguments.variants.back(), sources);
   if (arguments.variants.size() == 1 && after.previous.empty()) {
     throw datasets::InputError(fmt::format(
-        "explain: {} is a first rung; name the variant to compare it with", after.name));
+        "explain: {} improves on no other variant; name the one to compare it with", after.name));
   }
   const VariantText before = read_variant_text(
       arguments.variants.size() == 1 ? after.previous : arguments.variants.front(), sources);
-  const Page page(arguments.markdown);
+  const Page page(text_style(arguments.markdown));
   page.title(fmt::format("{} -> {}", before.name, after.name));
   show_text(before, page);
   show_text(after, page);
@@ -193,7 +256,7 @@ void add_explain_command(CLI::App& app, Action& action) {
       "explain", "Say what changed between two variants, from their files and ledgers");
   command
       ->add_option("variants", arguments->variants,
-                   "Two variants, or one to be explained against its previous rung")
+                   "Two variants, or one to be explained against the one that it improves on")
       ->expected(1, 2)
       ->required();
   command->add_option("--from", arguments->ledgers,

@@ -1,18 +1,19 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
-#include "harness/cli/gate_report.hpp"
-#include "harness/system/progress.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/gate/instructions.hpp"
 #include "harness/machine/build_info.hpp"
-#include "harness/problem/description.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
-#include "harness/system/messages.hpp"
 #include "harness/problem/cell_choice.hpp"
+#include "harness/problem/description.hpp"
+#include "harness/report/gate_report.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
-#include "harness/system/shared_memory.hpp"
+#include "harness/system/progress.hpp"
+#include "harness/system/short_answer.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -41,6 +42,7 @@ struct GateArguments {
   bool full = false;
   bool calibrate = false;
   bool instructions = false;
+  bool wide = false;
   bool markdown = false;
   bool as_json = false;
   std::string out;
@@ -62,26 +64,20 @@ fs::path build_folder(const std::string& named, const char* option) {
 // Before anything else is asked of it. An interrupt is the business of whoever asks next.
 void require_protocol(const fs::path& build, const char* option) {
   const std::string runner = (build / "clusterbench-runner").string();
-  const SharedMemory said("protocol");
-  ProcessOptions options;
-  options.arguments = {runner, "--protocol"};
-  options.output_descriptor = said.fd();
-  options.timeout = std::chrono::seconds(20);
-  std::string reply;
-  try {
-    if (run_process(options).kind == ProcessOutcome::Kind::interrupted) {
-      return;
-    }
-    reply = read_tail(said.fd(), 200);
-  } catch (const std::runtime_error& error) {
-    reply = error.what();
-  }
-  if (reply != fmt::format("{}\n", kProtocol)) {
-    std::ranges::replace(reply, '\n', ' ');
+  constexpr std::chrono::seconds kPatience{5}; // for a program that prints one number
+  std::string said;
+  const auto is_ours = [&](const std::string& line) {
+    said += said.size() < 200 ? line + " " : "";
+    return said == fmt::format("{} ", kProtocol);
+  };
+  const ShortAnswer answer = ask_shortly(
+      {.command = {runner, "--protocol"}, .text = "", .hears_errors = true, .patience = kPatience},
+      is_ours);
+  if (!answer.failure.empty() && interrupt_signal() == 0) {
     throw InputError(fmt::format("{} {}: its clusterbench-runner does not speak the gate's protocol "
                                  "{}; asked for its own it says: {}",
                                  option, build.string(), kProtocol,
-                                 reply.empty() ? "nothing" : reply));
+                                 said.empty() ? "nothing: " + answer.failure : said));
   }
 }
 
@@ -92,8 +88,9 @@ void check(const GateArguments& arguments) {
   if (!(arguments.min_effect_percent > 0.0)) {
     throw InputError("--min-effect: a positive percentage is needed");
   }
-  if (arguments.threads < 1 || !(arguments.cell_seconds > 0.0)) {
-    throw InputError("--threads must be at least 1, --cell-seconds positive");
+  check_threads(arguments.threads);
+  if (!(arguments.cell_seconds > 0.0)) {
+    throw InputError("--cell-seconds must be positive");
   }
 }
 
@@ -133,8 +130,8 @@ void deliver(const GateArguments& arguments, const std::vector<Cell>& cells,
   // The last words of a process may be no UTF-8.
   const std::string json =
       to_json(cells, options).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const TextStyle style = arguments.markdown ? TextStyle::markdown : TextStyle::terminal;
-  fmt::print("{}", arguments.as_json ? json : render_gate(cells, options, style));
+  const TextStyle style = text_style(arguments.markdown);
+  fmt::print("{}", arguments.as_json ? json : render_gate(cells, options, style, arguments.wide));
   if (!arguments.out.empty()) {
     write_text_file(fs::path(arguments.out) / "gate.json", json);
     write_text_file(fs::path(arguments.out) / "gate.md",
@@ -157,6 +154,7 @@ std::vector<Cell> run_all(const std::vector<CellSpec>& cells,
     }
     progress.start(cell_name(cell));
     done = run(cell);
+    hold_results(); // the report is written at the end
     progress.finish(done.name, done.verdict);
   }
   return all;
@@ -178,13 +176,14 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
       const double pair_sd = gate.calibrate(cell, kPairs);
       floor = store_noise_floor(environment, {{name, pair_sd}});
       ++stored;
-      progress.finish(name, fmt::format("a pair varies by {:.2f} %", pair_sd * 100.0));
+      progress.finish(name, "calibrated", fmt::format(": a pair varies by {:.2f} %", pair_sd * 100.0));
     } catch (const WorkerFailure& failure) {
       if (failure.status() == "interrupted") {
         code = graver(code, ExitCode::interrupted);
         break;
       }
-      progress.finish(name, fmt::format("{}: {}", failure.status(), failure.what()));
+      progress.finish(name, failure.status());
+      say("{}: {}\n", name, failure.what()); // there is no report that would
       code = lacks_the_cell(failure) ? code : graver(code, ExitCode::cells_missing);
     }
   }
@@ -282,6 +281,7 @@ void add_gate_command(CLI::App& app, Action& action) {
                     "--new");
   command->add_flag("--instructions", arguments->instructions,
                     "Count instructions of one thread with valgrind instead of taking times");
+  command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");

@@ -1,9 +1,8 @@
-#include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/ledger/ledger.hpp"
+#include "harness/ledger/repair.hpp"
 #include "harness/report/table_json.hpp"
 
-#include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <map>
 #include <memory>
@@ -11,36 +10,10 @@
 namespace clusterbench {
 namespace {
 
-namespace fs = std::filesystem;
-
 struct LedgerArguments {
   std::vector<std::string> paths;
   bool as_json = false;
 };
-
-// Ledgers themselves, and all that lie below folders, in the order of their names.
-std::vector<std::string> ledgers_in(const std::vector<std::string>& paths) {
-  std::vector<std::string> ledgers;
-  for (const std::string& path : paths) {
-    if (!fs::is_directory(path)) {
-      ledgers.push_back(path);
-      continue;
-    }
-    std::vector<std::string> below;
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("ledger") && name.ends_with(".jsonl")) {
-        below.push_back(entry.path());
-      }
-    }
-    if (below.empty()) {
-      throw datasets::InputError(fmt::format("{}: holds no ledger.jsonl", path));
-    }
-    std::ranges::sort(below);
-    std::ranges::move(below, std::back_inserter(ledgers));
-  }
-  return ledgers;
-}
 
 // How many cells of each machine ended how.
 std::string summary(const Measurements& measurements) {
@@ -49,7 +22,7 @@ std::string summary(const Measurements& measurements) {
     const Machine& machine = measurements.machines[i];
     std::map<std::string, int> counts;
     for (const Measured& cell : measurements.cells) {
-      counts[cell.speaker().status] += cell.machine == i ? 1 : 0;
+      counts[cell.representative().status] += cell.machine == i ? 1 : 0;
     }
     text += fmt::format("{}: {} ({})\n", machine.id, machine.name, machine.days());
     for (const auto& [status, count] : counts) {
@@ -62,10 +35,85 @@ std::string summary(const Measurements& measurements) {
   return text;
 }
 
+struct RepairArguments {
+  std::string ledger, out;
+};
+
+// "line 3 is not JSON" of every damaged line, after the ledger's name.
+void print_damage(const LedgerScan& scan) {
+  for (const DamagedLine& line : scan.damaged) {
+    fmt::print("{}: line {} {}\n", scan.file, line.number, line.why);
+  }
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+ExitCode check(const LedgerArguments& arguments) {
+  ExitCode code = ExitCode::ok;
+  for (const std::string& path : ledgers_below(arguments.paths)) {
+    const LedgerScan scan = scan_ledger(path);
+    print_damage(scan);
+    if (!scan.content.edited.empty()) {
+      fmt::print("{}\n", scan.content.edited);
+    }
+    if (!scan.damaged.empty() || !scan.content.edited.empty()) {
+      code = ExitCode::environment_mismatch;
+    } else {
+      fmt::print("{}: sound: {}\n", scan.file, counted(scan.content.rows.size(), "row"));
+    }
+  }
+  return code;
+}
+
+ExitCode repair(const RepairArguments& arguments) {
+  const LedgerScan scan = scan_ledger(arguments.ledger);
+  if (scan.damaged.empty()) {
+    fmt::print("{}: no line is damaged; nothing is written\n", scan.file);
+    return ExitCode::ok;
+  }
+  write_repaired(scan, arguments.out);
+  print_damage(scan);
+  fmt::print("{}: {} of {}; {}.damaged: {}\n", arguments.out,
+             counted(scan.content.rows.size(), "row"), scan.file, arguments.out,
+             counted(scan.damaged.size(), "damaged line"));
+  return ExitCode::ok;
+}
+
 ExitCode show(const LedgerArguments& arguments) {
-  const Measurements measurements = read_measurements(ledgers_in(arguments.paths));
+  const Measurements measurements = read_measurements(ledgers_below(arguments.paths));
   fmt::print("{}", arguments.as_json ? to_json(measurements).dump() + "\n" : summary(measurements));
   return measurements.edited.empty() ? ExitCode::ok : ExitCode::environment_mismatch;
+}
+
+void add_check_command(CLI::App& ledger, Action& action) {
+  const auto arguments = std::make_shared<LedgerArguments>();
+  CLI::App* command = ledger.add_subcommand(
+      "check", "Say which lines are damaged, and why; exit code 4 if one is, or was edited");
+  command
+      ->add_option("ledgers", arguments->paths, "Ledgers, or folders that hold some at any depth")
+      ->required();
+  command->footer("Examples:\n"
+                  "  clusterbench ledger check out\n"
+                  "  clusterbench ledger check results/reference copy.jsonl");
+  command->callback([&action, arguments] { action = [arguments] { return check(*arguments); }; });
+}
+
+void add_repair_command(CLI::App& ledger, Action& action) {
+  const auto arguments = std::make_shared<RepairArguments>();
+  CLI::App* command = ledger.add_subcommand(
+      "repair", "Write a ledger's sound lines to NEW, which says that it was repaired, and the "
+                "damaged ones to NEW.damaged; the ledger stays as it is");
+  command->add_option("ledger", arguments->ledger, "A ledger, or a folder that holds one")
+      ->required();
+  command->add_option("--out", arguments->out, "NEW, a file that is not there yet")
+      ->required()
+      ->type_name("NEW");
+  command->footer("Examples:\n"
+                  "  clusterbench ledger repair out --out repaired/ledger.jsonl\n"
+                  "  clusterbench ledger repair out/ledger.jsonl --out sound.jsonl");
+  command->callback([&action, arguments] { action = [arguments] { return repair(*arguments); }; });
 }
 
 } // namespace
@@ -74,12 +122,22 @@ void add_ledger_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<LedgerArguments>();
   CLI::App* command = app.add_subcommand(
       "ledger", "Say what ledgers hold, and whether they are as they were written");
-  command
-      ->add_option("ledgers", arguments->paths, "Ledgers, or folders that hold some at any depth")
-      ->required();
+  command->add_option("ledgers", arguments->paths,
+                      "Ledgers, or folders that hold some at any depth");
   command->add_flag("--json", arguments->as_json,
                     "All cells as JSON, which plots/make.py reads (results/table.schema.json)");
-  command->callback([&action, arguments] { action = [arguments] { return show(*arguments); }; });
+  command->require_subcommand(0, 1);
+  add_check_command(*command, action);
+  add_repair_command(*command, action);
+  command->callback([&action, arguments, command] {
+    if (!command->get_subcommands().empty()) {
+      return; // which has set the action
+    }
+    if (arguments->paths.empty()) {
+      throw CLI::RequiredError("ledgers");
+    }
+    action = [arguments] { return show(*arguments); };
+  });
 }
 
 } // namespace clusterbench

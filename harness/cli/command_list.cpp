@@ -1,18 +1,26 @@
 #include "datasets/catalog.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/machine/backends.hpp"
 #include "harness/problem/programs.hpp"
 #include "harness/problem/table.hpp"
+#include "harness/report/text_table.hpp"
+#include "harness/report/variant_text.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 
 namespace clusterbench {
 namespace {
 
 using nlohmann::json;
+
+constexpr std::size_t kNameWidth = 30;
 
 json variant_json(const KnownVariant& variant) {
   const Meta& meta = variant.meta;
@@ -72,37 +80,85 @@ json list_json() {
                                 {"columns", entry.cols}});
   }
   for (const Backend& backend : backends()) {
+    json names = json::array();
+    std::istringstream files{std::string(backend.missing_files)};
+    for (std::string name; files >> name;) {
+      names.push_back(name);
+    }
     list["backends"].push_back({{"name", backend.name},
                                 {"built", backend.missing_reason.empty()},
-                                {"reason", backend.missing_reason}});
+                                {"reason", backend.missing_reason},
+                                {"not_built", names}});
   }
   return list;
 }
 
-void print_text(const json& list) {
+std::string text_of(const json& entry, const char* field) {
+  return entry.at(field).get<std::string>();
+}
+
+// One entry: its name, what it is, and where that is long further lines.
+std::string entry_line(const std::string& name, std::size_t width, const std::string& what,
+                       Paint paint, TextStyle style) {
+  const std::string lines = wrapped(fmt::format("{:<{}} {}", name, width, what), "  ");
+  return painted(lines.substr(0, lines.size() - 1), paint, style) + "\n";
+}
+
+// Variants that this build lacks, with what their files say of them, if the files are there.
+std::string missing_variants(const json& list, TextStyle style) {
+  const std::filesystem::path sources = find_source_tree("");
+  std::string text;
+  for (const json& backend : list.at("backends")) {
+    for (const json& name : backend.at("not_built")) {
+      const std::optional<VariantText> known = find_variant_text(name, sources);
+      text += entry_line(name, kNameWidth,
+                         fmt::format("{:<8} not built here{}", text_of(backend, "name"),
+                                     known ? ": " + known->idea : ""),
+                         Paint::refused, style);
+    }
+  }
+  return text;
+}
+
+void print_text(const json& list, TextStyle style) {
   fmt::print("Variants\n");
   for (const json& variant : list.at("variants")) {
     const std::string unavailable = variant.at("unavailable");
-    fmt::print("  {:<30} {:<8} {}{}\n", variant.at("name").get<std::string>(),
-               variant.at("backend").get<std::string>(), variant.at("idea").get<std::string>(),
-               unavailable.empty() ? "" : fmt::format(" [cannot run here: {}]", unavailable));
+    fmt::print("{}", entry_line(variant.at("name"), kNameWidth,
+                                fmt::format("{:<8} {}{}", text_of(variant, "backend"),
+                                            unavailable.empty()
+                                                ? ""
+                                                : fmt::format("[cannot run here: {}] ", unavailable),
+                                            text_of(variant, "idea")),
+                                unavailable.empty() ? Paint::plain : Paint::refused, style));
   }
-  fmt::print("\nTables\n");
+  fmt::print("{}\nTables\n", missing_variants(list, style));
   for (const json& table : list.at("tables")) {
-    fmt::print("  {:<30} {} cells: {}\n", table.at("name").get<std::string>(),
-               table.at("cells").get<std::size_t>(), table.at("title").get<std::string>());
+    fmt::print("{}", entry_line(table.at("name"), kNameWidth,
+                                fmt::format("{} cells: {}", table.at("cells").get<std::size_t>(),
+                                            text_of(table, "title")),
+                                Paint::plain, style));
   }
   fmt::print("\nDatasets\n");
   for (const json& dataset : list.at("datasets")) {
-    fmt::print("  {:<38} {}\n", dataset.at("name").get<std::string>(),
-               dataset.at("description").get<std::string>());
+    fmt::print("{}", entry_line(dataset.at("name"), 38, dataset.at("description"), Paint::plain, style));
   }
   fmt::print("\nBackends\n");
+  std::size_t built = 0, missing = 0;
   for (const json& backend : list.at("backends")) {
     const std::string reason = backend.at("reason");
-    fmt::print("  {:<30} {}\n", backend.at("name").get<std::string>(),
-               reason.empty() ? "built" : "not built: " + reason);
+    const std::size_t count = backend.at("not_built").size();
+    missing += count;
+    fmt::print("{}", entry_line(backend.at("name"), kNameWidth,
+                                reason.empty() ? "built"
+                                               : fmt::format("not built: {} ({} variants)", reason, count),
+                                reason.empty() ? Paint::plain : Paint::refused, style));
   }
+  for (const json& variant : list.at("variants")) {
+    built += text_of(variant, "unavailable").empty() ? 1 : 0;
+  }
+  fmt::print("\n{} variants can run here, {} cannot; `clusterbench explain NAME` shows any of them.\n", built,
+             list.at("variants").size() - built + missing);
 }
 
 } // namespace
@@ -122,7 +178,7 @@ void add_list_command(CLI::App& app, Action& action) {
       if (*as_json) {
         fmt::print("{}\n", list.dump(2));
       } else {
-        print_text(list);
+        print_text(list, text_style(false));
       }
       return ExitCode::ok;
     };

@@ -1,5 +1,6 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/machine/gpu_probe.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/probe.hpp"
@@ -62,17 +63,14 @@ void print_text(const json& limits) {
 
 void add_probe_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<ProbeArguments>();
-  CLI::App* command = app.add_subcommand("probe", "Measure the limits of this machine");
+  CLI::App* command = app.add_subcommand("probe", "Measure the rates of this machine, which the model bound is made of");
   command->add_flag("--quick", arguments->quick, "Fewer sizes, shorter measurements");
   command->add_flag("--json", arguments->as_json, "Machine-readable");
   command->add_option("--threads", arguments->threads, "Up to so many CPU threads")
       ->capture_default_str();
   command->callback([&action, arguments] {
     action = [arguments] {
-      if (arguments->threads < 1) {
-        throw datasets::InputError(
-            fmt::format("--threads {}: at least 1 is needed", arguments->threads));
-      }
+      check_threads(arguments->threads);
       const json limits = measure(*arguments);
       if (arguments->as_json) {
         fmt::print("{}\n", limits.dump());

@@ -1,16 +1,16 @@
 #include "datasets/errors.hpp"
 #include "harness/campaign/campaign.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/machine/usable_processors.hpp"
 #include "harness/problem/programs.hpp"
-#include "harness/quality/plan.hpp"
-#include "harness/quality/quality_json.hpp"
-#include "harness/quality/quality_text.hpp"
+#include "harness/report/quality/plan.hpp"
+#include "harness/report/quality/quality_json.hpp"
+#include "harness/report/quality/quality_text.hpp"
 #include "harness/system/files.hpp"
 #include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
 
-#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 
@@ -77,19 +77,8 @@ void check_figures(const QualityArguments& arguments) {
   if (arguments.resume && arguments.out.empty()) {
     throw InputError("--resume: --out must name the folder to go on with");
   }
-  if (arguments.threads < 1) {
-    throw InputError(fmt::format("--threads {}: at least 1 is needed", arguments.threads));
-  }
-  if (arguments.samples < 1) {
-    throw InputError("--samples: at least 1 is needed");
-  }
-  if (!(arguments.timeout > 0.0)) {
-    throw InputError("--timeout must be positive");
-  }
-  if (!(arguments.budget >= 0.0) || !std::isfinite(arguments.budget)) { // the ledger holds numbers
-    throw InputError(
-        fmt::format("--budget {}: a number is needed that is not negative", arguments.budget));
-  }
+  check_threads(arguments.threads);
+  check_sampling(arguments.samples, arguments.budget, arguments.timeout);
 }
 
 QualityPlan plan_of(const QualityArguments& arguments) {
@@ -111,9 +100,7 @@ QualityPlan plan_of(const QualityArguments& arguments) {
   plan.inits = arguments.inits;
   plan.seeds = parse_seeds(arguments.seeds);
   plan.variants = arguments.variants;
-  for (const std::string& text : arguments.precisions) {
-    plan.precisions.push_back(parse_precision(text));
-  }
+  plan.precisions = parse_precisions(arguments.precisions);
   return plan;
 }
 
@@ -128,7 +115,7 @@ CampaignOptions campaign_of(const QualityArguments& arguments) {
   options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
   options.out = arguments.out;
   options.resume = arguments.resume;
-  options.probe = false; // no percentage of the limit is shown
+  options.probe = false; // no share of the model bound is shown
   options.command_line = own_command_line();
   return options;
 }
@@ -142,8 +129,7 @@ ExitCode show(const QualityArguments& arguments, const Measurements& measurement
   if (!arguments.json_file.empty()) {
     write_text_file(arguments.json_file, to_json(report).dump(2) + "\n");
   }
-  fmt::print("{}",
-             quality_text(report, arguments.markdown ? TextStyle::markdown : TextStyle::terminal));
+  fmt::print("{}", quality_text(report, text_style(arguments.markdown)));
   return report.exit_code;
 }
 
@@ -174,10 +160,6 @@ ExitCode run(QualityArguments arguments) {
   return graver(result.exit_code, exit_code);
 }
 
-// The library reads "-1" as the largest unsigned number.
-const CLI::Validator kNotNegative(
-    [](const std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }, "");
-
 } // namespace
 
 void add_quality_command(CLI::App& app, Action& action) {
@@ -190,10 +172,10 @@ void add_quality_command(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command->add_option("--k", arguments->k, "Number of clusters, one for each --data")
       ->allow_extra_args(false)
-      ->check(kNotNegative);
+      ->check(whole_number());
   command->add_option("--take", arguments->take, "First rows of each --data; 0: all")
       ->allow_extra_args(false)
-      ->check(kNotNegative);
+      ->check(whole_number());
   command->add_option("--init", arguments->inits, "random,kmeans++")
       ->delimiter(',')
       ->allow_extra_args(false)
@@ -205,7 +187,7 @@ void add_quality_command(CLI::App& app, Action& action) {
                    "When a run ends: labels | iterations | loss:EPS | shift:TOL")
       ->capture_default_str();
   command->add_option("--max-iterations", arguments->max_iterations, "Bound of every run")
-      ->check(kNotNegative)
+      ->check(whole_number())
       ->capture_default_str();
   command->add_option("--precision", arguments->precisions, "f32 | f64 (repeatable)")
       ->allow_extra_args(false)
@@ -219,7 +201,7 @@ void add_quality_command(CLI::App& app, Action& action) {
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
       ->capture_default_str();
   command->add_option("--samples", arguments->samples, "Samples per cell, at least")
-      ->check(kNotNegative)
+      ->check(whole_number())
       ->capture_default_str();
   command->add_option("--budget", arguments->budget, "Seconds of sampling per cell")
       ->capture_default_str();

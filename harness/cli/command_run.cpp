@@ -1,17 +1,26 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
-#include "harness/cli/commands.hpp"
-#include "harness/machine/usable_processors.hpp"
-#include "harness/problem/programs.hpp"
-#include "harness/report/table_text.hpp"
 #include "harness/campaign/campaign.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/cli/problem_options.hpp"
+#include "harness/machine/nvml.hpp"
+#include "harness/machine/usable_processors.hpp"
+#include "harness/problem/cell_choice.hpp"
+#include "harness/problem/programs.hpp"
+#include "harness/report/closing.hpp"
+#include "harness/report/table_json.hpp"
+#include "harness/report/table_text.hpp"
 #include "harness/system/process.hpp"
+#include "harness/system/progress.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <cmath>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace clusterbench {
@@ -19,22 +28,13 @@ namespace {
 
 using datasets::InputError;
 
-struct RunArguments {
+struct RunArguments : ProblemOptions {
   std::vector<std::string> tables;
-  std::string data;
-  std::size_t k = 0;
-  std::size_t take = 0;
-  bool last_column_is_label = false;
-  std::string init = "first";
-  std::size_t iterations = 0;
-  std::size_t max_iterations = 0;
-  std::string stop;
-  std::string family = "kmeans";
-  double fuzzifier = 2.0;
   std::vector<std::string> precisions;
   std::vector<std::string> variants;
   std::vector<std::string> peers;
   int threads = default_threads();
+  int gpus = 1;
   int rounds = 1;
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;
@@ -42,6 +42,8 @@ struct RunArguments {
   std::string out;
   bool resume = false;
   bool quick = false;
+  bool wide = false;
+  bool as_json = false;
   bool no_probe = false;
   std::string save;
   std::uint32_t seed = 1;
@@ -59,11 +61,19 @@ void check(const RunArguments& arguments) {
   if (arguments.resume && arguments.out.empty()) {
     throw InputError("--resume: --out must name the folder to go on with");
   }
-  if (arguments.threads < 1) {
-    throw InputError(fmt::format("--threads {}: at least 1 is needed", arguments.threads));
+  check_threads(arguments.threads);
+  if (arguments.gpus < 1) {
+    throw InputError(fmt::format("--gpus {}: at least 1 is needed", arguments.gpus));
+  }
+  if (arguments.gpus > 1 && static_cast<unsigned>(arguments.gpus) > gpu_count()) {
+    throw InputError(fmt::format("--gpus {}: this machine has {}", arguments.gpus, gpu_count()));
   }
   if (arguments.rounds < 1 || arguments.sampling.samples < 1) {
     throw InputError("--rounds, --samples: at least 1 is needed");
+  }
+  if (arguments.sampling.samples > kMostSamples) {
+    throw InputError(
+        fmt::format("--samples {}: at most {} are taken", arguments.sampling.samples, kMostSamples));
   }
   if (!(arguments.timeout > 0.0)) {
     throw InputError("--timeout must be positive");
@@ -82,66 +92,16 @@ void check(const RunArguments& arguments) {
 
 // An option that would have no effect is a misunderstanding, and said so.
 void refuse_contradictions(const CLI::App& command, const RunArguments& arguments) {
+  check_problem_options(command, arguments, /*adhoc=*/arguments.tables.empty());
   const auto given = [&](const char* option) { return command.count(option) > 0; };
-  for (const char* option : {"--k", "--take", "--last-column-is-label", "--init", "--iterations",
-                             "--stop", "--max-iterations", "--family", "--fuzzifier"}) {
-    if (!arguments.tables.empty() && given(option)) {
-      throw InputError(
-          fmt::format("{} describes an ad-hoc problem; a table states its own", option));
-    }
-  }
   if (arguments.tables.empty() && given("--quick")) {
     throw InputError("--quick takes the smaller sizes of a table; an ad-hoc problem has its own");
-  }
-  if (given("--iterations") && (given("--stop") || given("--max-iterations"))) {
-    throw InputError("--iterations excludes --stop and --max-iterations; bound a --stop rule with "
-                     "--max-iterations");
-  }
-  for (const char* option : {"--iterations", "--max-iterations"}) {
-    if (given(option) && command.get_option(option)->as<std::size_t>() == 0) {
-      throw InputError(fmt::format("{}: at least 1 is needed", option));
-    }
   }
   for (const char* option : {"--out", "--save"}) {
     if (given(option) && command.get_option(option)->as<std::string>().empty()) {
       throw InputError(fmt::format("{}: the name of a folder is missing", option));
     }
   }
-  if (given("--fuzzifier") && parse_family(arguments.family) == Family::kmeans) {
-    throw InputError("--fuzzifier belongs to --family fcm");
-  }
-}
-
-StopRule stop_rule(const RunArguments& arguments) {
-  constexpr std::size_t kDefaultMaxIterations = 300;
-  if (arguments.stop.empty()) {
-    const std::size_t iterations =
-        arguments.iterations != 0 ? arguments.iterations : arguments.max_iterations;
-    return parse_stop("iterations", iterations != 0 ? iterations : kDefaultMaxIterations);
-  }
-  return parse_stop(arguments.stop, arguments.max_iterations != 0 ? arguments.max_iterations
-                                                                  : kDefaultMaxIterations);
-}
-
-ProblemSpec adhoc_problem(const RunArguments& arguments) {
-  ProblemSpec spec;
-  spec.family = parse_family(arguments.family);
-  spec.data = arguments.data;
-  spec.take = arguments.take;
-  spec.last_column_is_label = arguments.last_column_is_label;
-  spec.k = arguments.k;
-  spec.init = parse_init(arguments.init);
-  spec.stop = stop_rule(arguments);
-  spec.fuzzifier = arguments.fuzzifier;
-  return spec;
-}
-
-std::vector<Precision> precisions(const RunArguments& arguments) {
-  std::vector<Precision> parsed;
-  for (const std::string& text : arguments.precisions) {
-    parsed.push_back(parse_precision(text));
-  }
-  return parsed;
 }
 
 // Without --variant every variant of the family that this machine can run takes the problem.
@@ -149,7 +109,7 @@ std::vector<CellSpec> adhoc_cells(const RunArguments& arguments) {
   const ProblemSpec problem = adhoc_problem(arguments);
   const auto chosen =
       arguments.variants.empty() ? all_variants() : match_variants(arguments.variants);
-  auto wanted = precisions(arguments);
+  auto wanted = parse_precisions(arguments.precisions);
   if (wanted.empty()) {
     wanted = {Precision::f32};
   }
@@ -180,7 +140,7 @@ Table adhoc_table(const std::vector<CellSpec>& cells) {
 }
 
 std::vector<CellSpec> table_cells(const RunArguments& arguments, const std::vector<Table>& tables) {
-  const auto wanted_precisions = precisions(arguments);
+  const auto wanted_precisions = parse_precisions(arguments.precisions);
   std::vector<std::string> wanted_variants;
   if (!arguments.variants.empty()) {
     for (const KnownVariant* variant : match_variants(arguments.variants)) {
@@ -202,38 +162,90 @@ std::vector<CellSpec> table_cells(const RunArguments& arguments, const std::vect
     }
   }
   if (cells.empty()) {
-    throw InputError("run: no cell of these tables fits --variant and --precision");
+    throw InputError(fmt::format("run: no cell of these tables fits --variant and --precision: {}",
+                                 why_no_cell_fits(tables, arguments.variants, wanted_precisions)));
   }
   return cells;
 }
 
-std::filesystem::path output_folder(const RunArguments& arguments) {
-  if (!arguments.out.empty()) {
-    return arguments.out;
+void print_json(const std::vector<TableReport>& reports, const CampaignOptions& options,
+                ExitCode code) {
+  nlohmann::json tables = nlohmann::json::array();
+  for (const TableReport& report : reports) {
+    tables.push_back(to_json(report));
   }
-  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  return std::filesystem::path("results") / "runs" /
-         fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(now));
+  fmt::print("{}\n", nlohmann::json{{"schema", 2},
+                                    {"type", "run"},
+                                    {"exit_code", static_cast<int>(code)},
+                                    {"ledger", (options.out / "ledger.jsonl").string()},
+                                    {"tables", tables}}
+                         .dump(2));
+}
+
+// A word of a command line, quoted if a shell would read it as more than a word.
+std::string quoted(const std::string& word) {
+  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 || std::string_view("_./+:=,@%-").find(static_cast<char>(c)) !=
+                                       std::string_view::npos;
+  });
+  if (plain && !word.empty()) {
+    return word;
+  }
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "'";
+}
+
+// The last lines: where the files are, and what may be done with them. At most four.
+std::string files_and_next(const RunArguments& arguments, const CampaignOptions& options,
+                           const CampaignResult& result,
+                           std::chrono::steady_clock::time_point begin) {
+  const std::string out = quoted(options.out.string());
+  std::string text = fmt::format(
+      "ledger: {}, after {}{}\n", (options.out / "ledger.jsonl").string(),
+      rough_time(std::chrono::steady_clock::now() - begin),
+      result.exit_code == ExitCode::nothing_measured
+          ? "; nothing was measured: every cell is refused or not available here"
+      : options.save.empty() ? std::string()
+                             : "; answers: " + options.save.string());
+  if (result.exit_code == ExitCode::cells_missing) {
+    text += "next: the same command with --out " + out +
+            " --resume runs again what crashed or took too long\n";
+  }
+  text += fmt::format("next: clusterbench report {} --out report.html    a page to play with\n", out);
+  if (!arguments.tables.empty()) {
+    text += fmt::format("next: clusterbench table {} --from {}{} --wide    all columns\n",
+                        quoted(arguments.tables.front()), out, arguments.quick ? " --quick" : "");
+  }
+  return text;
 }
 
 ExitCode run(const RunArguments& arguments) {
   check(arguments);
   std::vector<Table> tables;
   std::vector<std::optional<Published>> published;
+  std::set<std::string> named;
   for (const std::string& name : arguments.tables) {
+    if (!named.insert(name).second) {
+      continue; // its cells are there
+    }
     tables.push_back(load_table(name, arguments.quick));
     published.push_back(published_part(tables.back(), arguments.quick));
   }
+  take_in_variants(tables, arguments.variants, parse_precisions(arguments.precisions));
   CampaignOptions options;
   options.cells = tables.empty() ? adhoc_cells(arguments) : table_cells(arguments, tables);
   options.cell.threads = arguments.threads;
+  options.cell.gpus = arguments.gpus;
   SamplingPlan& sampling = options.cell.sampling = arguments.sampling;
   sampling.target = arguments.target_percent / 100.0;
   sampling.max_samples = std::max(sampling.max_samples, sampling.samples);
   options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
   options.rounds = arguments.rounds;
   options.seed = arguments.seed;
-  options.out = output_folder(arguments);
+  options.out = run_folder(arguments.out);
   options.starts_seed = arguments.starts_seed;
   options.cell.sandboxed = !arguments.unsandboxed;
   options.resume = arguments.resume;
@@ -241,23 +253,29 @@ ExitCode run(const RunArguments& arguments) {
   options.save = arguments.save;
   options.command_line = own_command_line();
   install_interrupt_handler();
+  const auto begin = std::chrono::steady_clock::now();
   const CampaignResult result = run_campaign(options);
   if (tables.empty()) {
     tables.push_back(adhoc_table(options.cells));
     published.emplace_back();
   }
+  std::vector<TableReport> reports;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const TableReport report = make_table_report(
-        tables[i], measurements_of(result.rows, tables[i].name), published[i]);
-    fmt::print("{}\n", table_text(report, TableForm::full, TextStyle::terminal));
+    reports.push_back(make_table_report(tables[i], measurements_of(result.rows, tables[i].name),
+                                        published[i]));
   }
-  fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
+  if (arguments.as_json) {
+    print_json(reports, options, result.exit_code);
+    return result.exit_code;
+  }
+  const TextStyle style = text_style(false);
+  for (const TableReport& report : reports) {
+    fmt::print("{}\n",
+               table_text(report, arguments.wide ? TableForm::full : TableForm::narrow, style));
+  }
+  fmt::print("{}{}", closing_text(reports, style), files_and_next(arguments, options, result, begin));
   return result.exit_code;
 }
-
-// The library reads "-1" as the largest unsigned number.
-const CLI::Validator kNotNegative(
-    [](const std::string& text) { return text.starts_with('-') ? text + " is negative" : ""; }, "");
 
 } // namespace
 
@@ -265,38 +283,20 @@ void add_run_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run tables, or an ad-hoc problem");
   command->add_option("tables", arguments->tables, "Names of tables (see `list`)");
-  command->add_option("--data", arguments->data, "Dataset name or file (.npy .csv .fvecs .bvecs)");
-  command->add_option("--k", arguments->k, "Number of clusters")->check(kNotNegative);
-  command->add_option("--take", arguments->take, "Use only the first rows of the data")
-      ->check(kNotNegative);
-  command->add_flag("--last-column-is-label", arguments->last_column_is_label,
-                    "The last column of a csv file is no feature");
-  command
-      ->add_option("--init", arguments->init,
-                   "rows:1,3,6,8 | first | random:SEED | kmeans++:SEED | memberships:SEED | "
-                   "file:FILE.npy")
-      ->capture_default_str();
-  command->add_option("--iterations", arguments->iterations, "Run so many iterations")
-      ->check(kNotNegative);
-  command->add_option("--stop", arguments->stop, "loss:EPS | labels | shift:TOL");
-  command
-      ->add_option("--max-iterations", arguments->max_iterations,
-                   "Bound of a --stop rule (default 300)")
-      ->check(kNotNegative);
-  command->add_option("--family", arguments->family, "kmeans | fcm")->capture_default_str();
-  command->add_option("--fuzzifier", arguments->fuzzifier, "m of fuzzy c-means, greater than 1")
-      ->capture_default_str();
+  add_problem_options(*command, *arguments);
   command->add_option("--precision", arguments->precisions, "f32 | f64 (repeatable)");
   command->add_option("--peer", arguments->peers,
                       "Program that holds variants, see docs/peers.md (repeatable)");
   command->add_option("--variant", arguments->variants, "Shell glob of variants (repeatable)");
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
       ->capture_default_str();
+  command->add_option("--gpus", arguments->gpus, "GPUs of a variant for several of them")
+      ->capture_default_str();
   command->add_option("--rounds", arguments->rounds, "Run every cell so often, in fresh processes")
       ->capture_default_str();
   command
       ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
-      ->check(kNotNegative)
+      ->check(whole_number())
       ->capture_default_str();
   command
       ->add_option("--target", arguments->target_percent,
@@ -317,21 +317,26 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_flag(
       "--resume", arguments->resume,
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
+  CLI::Option* wide =
+      command->add_flag("--wide", arguments->wide, "Print all columns of the tables");
+  command->add_flag("--json", arguments->as_json,
+                    "Print the tables as JSON, with the exit code and the ledger's place")
+      ->excludes(wide);
   command->add_flag("--quick", arguments->quick, "The tables' smaller sizes");
-  command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's limits first");
+  command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's rates first; no model bound is shown then");
   command->add_option(
       "--save", arguments->save,
       "Folder for labels, centroids and traces: VARIANT.labels.npy, ...; where the run has "
       "several problems, precisions or rounds, "
       "TABLE/PROBLEM/VARIANT.PRECISION.roundN.labels.npy, ...");
   command->add_option("--seed", arguments->seed, "Seed of the order of the cells")
-      ->check(kNotNegative)
+      ->check(whole_number())
       ->capture_default_str();
   command
       ->add_option("--starts", arguments->starts_seed,
                    "Seed of the starts of timed runs, which pairs two campaigns in `compare`; without "
                    "it they are drawn, and the ledger says the seed")
-      ->check(kNotNegative);
+      ->check(whole_number());
   command->add_flag("--unsandboxed", arguments->unsandboxed,
                     "For sanitizers, profilers and debuggers: variants may do what they like, and "
                     "no answer is ranked");

@@ -1,5 +1,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/report/closing.hpp"
 #include "harness/report/splice.hpp"
 #include "harness/report/table_json.hpp"
 #include "harness/report/table_text.hpp"
@@ -15,6 +17,7 @@ struct TableArguments {
   std::vector<std::string> ledgers;
   bool quick = false;
   bool compact = false;
+  bool wide = false;
   bool markdown = false;
   bool as_json = false;
   std::string splice;
@@ -43,14 +46,20 @@ ExitCode show_table(const TableArguments& arguments) {
     fmt::print("{}\n", to_json(report).dump(2));
     return ExitCode::ok;
   }
-  const TableForm form = arguments.compact ? TableForm::compact : TableForm::full;
+  const bool narrow = !arguments.wide && !arguments.markdown && arguments.splice.empty();
+  const TableForm form = arguments.compact ? TableForm::compact
+                         : narrow          ? TableForm::narrow
+                                           : TableForm::full;
   if (!arguments.splice.empty()) {
     splice(arguments.splice, "table " + table.name,
            table_text(report, form, TextStyle::markdown, command_of(arguments)));
     return ExitCode::ok;
   }
-  fmt::print("{}", table_text(report, form,
-                              arguments.markdown ? TextStyle::markdown : TextStyle::terminal));
+  const TextStyle style = text_style(arguments.markdown);
+  fmt::print("{}", table_text(report, form, style));
+  if (!arguments.markdown && !arguments.compact) {
+    fmt::print("\n{}", closing_text({report}, style));
+  }
   return ExitCode::ok;
 }
 
@@ -70,6 +79,7 @@ void add_table_command(CLI::App& app, Action& action) {
   command->add_flag("--compact", arguments->compact,
                     "The article's rows, and one line for each variant: time per iteration and "
                     "whole answer");
+  command->add_flag("--wide", arguments->wide, "All columns, beyond the 100 of a terminal");
   command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON (results/table.schema.json)");
   command->add_option("--splice", arguments->splice,

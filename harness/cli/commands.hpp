@@ -15,10 +15,13 @@ void add_data_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_table_command(CLI::App& app, Action& action);
 void add_ledger_command(CLI::App& app, Action& action);
+void add_report_command(CLI::App& app, Action& action);
 void add_compare_command(CLI::App& app, Action& action);
+void add_history_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_gate_command(CLI::App& app, Action& action);
 void add_quality_command(CLI::App& app, Action& action);
+void add_judge_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
 
 } // namespace clusterbench

@@ -4,6 +4,7 @@
 #include "datasets/errors.hpp"
 #include "harness/system/files.hpp"
 #include "harness/ledger/statistics.hpp"
+#include "harness/system/json_words.hpp"
 
 #include <fmt/format.h>
 #include <vector>
@@ -33,7 +34,7 @@ NoiseFloor load_noise_floor(const std::string& environment_hash) {
     floor.cells = file.at("cells").get<std::map<std::string, double>>();
     floor.calibrated = true;
   } catch (const json::exception& error) {
-    throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
+    throw datasets::InputError(fmt::format("{}: {}", path.string(), words_of(error)));
   }
   const auto check = [&](const std::string& name, double sd) {
     if (sd < 0.0) {

@@ -78,7 +78,7 @@ void judge_approximate_step(const Declaration& meta, const Problem<T>& problem,
   }
   if (fcm) {
     report("row sums",
-           check_row_sums(problem, answer.memberships, meta.approximate_within).offence);
+           check_row_sums(problem, answer.memberships, meta.approximate_within).violation);
     const bool known = !from_memberships || answer.iterations == 1;
     if (known && !points.is_sample()) {
       const auto memberships = from_memberships ? problem.memberships : answer.memberships;

@@ -11,19 +11,14 @@ typedef double Lanes __attribute__((vector_size(64)));
 
 constexpr std::size_t kRowsAtOnce = 8; ///< as many sums run side by side
 
-Lanes load(const double* from) {
-  Lanes lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
-}
-
 /// The distances of kRowsAtOnce rows to kLanes centroids. rows: [kRowsAtOnce, d]; packed: [d,
 /// kLanes].
 void measure_tile(const double* rows, const double* packed, std::size_t d, double* squared,
                   std::size_t stride) {
   Lanes sums[kRowsAtOnce] = {};
   for (std::size_t f = 0; f < d; ++f) {
-    const Lanes c = load(packed + f * (sizeof(Lanes) / sizeof(double)));
+    Lanes c;
+    std::memcpy(&c, packed + f * (sizeof c / sizeof(double)), sizeof c);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kRowsAtOnce; ++r) {
       const Lanes difference = c - rows[r * d + f];

@@ -40,10 +40,11 @@ public:
   void judge_fcm() {
     const bool from_memberships = !problem_.memberships.empty();
     const auto centroids = from_memberships ? answer_.centroids : entering_;
-    report_("row sums", check_row_sums(problem_, answer_.memberships).offence);
+    report_("row sums", check_row_sums(problem_, answer_.memberships).violation);
     if (!centroids.empty()) {
-      report_("memberships",
-              check_memberships(meta_, problem_, centroids, answer_.memberships, points_).offence);
+      report_(
+          "memberships",
+          check_memberships(meta_, problem_, centroids, answer_.memberships, points_).violation);
     }
     keep_labels(check_fuzzy_labels(meta_, problem_, centroids, answer_.memberships, answer_.labels,
                                    points_));
@@ -58,7 +59,7 @@ public:
 
 private:
   void keep_labels(const PointFindings& labels) {
-    report_("labels", labels.offence);
+    report_("labels", labels.violation);
     report_.verdict.labels_off = labels.off;
     report_.verdict.labels_judged = points_.size();
   }
@@ -67,7 +68,7 @@ private:
     const bool keeps_empty = meta_.family == Family::kmeans;
     if (!(meta_.reseeds_empty && means.may_have_empty())) {
       report_(check,
-              means.offence(answer_.centroids, keeps_empty ? entering_ : std::span<const T>{}));
+              means.violation(answer_.centroids, keeps_empty ? entering_ : std::span<const T>{}));
     }
   }
 

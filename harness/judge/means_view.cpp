@@ -27,8 +27,8 @@ MeanSums<T> sum_means(const Problem<T>& problem, std::span<const T> produced, co
 } // namespace
 
 template <typename T>
-std::optional<std::string> MeansView::offence(std::span<const T> produced,
-                                              std::span<const T> entering) const {
+std::optional<std::string> MeansView::violation(std::span<const T> produced,
+                                                std::span<const T> entering) const {
   const std::size_t d = produced.size() / weight.size();
   std::string where;
   double worst = 0.0;
@@ -104,10 +104,10 @@ MeansView view_means_of_memberships(const Declaration& declared, const Problem<T
   });
 }
 
-template std::optional<std::string> MeansView::offence(std::span<const float>,
-                                                       std::span<const float>) const;
-template std::optional<std::string> MeansView::offence(std::span<const double>,
-                                                       std::span<const double>) const;
+template std::optional<std::string> MeansView::violation(std::span<const float>,
+                                                         std::span<const float>) const;
+template std::optional<std::string> MeansView::violation(std::span<const double>,
+                                                         std::span<const double>) const;
 template MeansView view_means_of_labels(const Declaration&, const Problem<float>&,
                                         std::span<const std::int32_t>, std::span<const float>);
 template MeansView view_means_of_labels(const Declaration&, const Problem<double>&,

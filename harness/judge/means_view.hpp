@@ -26,8 +26,8 @@ struct MeansView {
   /// Where `produced` breaks the bound worst, or nothing. A cluster without weight must have kept
   /// its centroid of `entering`, if that is given.
   template <typename T>
-  std::optional<std::string> offence(std::span<const T> produced,
-                                     std::span<const T> entering) const;
+  std::optional<std::string> violation(std::span<const T> produced,
+                                       std::span<const T> entering) const;
   /// Whether some cluster is or may be empty.
   bool may_have_empty() const;
 };

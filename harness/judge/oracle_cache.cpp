@@ -200,7 +200,11 @@ void store_oracle_run(const std::filesystem::path& cache, const std::string& key
                       const OracleRun& run) {
   static std::atomic<unsigned> serial{0};
   const std::filesystem::path target = file_of(cache, key);
-  std::filesystem::create_directories(cache);
+  std::error_code failure;
+  std::filesystem::create_directories(cache, failure);
+  if (failure) {
+    throw std::runtime_error(cache.string() + ": " + failure.message());
+  }
   const std::filesystem::path temporary =
       target.string() + "." + std::to_string(::getpid()) + "." + std::to_string(serial++) + ".tmp";
   const std::string body = encode(key, run);
@@ -212,7 +216,6 @@ void store_oracle_run(const std::filesystem::path& cache, const std::string& key
   file.write(sum_bytes.data(), static_cast<std::streamsize>(sum_bytes.size()));
   file.write(body.data(), static_cast<std::streamsize>(body.size()));
   file.close();
-  std::error_code failure;
   if (file) {
     std::filesystem::rename(temporary, target, failure);
   }

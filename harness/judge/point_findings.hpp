@@ -17,8 +17,8 @@ namespace clusterbench {
 enum class Judgement { right, off, wrong };
 
 struct PointFindings {
-  std::optional<std::string> offence; ///< the first wrong point and the number of them
-  std::size_t off = 0;                ///< points that differ from float64, but within rounding
+  std::optional<std::string> violation; ///< the first wrong point and the number of them
+  std::size_t off = 0;                  ///< points that differ from float64, but within rounding
 };
 
 /// judge(begin, end, scratch, keep) calls keep(row, judgement) for the points begin to end of the
@@ -55,8 +55,8 @@ PointFindings find_points(const PointSelection& points, double operations_per_ro
   }
   if (first) {
     Scratch own = scratch;
-    findings.offence = fmt::format("point {}: {}; {} of {} points", *first, describe(*first, own),
-                                   wrong, points.size());
+    findings.violation = fmt::format("point {}: {}; {} of {} points", *first, describe(*first, own),
+                                     wrong, points.size());
   }
   return findings;
 }

@@ -56,7 +56,7 @@ void for_each_chunk(const std::vector<RowChunk>& chunks, double operations_per_r
           kMultiple +
       kMultiple;
   const int threads =
-      std::min(within_quota(omp_get_max_threads()), static_cast<int>(chunks.size()));
+      startable_threads(std::min(within_quota(omp_get_max_threads()), static_cast<int>(chunks.size())));
   std::vector<Scratch> own(static_cast<std::size_t>(threads), scratch);
   const InterruptTest* const interrupted = InterruptScope::current();
   std::atomic<bool> stop = false;

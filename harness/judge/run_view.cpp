@@ -96,7 +96,8 @@ PassView RunView<T>::look_at(std::size_t number) {
   if (!produced.empty() && !(meta_.reseeds_empty && view.means.may_have_empty())) {
     ++passes_compared_;
     const bool keeps_empty = meta_.family == Family::kmeans;
-    const auto where = view.means.offence(produced, keeps_empty ? entering : std::span<const T>{});
+    const auto where =
+        view.means.violation(produced, keeps_empty ? entering : std::span<const T>{});
     if (where && !wrong_pass_) {
       wrong_pass_ = fmt::format("iteration {}, {}", number + 1, *where);
     }

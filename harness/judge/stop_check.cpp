@@ -84,11 +84,11 @@ std::optional<std::string> next_would_change(const Declaration& meta, const Prob
   }
   if (meta.labels == LabelsFrom::entering_centroids) {
     const auto labels = check_labels(meta, problem, answer.centroids, answer.labels, points);
-    return labels.offence ? std::optional("the next would change labels: " + *labels.offence)
-                          : std::nullopt;
+    return labels.violation ? std::optional("the next would change labels: " + *labels.violation)
+                            : std::nullopt;
   }
   const MeansView means = view_means_of_labels(meta, problem, answer.labels, answer.centroids);
-  const auto where = means.offence(answer.centroids, answer.centroids);
+  const auto where = means.violation(answer.centroids, answer.centroids);
   return where ? std::optional("the next would move " + *where) : std::nullopt;
 }
 
@@ -117,7 +117,7 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
     return next_would_change(meta, problem, answer, *sample);
   }
   const PassView next = view_pass(meta, problem, run.set(last), run.set(last));
-  const auto where = next.means.offence(run.set(last), run.set(last));
+  const auto where = next.means.violation(run.set(last), run.set(last));
   return where ? std::optional("the next would move " + *where) : std::nullopt;
 }
 
@@ -134,8 +134,8 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
       const auto moves = still_moves(meta, problem, answer, run, sample);
       findings.early_stop = !moves;
       if (moves) {
-        findings.offence = fmt::format("stopped after {} of {} iterations, but {}", run.passes(),
-                                       problem.stop.max_iterations, *moves);
+        findings.violation = fmt::format("stopped after {} of {} iterations, but {}", run.passes(),
+                                         problem.stop.max_iterations, *moves);
       }
     }
     return findings;
@@ -143,8 +143,8 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
   for (std::size_t pass = 1; pass < run.passes(); ++pass) {
     const Ruling ruling = judge_pass(problem, run, pass);
     if (ruling.met == Met::surely) {
-      findings.offence = fmt::format("iteration {} met the rule ({}), but {} were made", pass,
-                                     ruling.why, run.passes());
+      findings.violation = fmt::format("iteration {} met the rule ({}), but {} were made", pass,
+                                       ruling.why, run.passes());
       return findings;
     }
   }
@@ -152,8 +152,8 @@ StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
   findings.too_coarse = problem.stop.kind == StopRule::Kind::loss && ruling.too_coarse;
   if (early) {
     if (ruling.met == Met::surely_not) {
-      findings.offence = fmt::format("iteration {} was the last, but did not meet the rule: {}",
-                                     run.passes(), ruling.why);
+      findings.violation = fmt::format("iteration {} was the last, but did not meet the rule: {}",
+                                       run.passes(), ruling.why);
     }
   }
   return findings;

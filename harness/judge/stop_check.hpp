@@ -11,7 +11,7 @@ namespace clusterbench {
 
 /// What there is to say about the end of a run.
 struct StopFindings {
-  std::optional<std::string> offence;
+  std::optional<std::string> violation;
   bool too_coarse = false; ///< rounding of the loss exceeds its threshold: hardly anything offends
   bool early_stop = false; ///< fixed number of iterations, fewer made, but at a fixed point
 };

@@ -69,8 +69,8 @@ void judge_run(const Declaration& meta, const Problem<T>& problem, const JudgedA
   }
   const PointSelection some = some_points(problem, options);
   const StopFindings stop = check_stop(meta, problem, answer, run, alone ? &some : nullptr);
-  if (stop.offence || !stop.too_coarse) {
-    report("stop rule", stop.offence);
+  if (stop.violation || !stop.too_coarse) {
+    report("stop rule", stop.violation);
   }
   report.verdict.early_stop = stop.early_stop;
   judge_exact_step(meta, problem, answer, points_of_step(problem, options), options.seed, report);

@@ -2,15 +2,15 @@
 
 #include "datasets/errors.hpp"
 #include "harness/ledger/chain.hpp"
-#include "harness/ledger/json_text.hpp"
+#include "harness/ledger/line_reader.hpp"
 #include "harness/system/files.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
-#include <stdexcept>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -51,93 +51,11 @@ std::string last_chain(int descriptor) {
   }
 }
 
-struct Damage : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void check_schema(int schema) {
-  if (schema > kLedgerSchema) {
-    throw Damage(fmt::format("has schema {}, this program knows up to {}", schema, kLedgerSchema));
-  }
-  if (schema < kLedgerSchema) {
-    throw Damage(fmt::format("has schema {}, this program reads schema {} alone: its times are of "
-                             "another kind and have to be measured again",
-                             schema, kLedgerSchema));
-  }
-}
-
-// Reads the lines of one ledger one by one.
-class Reader {
-public:
-  Reader(std::string file, std::string ledger)
-      : file_(std::move(file)), ledger_(std::move(ledger)) {}
-
-  // False for a line that is no JSON.
-  bool take(const std::string& text, std::size_t number) {
-    ChainedLine line;
-    try {
-      line = take_apart(text);
-      check_chain(line, number);
-    } catch (const json::exception&) {
-      return false;
-    }
-    chain_ = line.chain;
-    read(std::move(line.body), number);
-    return true;
-  }
-
-  LedgerContent content;
-
-private:
-  // Whoever writes a line in another form, with spaces say, changes nothing of it.
-  void check_chain(ChainedLine& line, std::size_t number) {
-    if (chain_after(chain_, line.body) == line.chain) {
-      return;
-    }
-    line.body = json::parse(line.body).dump(-1, ' ', false, json::error_handler_t::replace);
-    if (chain_after(chain_, line.body) != line.chain) {
-      note_edited(number, "is not as it was written");
-    }
-  }
-
-  void note_edited(std::size_t number, const char* what) {
-    if (content.edited.empty()) {
-      content.edited = fmt::format("{}: edited: line {} {}", file_, number, what);
-    }
-  }
-
-  void read(std::string body, std::size_t number) {
-    int schema = 0;
-    std::string type;
-    for (const auto& [key, value] : json_text::members(body)) {
-      if (key == "schema") {
-        schema = static_cast<int>(json_text::count(value));
-      } else if (key == "type") {
-        type = json_text::string(value);
-      }
-    }
-    if (type != "header" && type != "cell") {
-      throw Damage("is neither a header nor a cell");
-    }
-    check_schema(schema);
-    if (type == "header") {
-      content.headers.push_back(std::make_shared<const Header>(json::parse(body), ledger_));
-      if (!content.headers.back()->intact()) {
-        note_edited(number, "has another environment than its hash says");
-      }
-      return;
-    }
-    if (content.headers.empty()) {
-      throw Damage("is a cell before any header");
-    }
-    content.rows.emplace_back(std::move(body), content.headers.back());
-  }
-
-  std::string file_, ledger_;
-  std::string chain_;
-};
-
 } // namespace
+
+std::filesystem::path ledger_file(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path;
+}
 
 Ledger::Ledger(const std::filesystem::path& folder) : path_(folder / "ledger.jsonl") {
   make_output_folder(folder);
@@ -171,9 +89,15 @@ void Ledger::append(const json& line) {
   const std::string chain = chain_after(chain_, body);
   const std::string text = with_chain(body, chain) + "\n";
   const off_t before = lseek(descriptor_, 0, SEEK_END);
-  const ssize_t written = write(descriptor_, text.data(), text.size());
-  if (written != static_cast<ssize_t>(text.size()) || fdatasync(descriptor_) != 0) {
-    const int error = written < 0 ? errno : ENOSPC;
+  ssize_t got = 0;
+  for (std::size_t written = 0; got >= 0 && written < text.size();) {
+    // After a short one the next write says why.
+    got = write(descriptor_, text.data() + written, text.size() - written);
+    written += got > 0 ? static_cast<std::size_t>(got) : 0;
+    got = got < 0 && errno == EINTR ? 0 : got;
+  }
+  if (got < 0 || fdatasync(descriptor_) != 0) {
+    const int error = errno;
     const bool cut = ftruncate(descriptor_, before) == 0;
     throw OutputError(fmt::format("{}: {}{}", path_.string(), std::strerror(error),
                                   cut ? "" : "; its last line is torn"));
@@ -182,40 +106,55 @@ void Ledger::append(const json& line) {
 }
 
 LedgerContent read_ledger(const std::filesystem::path& path) {
-  const auto file = std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path;
+  const auto file = ledger_file(path);
   std::ifstream stream(file);
   if (!stream) {
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
-  Reader reader(file.string(), path.string());
+  LineReader reader(file.string(), path.string());
   std::size_t number = 0;
   for (std::string text; std::getline(stream, text);) {
     ++number;
-    if (text.find_first_not_of(" \t\r") == std::string::npos) {
-      continue; // an editor's, say
-    }
-    const auto damaged = [&](const char* what) {
-      return InputError(fmt::format("{}: line {} {}", file.string(), number, what));
-    };
     try {
-      if (!reader.take(text, number)) {
-        if (stream.eof()) {
-          break; // torn: its writer was killed
-        }
-        throw Damage("is not JSON");
+      reader.take(text, number);
+    } catch (const Damage& damage) {
+      if (stream.eof() && damage.kind == Damage::Kind::no_json) {
+        break; // torn: its writer was killed
       }
-    } catch (const json::exception& error) {
-      throw damaged(error.what());
-    } catch (const json_text::Malformed& error) {
-      throw damaged(error.what());
-    } catch (const Damage& error) {
-      throw damaged(error.what());
+      std::string message = fmt::format("{}: line {} {}", file.string(), number, damage.what());
+      if (damage.kind != Damage::Kind::other_schema) {
+        message += fmt::format("; `clusterbench ledger check {}` lists all damage", path.string());
+      }
+      throw InputError(message);
     }
   }
   if (stream.bad()) { // a folder, say
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
-  return std::move(reader.content);
+  return std::move(reader).content();
+}
+
+std::vector<std::string> ledgers_below(const std::vector<std::string>& paths) {
+  std::vector<std::string> ledgers;
+  for (const std::string& path : paths) {
+    if (!std::filesystem::is_directory(path)) {
+      ledgers.push_back(path);
+      continue;
+    }
+    std::vector<std::string> below;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("ledger") && name.ends_with(".jsonl")) {
+        below.push_back(entry.path());
+      }
+    }
+    if (below.empty()) {
+      throw InputError(fmt::format("{}: holds no ledger.jsonl", path));
+    }
+    std::ranges::sort(below);
+    std::ranges::move(below, std::back_inserter(ledgers));
+  }
+  return ledgers;
 }
 
 } // namespace clusterbench

@@ -43,14 +43,21 @@ private:
 struct LedgerContent {
   std::vector<std::shared_ptr<const Header>> headers;
   std::vector<Row> rows; ///< in order
-  /// The first line that is not as it was written: "out/ledger.jsonl: edited: line 3 ..."; or
-  /// empty.
+  /// The first line that is not as it was written: "out/ledger.jsonl: edited: line 3 ..."; that it
+  /// was repaired: "out/ledger.jsonl: repaired: 2 damaged lines ..."; or empty.
   std::string edited;
 };
 
+/// The ledger that `path` names: a file, or the one of a folder.
+std::filesystem::path ledger_file(const std::filesystem::path& path);
+
 /// Reads a ledger: a file, or a folder that holds one. A torn last line is left out. Throws
 /// datasets::InputError for a missing file, a damaged line (with its number), a row before any
-/// header, or a schema that is not this program's (with both versions).
+/// header, or a schema that is not this program's (with both versions). An empty one has no rows.
 LedgerContent read_ledger(const std::filesystem::path& path);
+
+/// Of files and folders, the files themselves and all ledgers that lie below the folders, in the
+/// order of their names. Throws datasets::InputError for a folder without any.
+std::vector<std::string> ledgers_below(const std::vector<std::string>& paths);
 
 } // namespace clusterbench

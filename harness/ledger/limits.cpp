@@ -17,9 +17,14 @@ struct Limit {
   std::string name;
 };
 
+// Several GPUs share the work of a pass.
+int gpus_of(const json& row) {
+  return row.value("gpus", row.at("device") == "gpu" ? 1 : 0);
+}
+
 // The probe's figures of the device that the row was measured on.
 std::optional<json> device_limits(const json& row, const json& limits) {
-  if (row.at("device") == "gpu") {
+  if (gpus_of(row) > 0) {
     return limits.contains("gpu") && limits.at("gpu").is_object() ? std::optional(limits.at("gpu"))
                                                                   : std::nullopt;
   }
@@ -117,7 +122,8 @@ void add_derived_figures(json& row, const json& limits) {
   row["point_centroids_per_second"] = static_cast<double>(n) * static_cast<double>(k) / seconds;
   row["gb_per_second"] = work.bytes / seconds * 1e-9;
   row["gflop_per_second"] = work.flops / seconds * 1e-9;
-  if (const auto limit = limit_per_pass(row, limits, work)) {
+  const double shares = std::max(gpus_of(row), 1);
+  if (const auto limit = limit_per_pass(row, limits, {work.bytes / shares, work.flops / shares})) {
     row["limit_ms_per_iteration"] = limit->seconds * 1e3;
     row["percent_of_limit"] = 100.0 * limit->seconds / seconds;
     row["limit"] = limit->name;

@@ -29,8 +29,8 @@ Machine machine_of(const Header& header) {
   machine.name = machine.cpu.empty() ? "unknown processor" : machine.cpu;
   // A container may be allowed fewer cores than its machine has.
   const json cores = cpu.contains("allowed") ? cpu.at("allowed") : cpu.value("online", json());
-  if (cores.is_number()) {
-    machine.name += fmt::format(", {} core{}", cores.get<int>(), cores.get<int>() == 1 ? "" : "s");
+  if (cores.is_number_integer()) {
+    machine.name += fmt::format(", {} core{}", cores.dump(), cores == 1 ? "" : "s");
   }
   if (!machine.gpu.empty()) {
     machine.name = machine.gpu + "; " + machine.name;
@@ -54,9 +54,10 @@ void add_limits(json& known, const json& limits) {
   }
 }
 
-// A cell on one machine with one number of threads.
+// A cell on one machine with one number of threads and GPUs.
 std::string place_of(const Row& row) {
-  return fmt::format("{}\n{}\n{}", row.header->environment_hash, row.threads, row.name);
+  const int gpus = row.gpus > 1 ? row.gpus : 0; // an older ledger does not say that it was one
+  return fmt::format("{}\n{}\n{}\n{}", row.header->environment_hash, row.threads, gpus, row.name);
 }
 
 class Builder {
@@ -114,7 +115,7 @@ private:
   // the backend.
   void choose_shown() {
     const auto grade = [](const Measured& cell) {
-      return cell.ok() ? 2 : cell.speaker().status != "unavailable" ? 1 : 0;
+      return cell.ok() ? 2 : cell.representative().status != "unavailable" ? 1 : 0;
     };
     std::map<std::string, Measured*> best;
     for (Measured& cell : result_.cells) {
@@ -146,7 +147,7 @@ std::string Machine::days() const {
   return first_day == last_day ? last_day : fmt::format("{} to {}", first_day, last_day);
 }
 
-const Row& Measured::speaker() const {
+const Row& Measured::representative() const {
   const auto failed = std::ranges::find_if(rounds, [](const Row& row) { return !row.ok(); });
   return failed == rounds.end() ? rounds.back() : *failed;
 }

@@ -66,6 +66,7 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"message", [](Row& row, View value) { row.message = text::string(value); }},
       {"threads", [](Row& row, View value) { row.threads = small(value); }},
       {"round", [](Row& row, View value) { row.round = small(value); }},
+      {"gpus", [](Row& row, View value) { row.gpus = small(value); }},
       {"samples_ms", [](Row& row, View value) { row.samples_ms = text::numbers(value); }},
       {"warm_up_samples_ms",
        [](Row& row, View value) { row.warm_up_samples_ms = text::numbers(value); }},
@@ -113,16 +114,36 @@ std::string_view value_of(std::string_view text, std::string_view name) {
 } // namespace
 
 Header::Header(json json, std::string path) : line(std::move(json)), ledger(std::move(path)) {
+  const auto need = [&](const char* name, bool (nlohmann::json::*is_right)() const noexcept) {
+    if (!line.contains(name)) {
+      throw Malformed(fmt::format("has no {}", name));
+    }
+    if (!(line.at(name).*is_right)()) {
+      throw Malformed(fmt::format("has an odd {}", name));
+    }
+  };
+  need("environment_hash", &nlohmann::json::is_string);
+  need("provenance", &nlohmann::json::is_object);
+  need("limits", &nlohmann::json::is_object);
   line.at("environment_hash").get_to(environment_hash);
-  line.at("provenance").at("cpu"); // there
-  line.at("limits");
+  try {
+    intact_ = environment_hash == clusterbench::environment_hash(line.at("provenance"));
+  } catch (const nlohmann::json::exception&) { // it lacks what the hash is of
+    throw Malformed("has an odd provenance");
+  }
+  if (!line.at("provenance").at("gpu").value("devices", nlohmann::json()).is_array()) {
+    throw Malformed("has an odd provenance: gpu.devices is no list");
+  }
+  const nlohmann::json of_processors = line.at("limits").value("cpu", nlohmann::json::array());
+  if (!std::ranges::all_of(of_processors, [](const nlohmann::json& each) {
+        return each.is_object() && each.contains("threads");
+      })) {
+    throw Malformed("has odd limits: those of cpu name no threads");
+  }
   if (line.contains("starts_seed")) {
+    need("starts_seed", &nlohmann::json::is_number_integer);
     starts_seed = line.at("starts_seed").get<std::uint64_t>();
   }
-}
-
-bool Header::intact() const {
-  return environment_hash == clusterbench::environment_hash(line.at("provenance"));
 }
 
 Row::Row(std::string line, std::shared_ptr<const Header> of)

@@ -20,10 +20,13 @@ struct Header {
   nlohmann::json line;                      ///< all of it; has `provenance` and `limits`
   std::string ledger;                       ///< that holds it, as the user named it
 
-  /// Throws nlohmann::json::exception where a field is missing or odd.
+  /// Throws json_text::Malformed where a field is missing or odd.
   Header(nlohmann::json line, std::string ledger);
   /// Whether the environment's hash is that of the provenance.
-  bool intact() const;
+  bool intact() const { return intact_; }
+
+private:
+  bool intact_ = false;
 };
 
 /// The run from the problem's own start, that is, from the article's.
@@ -44,6 +47,7 @@ struct Row {
   std::string variant, precision, device, time, key;
   std::string status, message;
   int threads = 0, round = 0;
+  int gpus = 0; ///< that it computed on; 0: none, or of a ledger that does not say it
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
   std::vector<WholeAnswer> whole;

@@ -5,6 +5,8 @@ namespace clusterbench::build_info {
 
 const char* version();            ///< of the project
 const char* compiler();           ///< name and version of the C++ compiler
+const char* cxx();                ///< path of that compiler
+const char* nvcc();               ///< path of nvcc, or empty
 const char* cuda_compiler();      ///< version of nvcc, or empty
 const char* cuda_architectures(); ///< such as "75;80;90", or empty
 const char* flags();              ///< common C++ flags, -march included

@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <fstream>
 #include <sched.h>
+#include <semaphore>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace clusterbench {
 namespace {
@@ -55,6 +58,32 @@ int within_quota(int threads) {
                                               line_of("/sys/fs/cgroup/cpu/cpu.cfs_period_us"));
   }();
   return threads_of_quota(threads, quota);
+}
+
+int startable_threads(int threads) {
+  static int asked = 1, started = 1;
+  if (threads > asked) {
+    asked = threads;
+    started = 1;
+    std::binary_semaphore all_are_there(0);
+    std::vector<std::jthread> others;
+    try {
+      for (; started < threads; ++started) {
+        others.emplace_back([&] {
+          all_are_there.acquire();
+          all_are_there.release();
+        });
+      }
+    } catch (const std::system_error&) {
+    }
+    all_are_there.release();
+  }
+  return std::min(threads, started);
+}
+
+int most_threads() {
+  constexpr int kEach = 4, kAnywhere = 16;
+  return std::max(kAnywhere, kEach * static_cast<int>(sysconf(_SC_NPROCESSORS_CONF)));
 }
 
 int default_threads() {

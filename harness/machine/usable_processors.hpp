@@ -21,6 +21,14 @@ int threads_of_quota(int threads, double quota);
 /// first. Quotas of groups above or below it are not seen.
 int within_quota(int threads);
 
+/// So many threads, or as many as can be started beside one another: under a limit of memory there may be
+/// none for their stacks, where OpenMP would end the program. Asked once for every larger number.
+int startable_threads(int threads);
+
+/// More threads than these wait for one another and measure nothing: four for each of the machine's
+/// processors, and 16 where it has fewer than four.
+int most_threads();
+
 /// A thread for each usable processor, within the quota.
 int default_threads();
 

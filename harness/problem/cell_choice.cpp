@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <iterator>
 #include <set>
@@ -142,6 +143,65 @@ std::vector<CellSpec> choose_cells(const std::vector<std::string>& words, bool q
     }
   }
   return chosen;
+}
+
+void take_in_variants(std::vector<Table>& tables, const std::vector<std::string>& globs,
+                      const std::vector<Precision>& wanted) {
+  for (const std::string& glob : globs) {
+    const auto fits = [&](const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; };
+    if (std::ranges::any_of(tables, [&](const Table& table) {
+          return std::ranges::any_of(table.cells, fits, &CellSpec::variant);
+        })) {
+      continue;
+    }
+    for (const KnownVariant* variant : match_variants({glob})) {
+      std::vector<Precision> precisions = wanted;
+      if (precisions.empty()) {
+        precisions = {supports(*variant, Precision::f32) ? Precision::f32 : Precision::f64};
+      }
+      for (Table& table : tables) {
+        for (const auto& [id, problem] : table.problems) {
+          for (const Precision precision : precisions) {
+            if (variant->meta.family == problem.family && supports(*variant, precision)) {
+              table.cells.push_back({table.name, id, problem, precision, variant->meta.name});
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+std::string why_no_cell_fits(const std::vector<Table>& tables, const std::vector<std::string>& globs,
+                             const std::vector<Precision>& wanted) {
+  std::set<std::string> families, variants;
+  for (const Table& table : tables) {
+    for (const auto& [id, problem] : table.problems) {
+      families.emplace(to_string(problem.family));
+    }
+    for (const CellSpec& cell : table.cells) {
+      variants.insert(cell.variant);
+    }
+  }
+  std::vector<std::string> reasons;
+  for (const KnownVariant* variant : globs.empty() ? std::vector<const KnownVariant*>{}
+                                                   : match_variants(globs)) {
+    const std::string family(to_string(variant->meta.family));
+    if (!families.contains(family)) {
+      reasons.push_back(fmt::format("{} is a variant of {}, and the problems are of {}",
+                                    variant->meta.name, family, fmt::join(families, " and ")));
+      continue;
+    }
+    for (const Precision precision : wanted) {
+      reasons.push_back(fmt::format("{} has no cell in {}", variant->meta.name, to_string(precision)));
+    }
+  }
+  constexpr std::size_t kMost = 4;
+  const std::size_t more = reasons.size() > kMost ? reasons.size() - kMost : 0;
+  reasons.resize(reasons.size() - more);
+  return fmt::format("{}{}; rows of the tables: {}", fmt::join(reasons, "; "),
+                     more > 0 ? fmt::format("; and so on for {} more", more) : "",
+                     fmt::join(variants, ", "));
 }
 
 } // namespace clusterbench

@@ -2,10 +2,13 @@
 
 #include "datasets/errors.hpp"
 #include "harness/problem/problem_spec.hpp"
+#include "harness/system/nesting.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <fmt/format.h>
+#include <type_traits>
 #include <utility>
 
 namespace clusterbench {
@@ -14,20 +17,83 @@ namespace {
 using datasets::InputError;
 using nlohmann::json;
 
+[[noreturn]] void fail(const char* name, const json& value, const char* wanted) {
+  const std::string text = value.dump();
+  throw InputError(fmt::format("{}: {}{} is no {}", name, text.substr(0, 40),
+                               text.size() > 40 ? "..." : "", wanted));
+}
+
+// A value of the type that is asked for.
+template <typename T>
+T value_of(const char* name, const json& value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value.is_boolean() ? value.get<bool>() : (fail(name, value, "boolean"), T());
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value.is_string() ? value.get<std::string>() : (fail(name, value, "text"), T());
+  } else if constexpr (std::is_same_v<T, std::size_t>) {
+    const bool is_count = value.is_number_integer() &&
+                          (value.is_number_unsigned() || value.get<std::int64_t>() >= 0);
+    return is_count ? value.get<std::size_t>() : (fail(name, value, "whole number"), T());
+  } else if constexpr (std::is_same_v<T, double>) {
+    return value.is_number() ? value.get<double>() : (fail(name, value, "number"), T());
+  } else {
+    static_assert(std::is_same_v<T, std::vector<std::string>>);
+    if (!value.is_array()) {
+      fail(name, value, "list");
+    }
+    std::vector<std::string> words;
+    for (const json& word : value) {
+      words.push_back(value_of<std::string>(name, word));
+    }
+    return words;
+  }
+}
+
+template <typename T>
+T field(const json& object, const char* name) {
+  if (!object.contains(name)) {
+    throw InputError(fmt::format("there is no {}", name));
+  }
+  return value_of<T>(name, object.at(name));
+}
+
+template <typename T>
+T field(const json& object, const char* name, const T& standard) {
+  return object.contains(name) ? value_of<T>(name, object.at(name)) : standard;
+}
+
+std::vector<json> objects(const json& of, const char* name) {
+  const json list = of.value(name, json::array());
+  if (!list.is_array()) {
+    fail(name, list, "list");
+  }
+  for (const json& element : list) {
+    if (!element.is_object()) {
+      fail(name, element, "object");
+    }
+  }
+  return list;
+}
+
 // One of several words as the value that it stands for.
 template <typename Value, std::size_t N>
-Value one_of(const json& variant, const char* field, const char* standard,
-             const std::array<std::pair<const char*, Value>, N>& words) {
-  const auto word = variant.value(field, std::string(standard));
+Value word_of(const std::string& word, const char* name,
+              const std::array<std::pair<const char*, Value>, N>& words) {
   const auto found = std::ranges::find(words, word, &std::pair<const char*, Value>::first);
   if (found == words.end()) {
     std::string known;
-    for (const auto& [name, value] : words) {
-      known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
+    for (const auto& [each, value] : words) {
+      known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", each);
     }
-    throw InputError(fmt::format("{}: \"{}\" is none of {}", field, word, known));
+    throw InputError(fmt::format("{}: \"{}\" is none of {}", name, word, known));
   }
   return found->second;
+}
+
+template <typename Value, std::size_t N>
+Value one_of(const json& variant, const char* name, const char* standard,
+             const std::array<std::pair<const char*, Value>, N>& words) {
+  return word_of(field<std::string>(variant, name, standard), name, words);
 }
 
 bool contains(const std::vector<std::string>& words, const char* word) {
@@ -38,19 +104,23 @@ StopRule::Kind stop_kind(const std::string& word) {
   constexpr std::array kinds = {
       std::pair{"iterations", StopRule::Kind::iterations}, std::pair{"loss", StopRule::Kind::loss},
       std::pair{"labels", StopRule::Kind::labels}, std::pair{"shift", StopRule::Kind::shift}};
-  return one_of(json{{"stops", word}}, "stops", "", kinds);
+  return word_of(word, "stops", kinds);
 }
 
 Meta meta_from(const json& variant) {
   Meta meta;
-  meta.name = variant.at("name");
-  meta.idea = variant.at("idea");
-  meta.source = variant.at("source");
-  meta.family = parse_family(variant.value("family", "kmeans"));
-  meta.device = one_of(variant, "device", "cpu",
-                       std::array{std::pair{"cpu", Device::cpu}, std::pair{"gpu", Device::gpu},
-                                  std::pair{"multi_gpu", Device::multi_gpu},
-                                  std::pair{"mpi", Device::mpi}});
+  meta.name = field<std::string>(variant, "name");
+  check_printable(meta.name, "the variant");
+  if (meta.name.find_first_of("/ ") != std::string::npos) { // it is a part of files' names
+    throw InputError(fmt::format("the variant \"{}\": the name has a slash or a blank", meta.name));
+  }
+  meta.idea = field<std::string>(variant, "idea");
+  meta.source = field<std::string>(variant, "source");
+  meta.family = parse_family(field<std::string>(variant, "family", "kmeans"));
+  meta.device =
+      one_of(variant, "device", "cpu",
+             std::array{std::pair{"cpu", Device::cpu}, std::pair{"gpu", Device::gpu},
+                        std::pair{"multi_gpu", Device::multi_gpu}, std::pair{"mpi", Device::mpi}});
   meta.arithmetic = one_of(
       variant, "arithmetic", "as data",
       std::array{std::pair{"as data", Arithmetic::as_data}, std::pair{"tf32", Arithmetic::tf32},
@@ -70,62 +140,70 @@ Meta meta_from(const json& variant) {
   meta.labels = one_of(variant, "labels", "before update",
                        std::array{std::pair{"before update", LabelsFrom::entering_centroids},
                                   std::pair{"after update", LabelsFrom::returned_centroids}});
-  meta.deterministic = variant.value("deterministic", true);
-  meta.reseeds_empty = variant.value("reseeds_empty", false);
-  meta.approximate_within = variant.value("approximate_within", 0.0);
-  meta.min_d = variant.value("min_d", meta.min_d);
-  meta.max_d = variant.value("max_d", meta.max_d);
-  meta.max_k = variant.value("max_k", meta.max_k);
-  meta.previous = variant.value("previous", "");
+  meta.deterministic = field(variant, "deterministic", true);
+  meta.reseeds_empty = field(variant, "reseeds_empty", false);
+  meta.approximate_within = field(variant, "approximate_within", 0.0);
+  meta.min_d = field(variant, "min_d", meta.min_d);
+  meta.max_d = field(variant, "max_d", meta.max_d);
+  meta.max_k = field(variant, "max_k", meta.max_k);
+  meta.previous = field<std::string>(variant, "previous", "");
   return meta;
 }
 
 } // namespace
 
 KnownVariant variant_from(const json& description, const std::filesystem::path& file) {
+  if (!description.is_object() || nests_too_deeply(description)) {
+    throw InputError("it is no object of a few levels");
+  }
+  using Words = std::vector<std::string>;
   KnownVariant variant;
   variant.file = file;
   variant.description = description;
   variant.meta = meta_from(description);
-  for (const std::string precision : description.value("precisions", json::array({"f32", "f64"}))) {
+  for (const std::string& precision : field(description, "precisions", Words{"f32", "f64"})) {
     variant.precisions.push_back(parse_precision(precision));
   }
-  for (const std::string rule : description.value("stops", json::array({"iterations"}))) {
+  for (const std::string& rule : field(description, "stops", Words{"iterations"})) {
     variant.stops.push_back(stop_kind(rule));
   }
-  const auto starts = description.value("starts", std::vector<std::string>{"centroids"});
+  const auto starts = field(description, "starts", Words{"centroids"});
   variant.starts_from_centroids = contains(starts, "centroids");
   variant.starts_from_memberships = contains(starts, "memberships");
-  variant.records = description.value("records", false);
-  variant.gives_entering = description.value("gives_entering", false);
-  variant.centres_points = description.value("centres_points", false);
-  for (const json& module : description.value("modules", json::array())) {
-    const std::string name = module.at("module");
+  variant.records = field(description, "records", false);
+  variant.gives_entering = field(description, "gives_entering", false);
+  variant.centres_points = field(description, "centres_points", false);
+  for (const json& module : objects(description, "modules")) {
+    const auto name = field<std::string>(module, "module");
     variant.modules.push_back(
-        {name, module.value("distribution", name), module.value("at_least", "")});
+        {name, field(module, "distribution", name), field<std::string>(module, "at_least", "")});
   }
   return variant;
 }
 
 std::vector<KnownVariant> variants_from(const json& reply, const std::filesystem::path& program) {
   try {
-    if (const int protocol = reply.at("protocol"); protocol != kProtocol) {
+    if (!reply.is_object()) {
+      throw InputError("it is no object");
+    }
+    if (const auto protocol = field<std::size_t>(reply, "protocol"); protocol != kProtocol) {
       throw InputError(
           fmt::format("it speaks protocol {}, this program knows {}", protocol, kProtocol));
     }
+    if (!reply.contains("variants")) {
+      throw InputError("there is no variants");
+    }
     std::vector<KnownVariant> variants;
-    for (const json& description : reply.at("variants")) {
+    for (const json& description : objects(reply, "variants")) {
       KnownVariant& variant = variants.emplace_back(variant_from(description, program));
       variant.is_program = true;
       variant.backend = program.parent_path().filename().string();
       if (!variant.meta.name.starts_with(program.stem().string())) {
-        throw InputError(fmt::format("the variant {} does not begin with the file's stem",
-                                     variant.meta.name));
+        throw InputError(
+            fmt::format("the variant {} does not begin with the file's stem", variant.meta.name));
       }
     }
     return variants;
-  } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: its description: {}", program.string(), error.what()));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: its description: {}", program.string(), error.what()));
   }

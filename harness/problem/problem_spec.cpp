@@ -4,6 +4,7 @@
 #include "datasets/errors.hpp"
 #include "datasets/sha256.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fmt/format.h>
@@ -152,6 +153,19 @@ std::string to_string(const StopRule& stop) {
     return fmt::format("shift:{}", stop.threshold);
   }
   throw std::logic_error("unknown stop rule");
+}
+
+void check_printable(std::string_view name, std::string_view what) {
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
+  const auto is_c1 = [](char a, char b) { // U+0080 to U+009F in UTF-8
+    return a == '\xc2' && static_cast<unsigned char>(b) < 0xa0;
+  };
+  if (std::ranges::any_of(name, is_control) ||
+      std::ranges::adjacent_find(name, is_c1) != name.end()) {
+    throw InputError(fmt::format(
+        "{} {}: the name has a control character", what,
+        nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+  }
 }
 
 Precision parse_precision(std::string_view text) {

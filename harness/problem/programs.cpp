@@ -7,7 +7,7 @@
 #include "harness/problem/python.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/program_folder.hpp"
-#include "harness/system/shared_memory.hpp"
+#include "harness/system/short_answer.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,6 +25,7 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* kVariable = "CLUSTERBENCH_PEERS";
+constexpr const char* kDescribe = R"({"request": "describe"})";
 
 // A program of this build, which may have moved together with its source tree.
 fs::path locate(const fs::path& program) {
@@ -56,43 +57,19 @@ std::vector<fs::path> added_programs() {
 }
 
 json ask_for_description(const fs::path& program) {
-  std::vector<std::string> command = {program.string()};
-  if (program.extension() == ".py") {
-    const auto commands = python_commands();
-    const auto runs = std::ranges::find_if(
-        commands, [](const auto& name) { return !look_at_python(name, {}).version.empty(); });
-    if (runs == commands.end()) {
-      throw InputError(fmt::format("{}: no Python 3 was found to run it", program.string()));
-    }
-    command.insert(command.begin(), *runs);
+  json description;
+  const auto is_description = [&](const std::string& line) {
+    description = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    return description.is_object() && description.contains("reply") &&
+           description.at("reply") == "describe";
+  };
+  const ShortAnswer answer =
+      ask_shortly({describing_command(program), kDescribe}, is_description);
+  if (!answer.failure.empty()) {
+    throw InputError(
+        fmt::format("{}: it does not describe itself: {}", program.string(), answer.failure));
   }
-  const SharedMemory request("describe");
-  const SharedMemory reply("description");
-  write_all(request.fd(), "{\"request\": \"describe\"}\n");
-  if (lseek(request.fd(), 0, SEEK_SET) != 0) {
-    throw std::logic_error("memory that cannot be rewound");
-  }
-  ProcessOptions options;
-  options.arguments = command;
-  options.input_descriptor = request.fd();
-  options.reply_descriptor = reply.fd();
-  options.timeout = std::chrono::seconds(20);
-  std::string failure = "it gives no reply";
-  try {
-    if (run_process(options).kind == ProcessOutcome::Kind::timed_out) {
-      failure = "it does not end when its input does";
-    }
-  } catch (const std::runtime_error& error) {
-    failure = error.what();
-  }
-  std::istringstream lines(read_all(reply.fd()));
-  for (std::string line; std::getline(lines, line);) {
-    const json description = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (description.is_object() && description.value("reply", "") == "describe") {
-      return description;
-    }
-  }
-  throw InputError(fmt::format("{}: it does not describe itself: {}", program.string(), failure));
+  return description;
 }
 
 std::vector<PythonModule>& wanted_modules() {
@@ -102,9 +79,7 @@ std::vector<PythonModule>& wanted_modules() {
 
 void add(const json& description, const fs::path& program, std::deque<KnownVariant>& variants) {
   for (KnownVariant& variant : variants_from(description, program)) {
-    for (const PythonModule& module : variant.modules) {
-      wanted_modules().push_back(module);
-    }
+    note_wanted_modules(variant);
     variants.push_back(std::move(variant));
   }
 }
@@ -149,13 +124,33 @@ ProgramStart start_with_python(const KnownVariant& variant) {
 
 } // namespace
 
+void note_wanted_modules(const KnownVariant& variant) {
+  wanted_modules().insert(wanted_modules().end(), variant.modules.begin(), variant.modules.end());
+}
+
+std::vector<std::string> describing_command(const fs::path& program) {
+  if (program.extension() != ".py") {
+    return {program.string()};
+  }
+  const auto commands = python_commands();
+  const auto runs = std::ranges::find_if(
+      commands, [](const auto& name) { return !look_at_python(name, {}).version.empty(); });
+  if (runs == commands.end()) {
+    throw InputError(fmt::format("{}: no Python 3 was found to run it", program.string()));
+  }
+  return {*runs, program.string()};
+}
+
 void add_program(const std::string& program) {
-  if (!fs::is_regular_file(program)) {
+  if (std::error_code none; !fs::is_regular_file(program, none)) {
     throw InputError(fmt::format("--peer {}: there is no such file", program));
   }
-  const char* variable = std::getenv(kVariable);
-  const std::string before = variable != nullptr ? std::string(variable) + ":" : "";
-  setenv(kVariable, (before + fs::canonical(program).string()).c_str(), 1);
+  const fs::path added = fs::canonical(program);
+  if (const auto programs = added_programs(); std::ranges::find(programs, added) == programs.end()) {
+    const char* variable = std::getenv(kVariable);
+    const std::string before = variable != nullptr ? std::string(variable) + ":" : "";
+    setenv(kVariable, (before + added.string()).c_str(), 1);
+  }
 }
 
 void add_programs(std::deque<KnownVariant>& variants) {
@@ -185,11 +180,13 @@ ProgramStart start_of(const KnownVariant& variant) {
 
 std::string fingerprint(const KnownVariant& variant) {
   if (!variant.is_program) {
-    return datasets::sha256_file(program_folder() / "modules" / (variant.meta.name + ".so"));
+    return datasets::sha256_file(variant.module.empty()
+                                     ? program_folder() / "modules" / (variant.meta.name + ".so")
+                                     : variant.module);
   }
   const ProgramStart start = start_of(variant);
   json parts = {start.interpreter, start.modules};
-  std::set<fs::path> files = {variant.file};
+  std::set<fs::path> files = {variant.file, program_folder() / "python" / "clusterbench_peer.py"};
   if (const fs::path shared = variant.file.parent_path() / "support"; fs::is_directory(shared)) {
     for (const auto& entry : fs::directory_iterator(shared)) {
       if (entry.is_regular_file()) {

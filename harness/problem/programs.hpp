@@ -19,6 +19,13 @@ void add_program(const std::string& program);
 /// Throws datasets::InputError for one of the latter that cannot be asked.
 void add_programs(std::deque<KnownVariant>& variants);
 
+/// How a program is started that only describes itself. Throws datasets::InputError if nothing here
+/// can run it.
+std::vector<std::string> describing_command(const std::filesystem::path& program);
+
+/// Has the interpreters asked for the modules of a variant, too. To be called before start_of().
+void note_wanted_modules(const KnownVariant& variant);
+
 /// How a variant's program is started here.
 struct ProgramStart {
   std::vector<std::string> command;

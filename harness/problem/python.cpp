@@ -1,7 +1,6 @@
 #include "harness/problem/python.hpp"
 
-#include "harness/system/process.hpp"
-#include "harness/system/shared_memory.hpp"
+#include "harness/system/short_answer.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -55,20 +54,22 @@ std::vector<std::string> python_commands() {
 }
 
 Python look_at_python(const std::string& command, const std::vector<PythonModule>& modules) {
-  const SharedMemory output("python");
-  ProcessOptions options;
-  options.arguments = {"/usr/bin/env", command, "-c", kScript};
+  std::vector<std::string> words = {"/usr/bin/env", command, "-c", kScript};
   for (const PythonModule& module : modules) {
-    options.arguments.push_back(module.module + ":" + module.distribution);
+    words.push_back(module.module + ":" + module.distribution);
   }
-  options.output_descriptor = output.fd();
-  options.timeout = std::chrono::seconds(20);
-  run_process(options);
-  const json answer = json::parse(read_all(output.fd()), nullptr, /*allow_exceptions=*/false);
-  if (!answer.is_object()) {
-    return {command, "", {}};
-  }
-  return {command, answer.at("version"), answer.at("modules")};
+  Python python{command, "", {}};
+  const auto tells_its_version = [&](const std::string& line) {
+    const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!answer.is_object() || !answer.contains("version") || !answer.contains("modules")) {
+      return false;
+    }
+    python.version = answer.at("version");
+    python.modules = answer.at("modules");
+    return true;
+  };
+  ask_shortly({words, ""}, tells_its_version);
+  return python;
 }
 
 std::string missing_modules(const Python& python, const std::vector<PythonModule>& modules) {

@@ -12,59 +12,12 @@
 #include <deque>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 #include <fstream>
 #include <stdexcept>
 
 namespace clusterbench {
-
-std::string_view to_string(Family family) {
-  return family == Family::kmeans ? "kmeans" : "fcm";
-}
-
-std::string_view to_string(Device device) {
-  switch (device) {
-  case Device::cpu:
-    return "cpu";
-  case Device::gpu:
-    return "gpu";
-  case Device::multi_gpu:
-    return "multi_gpu";
-  case Device::mpi:
-    return "mpi";
-  }
-  throw std::logic_error("unknown device");
-}
-
-std::string_view to_string(Arithmetic arithmetic) {
-  switch (arithmetic) {
-  case Arithmetic::as_data:
-    return "as data";
-  case Arithmetic::tf32:
-    return "tf32";
-  case Arithmetic::bf16:
-    return "bf16";
-  case Arithmetic::f16:
-    return "f16";
-  }
-  throw std::logic_error("unknown arithmetic");
-}
-
-std::string_view to_string(Multiplier multiplier) {
-  switch (multiplier) {
-  case Multiplier::fma:
-    return "fma";
-  case Multiplier::tensor_tf32:
-    return "tensor tf32";
-  case Multiplier::tensor_f16:
-    return "tensor f16";
-  }
-  throw std::logic_error("unknown multiplier");
-}
-
-std::string_view to_string(Precision precision) {
-  return precision == Precision::f32 ? "f32" : "f64";
-}
 
 namespace {
 
@@ -74,13 +27,17 @@ void add_modules(std::deque<KnownVariant>& variants) {
   std::ifstream list(folder / "list");
   for (std::string name, file, backend; list >> name >> backend >> std::ws && std::getline(list, file);) {
     const auto path = folder / (name + ".json");
-    variants.push_back(variant_from(read_json_file(path), file));
+    try {
+      variants.push_back(variant_from(read_json_file(path), file));
+    } catch (const datasets::InputError& error) {
+      throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
+    }
     variants.back().backend = backend;
   }
 }
 
-const std::deque<KnownVariant>& known_variants() {
-  static const std::deque<KnownVariant> variants = [] {
+std::deque<KnownVariant>& known_variants() {
+  static std::deque<KnownVariant> variants = [] {
     std::deque<KnownVariant> known;
     add_modules(known);
     add_programs(known);
@@ -90,22 +47,39 @@ const std::deque<KnownVariant>& known_variants() {
   return variants;
 }
 
-} // namespace
-
-const std::vector<const KnownVariant*>& all_variants() {
-  static const std::vector<const KnownVariant*> variants = [] {
+std::vector<const KnownVariant*>& variants_by_name() {
+  static std::vector<const KnownVariant*> variants = [] {
     std::vector<const KnownVariant*> pointers;
     for (const KnownVariant& variant : known_variants()) {
       if (!pointers.empty() && pointers.back()->meta.name == variant.meta.name) {
-        throw std::logic_error(fmt::format("variant {} is there twice: in {} and in {}",
-                                           variant.meta.name, pointers.back()->file.string(),
-                                           variant.file.string()));
+        throw datasets::InputError(fmt::format("variant {} is there twice: in {} and in {}",
+                                               variant.meta.name, pointers.back()->file.string(),
+                                               variant.file.string()));
       }
       pointers.push_back(&variant);
     }
     return pointers;
   }();
   return variants;
+}
+
+} // namespace
+
+const std::vector<const KnownVariant*>& all_variants() {
+  return variants_by_name();
+}
+
+void add_variant(KnownVariant variant) {
+  auto& variants = variants_by_name();
+  const auto at = std::ranges::lower_bound(variants, variant.meta.name, {},
+                                           [](const KnownVariant* each) { return each->meta.name; });
+  if (at != variants.end() && (*at)->meta.name == variant.meta.name) {
+    throw datasets::InputError(fmt::format(
+        "{}: there is a variant {} already, in {}; give yours another name", variant.file.string(),
+        variant.meta.name, (*at)->file.string()));
+  }
+  note_wanted_modules(variant);
+  variants.insert(at, &known_variants().emplace_back(std::move(variant)));
 }
 
 const KnownVariant* find_variant(std::string_view name) {
@@ -115,7 +89,8 @@ const KnownVariant* find_variant(std::string_view name) {
   return found == variants.end() ? nullptr : *found;
 }
 
-std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs) {
+std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs,
+                                                const char* option) {
   const auto& variants = all_variants();
   std::vector<bool> taken(variants.size(), false);
   for (const std::string& glob : globs) {
@@ -131,8 +106,10 @@ std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& 
       for (const auto* variant : variants) {
         names.push_back(variant->meta.name);
       }
-      throw datasets::InputError(fmt::format("--variant {}: no variant matches; did you mean {}?",
-                                             glob, datasets::nearest(glob, names)));
+      throw datasets::InputError(fmt::format(
+          "{} {}: no variant matches; did you mean {}? There are {}: `clusterbench list` says what each "
+          "is, and `clusterbench judge` takes a file that is not among them",
+          option, glob, datasets::nearest(glob, names), fmt::join(names, ", ")));
     }
   }
   std::vector<const KnownVariant*> matching;
@@ -146,6 +123,10 @@ std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& 
 
 bool supports(const KnownVariant& variant, Precision precision) {
   return std::ranges::find(variant.precisions, precision) != variant.precisions.end();
+}
+
+int gpus_of(const Meta& meta, int gpus) {
+  return meta.device == Device::multi_gpu ? gpus : meta.device == Device::gpu ? 1 : 0;
 }
 
 std::string unavailable_reason(const KnownVariant& variant) {

@@ -32,6 +32,8 @@ struct PythonModule {
 struct KnownVariant {
   Meta meta;
   std::filesystem::path file; ///< its source, or the program that holds it
+  std::filesystem::path module = {}; ///< of a variant from outside, as a shared object; else empty
+  nlohmann::json submission = {};    ///< of one from outside: how it came here, for its rows
   std::string backend;        ///< folder under impls/
   std::vector<Precision> precisions;
   std::vector<StopRule::Kind> stops; ///< the rules that it can apply
@@ -49,15 +51,23 @@ struct KnownVariant {
 /// std::logic_error if two files have a variant of the same name.
 const std::vector<const KnownVariant*>& all_variants();
 
+/// Makes a variant from outside known. Pointers that all_variants() has given stay valid. Throws
+/// datasets::InputError if there is one of its name.
+void add_variant(KnownVariant variant);
+
 /// The variant of that name, or nullptr.
 const KnownVariant* find_variant(std::string_view name);
 
 /// Variants that match any of the shell globs, by name. Throws datasets::InputError for a glob that
-/// matches nothing, with the nearest name.
-std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs);
+/// matches nothing, with the nearest name. option: that names the globs.
+std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& globs,
+                                                const char* option = "--variant");
 
 /// Whether the variant has an implementation in that precision.
 bool supports(const KnownVariant& variant, Precision precision);
+
+/// How many GPUs the variant computes on where it may use `gpus`; 0 on a CPU.
+int gpus_of(const Meta& meta, int gpus);
 
 /// Why the variant cannot run on this machine at all; empty if it can. Creates no device context.
 std::string unavailable_reason(const KnownVariant& variant);

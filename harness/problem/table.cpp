@@ -3,6 +3,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/json_words.hpp"
 #include "harness/system/process.hpp"
 
 #include <algorithm>
@@ -60,11 +61,13 @@ ProblemSpec problem_from(const json& definition) {
 Table table_from(const json& definition, bool quick, const std::string& file) {
   Table table;
   table.name = definition.at("name");
+  check_printable(table.name, "the table");
   table.title = definition.at("title");
   table.source = definition.at("source");
   table.notes = definition.value("notes", std::vector<std::string>{});
   for (const json& problem : definition.at("problems")) {
     const std::string id = problem.at("id");
+    check_printable(id, "the problem");
     try {
       table.problems.emplace_back(id, problem_from(in_size(problem, quick)));
     } catch (const InputError& error) {
@@ -131,12 +134,15 @@ Table load_table(const std::string& name, bool quick) {
     throw InputError(fmt::format("unknown table \"{}\"; did you mean {}?", name,
                                  datasets::nearest(name, names)));
   }
-  const fs::path path = tables_folder() / (name + ".json");
+  return load_table_file(tables_folder() / (name + ".json"), quick);
+}
+
+Table load_table_file(const fs::path& path, bool quick) {
   const json definition = read_json_file(path);
   try {
     return table_from(definition, quick, path.string());
   } catch (const json::exception& error) {
-    throw InputError(fmt::format("{}: {}", path.string(), error.what()));
+    throw InputError(fmt::format("{}: {}", path.string(), words_of(error)));
   } catch (const InputError& error) {
     throw InputError(fmt::format("{}: {}", path.string(), error.what()));
   }

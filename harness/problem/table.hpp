@@ -41,5 +41,7 @@ std::vector<std::string> table_names();
 /// fast pass.
 /// Throws datasets::InputError naming file and field, and for unknown names the nearest one.
 Table load_table(const std::string& name, bool quick);
+/// The same of a file in that form.
+Table load_table_file(const std::filesystem::path& path, bool quick);
 
 } // namespace clusterbench

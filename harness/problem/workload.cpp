@@ -6,10 +6,13 @@
 #include "datasets/sha256.hpp"
 #include "harness/problem/initial_state.hpp"
 #include "harness/problem/problem_key.hpp"
+#include "harness/system/available_memory.hpp"
 #include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <filesystem>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -82,6 +85,16 @@ std::string key_of(const PointSet& points) {
   return points_key(problem);
 }
 
+// A file is read whole. The kernel would rather kill processes than refuse: ask first.
+void check_memory_for(const std::string& data) {
+  std::error_code is_no_file;
+  const std::uintmax_t bytes = std::filesystem::file_size(data, is_no_file);
+  if (const std::size_t available = available_memory_bytes(); !is_no_file && bytes > available) {
+    throw OutOfMemory(fmt::format("{}: the file has {} bytes, {} bytes of memory are available", data,
+                                  bytes, available));
+  }
+}
+
 std::size_t element_size(Precision precision) {
   return precision == Precision::f32 ? sizeof(float) : sizeof(double);
 }
@@ -150,23 +163,27 @@ template Problem<double> Workload::problem(int) const;
 
 std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
                                                         Precision precision) {
-  const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
-  const datasets::Resolved resolved = datasets::resolve(spec.data, options);
-  // The same bytes in another shape or type are other points.
-  const std::string identity = fmt::format("{} {} {}x{}", resolved.sha256, name_of(resolved.type),
-                                           resolved.rows, resolved.cols);
-  const std::string key = fmt::format("{} {} {}", identity, spec.take, to_string(precision));
+  const std::string key = fmt::format("{} {} {} {}", spec.data, spec.last_column_is_label, spec.take,
+                                      to_string(precision));
   for (const Cached& cached : cache_) {
     if (cached.key == key) {
       return cached.points;
     }
   }
+  check_memory_for(spec.data);
+  const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
+  const datasets::Resolved resolved = datasets::resolve(spec.data, options);
+  check_unchanged(spec.data, resolved.sha256);
+  // The same bytes in another shape or type are other points.
+  const std::string identity = fmt::format("{} {} {}x{}", resolved.sha256, name_of(resolved.type),
+                                           resolved.rows, resolved.cols);
   const auto start = std::chrono::steady_clock::now();
   const datasets::Array array = datasets::load(resolved, options);
   datasets::check_points(array, spec.data);
   auto points = std::make_shared<PointSet>();
   points->sha256 = resolved.sha256;
   points->identity = identity;
+  points->conversion = resolved.file == spec.data ? datasets::conversion_of(resolved.file) : "";
   points->n = spec.take == 0 ? array.rows() : spec.take;
   points->d = array.cols();
   if (points->n > array.rows()) {
@@ -188,8 +205,18 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   const std::chrono::duration<double, std::milli> elapsed =
       std::chrono::steady_clock::now() - start;
   points->load_ms = elapsed.count();
+  if (resolved.file == spec.data) { // a user's file, which has been read twice
+    check_unchanged(spec.data, datasets::sha256_hex(array.bytes()));
+  }
   keep(key, points);
   return points;
+}
+
+// One campaign is about one dataset, whatever happens to the file meanwhile.
+void WorkloadBuilder::check_unchanged(const std::string& file, const std::string& sha256) {
+  if (sha256_.try_emplace(file, sha256).first->second != sha256) {
+    throw InputError(fmt::format("{}: the file has changed since it was read first", file));
+  }
 }
 
 // Campaigns shuffle their cells: small sets are all kept. Two of any size are, for a table that
@@ -234,6 +261,9 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   }
   const std::string init_sha256 =
       spec.init.kind == InitSpec::Kind::file ? datasets::sha256_file(spec.init.file) : "";
+  if (!init_sha256.empty()) {
+    check_unchanged(spec.init.file, init_sha256);
+  }
   work.hash = problem_hash(spec, work.points->identity, init_sha256, precision);
   return work;
 }

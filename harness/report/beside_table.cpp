@@ -1,5 +1,7 @@
 #include "harness/report/beside_table.hpp"
 
+#include "harness/report/digits.hpp"
+
 #include <algorithm>
 
 namespace clusterbench {
@@ -18,7 +20,7 @@ std::vector<Column> columns_of(SpeedupOf speedup_of) {
           {{"variant", false}},         {{"printed " + unit, true}},
           {{unit + " here", true}},     {{"printed ×", true}},
           {{"× here", true}},           {{"whole answer ms", true}, true},
-          {{"% of limit", true}, true}, {{"verified", false}, true},
+          {{"% of model bound", true}, true}, {{"verified", false}, true},
           {{"verdict", false}}};
 }
 
@@ -41,10 +43,10 @@ Line line_of(const TableReport& report, const ReportCell& cell, const BesideRow*
                verification_text(cell),
                beside == nullptr && !cell.speedup ? cell.by_iteration.unranked : ""};
   if (cell.ok()) {
-    line[4] = figure(compared_ms(*cell.measured, report.published->speedup_of));
+    line[4] = single_ms_text(*cell.measured, compared_ms(*cell.measured, report.published->speedup_of));
     line[6] = times(cell.speedup) + (across_machines(cell) ? " ‡" : "");
-    line[7] = figure(cell.measured->median_of("whole_ms"));
-    line[8] = percentage(cell.measured->median_of("percent_of_limit"));
+    line[7] = whole_ms_text(*cell.measured);
+    line[8] = percent_of_bound_text(*cell.measured);
   }
   if (beside != nullptr) {
     const PrintedCell& printed = beside->printed;
@@ -65,7 +67,7 @@ void append_lines(const TableReport& report, const std::string& problem, TableFo
       lines.push_back(line_of(report, report.cells[*beside.cell], &beside));
     }
   }
-  if (form == TableForm::compact) {
+  if (form != TableForm::full) {
     return;
   }
   for (const ReportCell& cell : report.cells) {
@@ -137,9 +139,38 @@ std::vector<std::string> notes_of(const TableReport& report) {
   return notes;
 }
 
+// A table for each problem, which fits a terminal: its heading says the unit, and verdicts are shorter than
+// in the notes below it.
+std::string narrow_tables(const TableReport& report, TextStyle style) {
+  constexpr std::size_t kWidestLabel = 15, kWidestVariant = 24;
+  const std::vector<TextColumn> columns = {{"printed as"}, {"variant"},       {"printed", true},
+                                           {"here", true}, {"printed ×", true}, {"× here", true},
+                                           {"verdict"}};
+  const bool per_iteration = report.published->speedup_of == SpeedupOf::iteration;
+  std::string text;
+  for (const std::string& problem : problems_of(*report.published)) {
+    std::vector<Line> lines, shown;
+    append_lines(report, problem, TableForm::narrow, lines);
+    std::vector<Paint> paints;
+    for (const Line& line : lines) {
+      const bool is_wrong = line.back() == "published program is wrong";
+      shown.push_back({shortened(line[1], kWidestLabel), shortened(line[2], kWidestVariant), line[3],
+                       line[4], line[5], line[6], is_wrong ? "program is wrong" : line.back()});
+      paints.push_back(is_wrong ? Paint::wrong : Paint::plain);
+    }
+    text += fmt::format("{}{}: ms per {}, as printed and here\n", text.empty() ? "" : "\n",
+                        escaped(problem, TextStyle::terminal), per_iteration ? "iteration" : "run");
+    text += text_table(columns, shown, style, paints);
+  }
+  return text;
+}
+
 } // namespace
 
 TablePart beside_table(const TableReport& report, TableForm form, TextStyle style) {
+  if (form == TableForm::narrow) {
+    return {narrow_tables(report, style), notes_of(report)};
+  }
   std::vector<Line> lines;
   for (const std::string& problem : problems_of(*report.published)) {
     append_lines(report, problem, form, lines);

@@ -29,7 +29,7 @@ Value most_frequent(const std::vector<Value>& values, Value fallback) {
 json most_frequent_field(const std::vector<const Measured*>& cells, const char* field) {
   std::vector<json> values;
   for (const Measured* cell : cells) {
-    if (const json problem = cell->speaker().problem(); problem.contains(field)) {
+    if (const json problem = cell->representative().problem(); problem.contains(field)) {
       values.push_back(problem.at(field));
     }
   }
@@ -65,8 +65,8 @@ CommonWork common_work(const json& problem, const std::vector<const Measured*>& 
   }
   std::vector<double> iterations;
   for (const Measured* cell : cells) {
-    if (cell->ok() && cell->speaker().own_start) {
-      iterations.push_back(cell->speaker().own_start->iterations);
+    if (cell->ok() && cell->representative().own_start) {
+      iterations.push_back(cell->representative().own_start->iterations);
     }
   }
   common.iterations = most_frequent(iterations, 0.0);
@@ -74,7 +74,7 @@ CommonWork common_work(const json& problem, const std::vector<const Measured*>& 
 }
 
 OtherWork other_work(const Measured& cell, const CommonWork& common) {
-  const Row& row = cell.speaker();
+  const Row& row = cell.representative();
   const json problem = row.problem();
   OtherWork other;
   compare_field(problem, common.problem, "data", "data", other.no);

@@ -1,5 +1,7 @@
 #include "harness/report/ranking_table.hpp"
 
+#include "harness/report/digits.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -21,12 +23,13 @@ Column field(const char* heading, const char* name) {
           [name](const ReportCell& cell) { return figure(cell.measured->median_of(name)); }};
 }
 
+Column time(const char* heading, std::string (*text)(const Measured&)) {
+  return {{heading, true}, [text](const ReportCell& cell) { return text(*cell.measured); }};
+}
+
 Column rank(const char* heading, Place ReportCell::*place) {
   return {{heading, true},
-          [place](const ReportCell& cell) {
-            const std::size_t number = (cell.*place).rank;
-            return number == 0 ? "–" : fmt::format("{}{}", cell.approximate() ? "≈" : "", number);
-          },
+          [place](const ReportCell& cell) { return rank_text(cell, cell.*place); },
           false};
 }
 
@@ -50,17 +53,8 @@ std::string over_first(const ReportCell& cell) {
   if (!cell.over_first) {
     return {};
   }
-  const auto& [low, high] = cell.over_first->interval;
-  const std::string range = cell.over_first->is_range
-                                ? fmt::format(" ({} .. {})", times(low), times(high))
-                                : fmt::format(" [{}, {}]", times(low), times(high));
-  return times(cell.over_first->ratio) + (cell.by_iteration.rank == 1 ? "" : range);
-}
-
-std::string unranked(const ReportCell& cell) {
-  const std::string& all = cell.by_iteration.unranked;
-  const std::string& whole = cell.by_whole.unranked;
-  return !all.empty() || whole.empty() ? all : "whole answer: " + whole;
+  const auto& [ratio, interval, is_range, paired, draws] = *cell.over_first;
+  return cell.by_iteration.rank == 1 ? times(ratio) : ratio_text(ratio, interval, is_range);
 }
 
 std::vector<Column> columns_of(const TableReport& report) {
@@ -87,16 +81,24 @@ std::vector<Column> columns_of(const TableReport& report) {
          [](const ReportCell& cell) { return fmt::format("{}", cell.measured->threads()); },
          false});
   }
-  columns.push_back(field("ms/iteration", "ms_per_iteration"));
+  if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
+        return cell.measured && cell.measured->gpus() > 1;
+      })) {
+    columns.push_back(
+        {{"GPUs", true},
+         [](const ReportCell& cell) { return fmt::format("{}", cell.measured->gpus()); },
+         false});
+  }
+  columns.push_back(time("ms/iteration", pass_ms_text));
   columns.push_back({{"× the first [95 %]", true}, over_first});
-  columns.push_back(field("whole answer ms", "whole_ms"));
-  columns.push_back(field("run ms", "median_ms"));
+  columns.push_back(time("whole answer ms", whole_ms_text));
+  columns.push_back(time("run ms", run_ms_text));
   columns.push_back({{"± MAD", true}, [](const ReportCell& cell) {
-                       return figure(deviation_of_rounds(cell.measured->runs_ms()));
+                       return with_digits(deviation_of_rounds(cell.measured->runs_ms()), 2);
                      }});
   columns.push_back(field("iterations", "iterations"));
-  columns.push_back({{"% of limit", true}, [](const ReportCell& cell) {
-                       return percentage(cell.measured->median_of("percent_of_limit"));
+  columns.push_back({{"% of model bound", true}, [](const ReportCell& cell) {
+                       return percent_of_bound_text(*cell.measured);
                      }});
   if (any(report,
           [](const Measured& cell) { return distances_avoided_percent(cell).has_value(); })) {
@@ -111,7 +113,7 @@ std::vector<Column> columns_of(const TableReport& report) {
                        }});
   }
   columns.push_back({{"verified", false}, verification_text, false});
-  columns.push_back({{"not ranked because", false}, unranked, false});
+  columns.push_back({{"not ranked because", false}, why_unranked, false});
   return columns;
 }
 
@@ -127,9 +129,43 @@ bool stands_before(const ReportCell* a, const ReportCell* b) {
   return key(a) < key(b);
 }
 
-std::vector<std::string> notes_of(const TableReport& report) {
+} // namespace
+
+std::string rank_text(const ReportCell& cell, const Place& place) {
+  return place.rank == 0 ? "–" : fmt::format("{}{}", cell.approximate() ? "≈" : "", place.rank);
+}
+
+Paint paint_of(const ReportCell& cell) {
+  if (cell.ok()) {
+    return cell.by_iteration.rank == 1 && !cell.approximate() ? Paint::best : Paint::plain;
+  }
+  const bool took_part =
+      cell.measured && exit_code_of(cell.measured->representative().status) != ExitCode::ok;
+  return took_part ? Paint::wrong : Paint::refused;
+}
+
+std::string why_unranked(const ReportCell& cell) {
+  const std::string& all = cell.by_iteration.unranked;
+  const std::string& whole = cell.by_whole.unranked;
+  return !all.empty() || whole.empty() ? all : "whole answer: " + whole;
+}
+
+std::vector<const ReportCell*> ranked_cells(const TableReport& report, const std::string& problem,
+                                            Precision precision) {
+  std::vector<const ReportCell*> cells;
+  for (const ReportCell& cell : report.cells) {
+    if (cell.spec.problem_id == problem && cell.spec.precision == precision && cell.measured) {
+      cells.push_back(&cell);
+    }
+  }
+  std::ranges::stable_sort(cells, stands_before);
+  return cells;
+}
+
+std::vector<std::string> ranking_notes(const TableReport& report) {
   std::vector<std::string> notes;
-  if (any(report, [](const Measured& cell) { return cell.speaker().approximate_within > 0.0; })) {
+  if (any(report,
+          [](const Measured& cell) { return cell.representative().approximate_within > 0.0; })) {
     notes.push_back("≈ Approximate: claims no exact labels, and is ranked apart.");
   }
   if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
@@ -137,29 +173,26 @@ std::vector<std::string> notes_of(const TableReport& report) {
       })) {
     notes.push_back("Cells with fewer than three starts in common are compared by their medians.");
   }
+  if (any(report, [](const Measured& cell) { return cell.median_of("percent_of_limit").has_value(); })) {
+    notes.push_back("The model bound is the least time that a model of this machine, with rates that were "
+                    "probed on it, allows a pass over all points and centroids.");
+  }
   return notes;
 }
-
-} // namespace
 
 TablePart ranking_table(const TableReport& report, TextStyle style) {
   const std::vector<Column> columns = columns_of(report);
   std::vector<std::vector<std::string>> lines;
+  std::vector<Paint> paints;
   for (const auto& [id, problem] : report.table.problems) {
     for (const Precision precision : {Precision::f32, Precision::f64}) {
-      std::vector<const ReportCell*> cells;
-      for (const ReportCell& cell : report.cells) {
-        if (cell.spec.problem_id == id && cell.spec.precision == precision && cell.measured) {
-          cells.push_back(&cell);
-        }
-      }
-      std::ranges::stable_sort(cells, stands_before);
-      for (const ReportCell* cell : cells) {
+      for (const ReportCell* cell : ranked_cells(report, id, precision)) {
         std::vector<std::string> line;
         for (const Column& column : columns) {
           line.push_back(column.needs_ok && !cell->ok() ? "" : column.show(*cell));
         }
         lines.push_back(std::move(line));
+        paints.push_back(paint_of(*cell));
       }
     }
   }
@@ -167,7 +200,7 @@ TablePart ranking_table(const TableReport& report, TextStyle style) {
   for (const Column& column : columns) {
     headings.push_back(column.text);
   }
-  return {text_table(headings, lines, style), notes_of(report)};
+  return {text_table(headings, lines, style, paints), ranking_notes(report)};
 }
 
 } // namespace clusterbench

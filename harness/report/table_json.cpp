@@ -51,9 +51,12 @@ json published_json(const Published& published) {
 
 // What a measurement says, as the ledger has it; of several rounds the median.
 void put_measured(json& entry, const Measured& measured, const std::vector<Machine>& machines) {
-  const Row& row = measured.speaker();
+  const Row& row = measured.representative();
   entry["machine"] = machines[measured.machine].id;
   entry["threads"] = measured.threads();
+  if (measured.gpus() > 0) {
+    entry["gpus"] = measured.gpus();
+  }
   entry["status"] = row.status;
   put_if_text(entry, "device", row.device);
   put_if_text(entry, "message", row.message);
@@ -206,7 +209,7 @@ json to_json(const Measurements& measurements) {
   }
   json cells = json::array();
   for (const Measured& measured : measurements.cells) {
-    const Row& row = measured.speaker();
+    const Row& row = measured.representative();
     json entry = {{"name", row.name},           {"table", row.table},
                   {"variant", row.variant},     {"precision", row.precision},
                   {"problem", row.problem()},   {"shown_first", measured.shown_first},

@@ -17,7 +17,7 @@ constexpr std::size_t kResamples = 1000; ///< of a ratio's interval
 std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>& measured) {
   std::multimap<std::string, const Measured*> by_name;
   for (const Measured& found : measured) {
-    if (found.speaker().status != "unavailable") {
+    if (found.representative().status != "unavailable") {
       by_name.emplace(found.name(), &found);
     }
   }
@@ -32,6 +32,19 @@ std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>
     }
     if (begin == end) {
       cells.emplace_back().spec = spec;
+    }
+    by_name.erase(begin, end);
+  }
+  // What a variant without a row of its own has done on the table's problems.
+  for (const auto& [name, found] : by_name) {
+    const Row& row = found->representative();
+    const std::string id = row.problem().value("id", "");
+    const auto problem =
+        std::ranges::find(table.problems, id, &std::pair<std::string, ProblemSpec>::first);
+    if (problem != table.problems.end()) {
+      ReportCell& cell = cells.emplace_back();
+      cell.spec = {table.name, id, problem->second, parse_precision(row.precision), row.variant};
+      cell.measured = *found;
     }
   }
   return cells;
@@ -65,7 +78,7 @@ std::string status_reason(const ReportCell& cell) {
   if (!cell.measured) {
     return "not run";
   }
-  const Row& row = cell.measured->speaker();
+  const Row& row = cell.measured->representative();
   std::string reason = row.status + (row.message.empty() ? "" : ": " + row.message);
   for (std::size_t at = 0; (at = reason.find('\n', at)) != std::string::npos;) {
     reason.replace(at, 1, "; ");
@@ -281,7 +294,7 @@ std::string verification_text(const ReportCell& cell) {
   if (!cell.measured) {
     return "not run";
   }
-  const Row& row = cell.measured->speaker();
+  const Row& row = cell.measured->representative();
   if (!row.ok()) {
     return row.status;
   }
@@ -299,7 +312,7 @@ std::optional<double> compared_ms(const Measured& cell, SpeedupOf speedup_of) {
 }
 
 Approximation approximation_of(const Measured& cell) {
-  const Row& row = cell.speaker();
+  const Row& row = cell.representative();
   Approximation found;
   const auto number = [](const json& entry, const char* field) {
     const json value = entry.value(field, json());
@@ -313,7 +326,7 @@ Approximation approximation_of(const Measured& cell) {
 }
 
 std::optional<double> distances_avoided_percent(const Measured& cell) {
-  const Row& row = cell.speaker();
+  const Row& row = cell.representative();
   const json counters = row.field("counters");
   const double passes = row.number("recorded_passes").value_or(0.0);
   if (!counters.contains("distances") || !counters.at("distances").is_number() || !(passes > 0.0)) {

@@ -35,7 +35,9 @@ struct ReportCell {
 
   bool ok() const { return measured && measured->ok(); }
   bool shown_first() const { return !measured || measured->shown_first; }
-  bool approximate() const { return measured && measured->speaker().approximate_within > 0.0; }
+  bool approximate() const {
+    return measured && measured->representative().approximate_within > 0.0;
+  }
 };
 
 /// One value of the article beside ours.

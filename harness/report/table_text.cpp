@@ -1,6 +1,7 @@
 #include "harness/report/table_text.hpp"
 
 #include "harness/report/beside_table.hpp"
+#include "harness/report/narrow_table.hpp"
 #include "harness/report/ranking_table.hpp"
 #include "harness/report/variants_table.hpp"
 
@@ -56,10 +57,12 @@ std::vector<std::string> not_run_note(const TableReport& report) {
   return {text + "."};
 }
 
-std::string paragraphs(const std::vector<std::string>& notes, TextStyle style) {
+std::string paragraphs(const std::vector<std::string>& notes, TableForm form, TextStyle style) {
   std::string text;
   for (const std::string& note : notes) {
-    text += (style == TextStyle::markdown ? "\n" : "  ") + note + "\n";
+    text += form == TableForm::narrow
+                ? wrapped(note, "  ")
+                : (style == TextStyle::markdown ? "\n" : "  ") + note + "\n";
   }
   return text;
 }
@@ -70,15 +73,17 @@ std::string table_text(const TableReport& report, TableForm form, TextStyle styl
                        const std::string& command) {
   std::string text = title(report, style);
   const auto append = [&](const TablePart& part) {
-    text += "\n" + part.table + paragraphs(part.notes, style);
+    text += "\n" + part.table + paragraphs(part.notes, form, style);
   };
   if (report.published) {
     append(beside_table(report, form, style));
   }
-  append(form == TableForm::full ? ranking_table(report, style) : variants_table(report, style));
-  text += paragraphs(not_run_note(report), style);
-  text += paragraphs(report.table.notes, style);
-  text += paragraphs(source_notes(report), style);
+  append(form == TableForm::full     ? ranking_table(report, style)
+         : form == TableForm::narrow ? narrow_table(report, style)
+                                     : variants_table(report, style));
+  text += paragraphs(not_run_note(report), form, style);
+  text += paragraphs(report.table.notes, form, style);
+  text += paragraphs(source_notes(report), form, style);
   if (!command.empty()) {
     text += fmt::format("\nMade by `{}`\n", command);
   }

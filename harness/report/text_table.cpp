@@ -5,15 +5,10 @@
 #include <algorithm>
 
 namespace clusterbench {
-namespace {
 
-// Width on screen: continuation bytes of UTF-8 take no place of their own.
-std::size_t width(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+std::string painted(const std::string& text, Paint paint, TextStyle style) {
+  return style == TextStyle::coloured ? painted(text, paint) : text;
 }
-
-} // namespace
 
 std::string escaped(const std::string& text, TextStyle style) {
   std::string shown;
@@ -34,8 +29,28 @@ std::string escaped(const std::string& text, TextStyle style) {
   return shown;
 }
 
+std::string wrapped(const std::string& text, const std::string& indent) {
+  constexpr std::size_t kWidth = 100;
+  std::string lines, line = indent;
+  bool empty = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (!empty && width_of(line) + 1 + width_of(word) > kWidth) {
+      lines += line + "\n";
+      line = indent + "  ";
+      empty = true;
+    }
+    line += (empty ? "" : " ") + word;
+    empty = false;
+    at = end + 1;
+  }
+  return lines + line + "\n";
+}
+
 std::string text_table(const std::vector<TextColumn>& columns,
-                       const std::vector<std::vector<std::string>>& raw_rows, TextStyle style) {
+                       const std::vector<std::vector<std::string>>& raw_rows, TextStyle style,
+                       const std::vector<Paint>& paints) {
   std::vector<std::vector<std::string>> rows = raw_rows;
   for (std::vector<std::string>& row : rows) {
     for (std::string& text : row) {
@@ -46,30 +61,33 @@ std::string text_table(const std::vector<TextColumn>& columns,
   std::vector<std::size_t> widths;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     headings.push_back(columns[c].heading);
-    widths.push_back(width(headings[c]));
+    widths.push_back(width_of(headings[c]));
     for (const std::vector<std::string>& row : rows) {
-      widths[c] = std::max(widths[c], width(row[c]));
+      widths[c] = std::max(widths[c], width_of(row[c]));
     }
   }
   const bool markdown = style == TextStyle::markdown;
   std::string text;
-  const auto put = [&](const std::vector<std::string>& row) {
+  const auto put = [&](const std::vector<std::string>& row, Paint paint) {
+    std::string line;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-      const std::string padding(widths[c] - width(row[c]), ' ');
+      const std::string padding(widths[c] - width_of(row[c]), ' ');
       const bool last = c + 1 == columns.size();
-      text += markdown ? (c == 0 ? "| " : " | ") : "  ";
-      text += columns[c].number ? padding + row[c] : row[c] + (last && !markdown ? "" : padding);
+      line += markdown ? (c == 0 ? "| " : " | ") : "  ";
+      line += columns[c].number ? padding + row[c] : row[c] + (last && !markdown ? "" : padding);
     }
-    text += markdown ? " |\n" : "\n";
+    text += painted(line, paint, style) + (markdown ? " |\n" : "\n");
   };
-  put(headings);
+  put(headings, Paint::plain);
   if (markdown) {
     for (const TextColumn& column : columns) {
       text += column.number ? "| --: " : "| --- ";
     }
     text += "|\n";
   }
-  std::ranges::for_each(rows, put);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    put(rows[r], r < paints.size() ? paints[r] : Paint::plain);
+  }
   return text;
 }
 

@@ -1,5 +1,7 @@
 #include "harness/report/variants_table.hpp"
 
+#include "harness/report/digits.hpp"
+
 #include <algorithm>
 
 namespace clusterbench {
@@ -38,19 +40,19 @@ std::string mark(const Place& place, bool approximate) {
   return place.rank == 1 && !approximate ? "¹" : place.rank == 0 ? " †" : "";
 }
 
-// "0.0234¹ (45.1 %); 12.3": time per iteration with its share of the limit, and whole answer.
+// "0.0234¹ (45.1 %); 12.3": time per iteration with its share of the model bound, and whole answer.
 std::string time_of(const ReportCell& cell) {
   if (!cell.ok()) {
     return verification_text(cell);
   }
   const Measured& measured = *cell.measured;
   std::string text = (cell.approximate() ? "≈ " : "") +
-                     figure(measured.median_of("ms_per_iteration")) +
+                     pass_ms_text(measured) +
                      mark(cell.by_iteration, cell.approximate());
-  if (const auto limit = percentage(measured.median_of("percent_of_limit")); !limit.empty()) {
-    text += fmt::format(" ({} %)", limit);
+  if (const std::string share = percent_of_bound_text(measured); !share.empty()) {
+    text += fmt::format(" ({} %)", share);
   }
-  const std::string whole = figure(measured.median_of("whole_ms"));
+  const std::string whole = whole_ms_text(measured);
   return whole.empty() ? text : text + "; " + whole + mark(cell.by_whole, cell.approximate());
 }
 
@@ -100,7 +102,7 @@ TablePart turned(const std::vector<TextColumn>& columns,
 
 TablePart variants_table(const TableReport& report, TextStyle style) {
   const bool several = report.machines.size() > 1;
-  std::vector<TextColumn> columns = {{"ms/iteration (% of limit); whole answer ms", false},
+  std::vector<TextColumn> columns = {{"ms/iteration (% of model bound); whole answer ms", false},
                                      {"precision", false}};
   if (several) {
     columns.push_back({"on", false});

@@ -30,6 +30,17 @@ std::optional<std::size_t> without_swapping() {
 
 } // namespace
 
+std::optional<std::size_t> processes_ended_for_memory() {
+  std::ifstream file("/proc/vmstat");
+  std::string key;
+  for (std::size_t number = 0; file >> key >> number;) {
+    if (key == "oom_kill") {
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
 std::size_t available_memory_bytes() {
   const std::optional<std::size_t> available = without_swapping();
   if (!available) {

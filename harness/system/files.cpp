@@ -2,6 +2,8 @@
 
 #include "datasets/errors.hpp"
 #include "datasets/output_file.hpp"
+#include "harness/system/json_words.hpp"
+#include "harness/system/nesting.hpp"
 
 #include <fmt/format.h>
 #include <fstream>
@@ -20,9 +22,14 @@ nlohmann::json read_json_file(const std::filesystem::path& path) {
     throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }
   try {
-    return nlohmann::json::parse(stream);
+    nlohmann::json json = nlohmann::json::parse(stream);
+    if (nests_too_deeply(json)) {
+      throw datasets::InputError(
+          fmt::format("{}: it is nested more than {} deep", path.string(), kDeepest));
+    }
+    return json;
   } catch (const nlohmann::json::parse_error& error) {
-    throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
+    throw datasets::InputError(fmt::format("{}: {}", path.string(), words_of(error)));
   } catch (const std::ios_base::failure&) { // a folder, say
     throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }

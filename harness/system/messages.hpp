@@ -4,15 +4,48 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace clusterbench {
+
+/// Control characters become \xNN, which no terminal obeys; lines and tabs stay.
+inline std::string harmless(std::string_view text) {
+  std::string shown;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    const bool obeyed = (code < 0x20 && c != '\n' && c != '\t') || code == 0x7f;
+    shown += obeyed ? fmt::format("\\x{:02x}", code) : std::string(1, c);
+  }
+  return shown;
+}
+
+/// Whether the terminal's last line is one that draw_line() has left there.
+inline bool g_line_is_drawn = false;
+
+/// Takes a drawn line away. Whoever prints does so first, so that nothing is written behind it.
+inline void erase_line() {
+  if (g_line_is_drawn) {
+    static_cast<void>(std::fputs("\r\033[K", stderr));
+    g_line_is_drawn = false;
+  }
+}
+
+/// A line that will be erased, on a terminal that can: nothing follows it, and it is in place of the one
+/// before. It must be shorter than the terminal is wide, because only one line of it can be erased.
+inline void draw_line(std::string_view text) {
+  const std::string shown = fmt::format("\r{}\033[K", harmless(text));
+  static_cast<void>(std::fwrite(shown.data(), 1, shown.size(), stderr));
+  static_cast<void>(std::fflush(stderr));
+  g_line_is_drawn = true;
+}
 
 /// Prints to standard error. One that cannot be written, as on a full disk, is ignored: no result is
 /// lost for want of a message about it.
 template <typename... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  const std::string text = fmt::format(format, std::forward<Arguments>(arguments)...);
+  const std::string text = harmless(fmt::format(format, std::forward<Arguments>(arguments)...));
+  erase_line();
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 

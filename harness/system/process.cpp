@@ -1,5 +1,6 @@
 #include "harness/system/process.hpp"
 
+#include "datasets/output_file.hpp"
 #include "harness/system/exit_codes.hpp"
 
 #include <cerrno>
@@ -24,15 +25,25 @@ namespace clusterbench {
 namespace {
 
 volatile std::sig_atomic_t g_interrupt_signal = 0;
-volatile std::sig_atomic_t g_ends_at_once = 0;
+volatile std::sig_atomic_t g_ends_at_once = 1;
+volatile std::sig_atomic_t g_makes_data = 0;
+volatile std::sig_atomic_t g_holds_results = 0;
+
+// Async-signal-safe.
+[[noreturn]] void end_interrupted() {
+  constexpr std::string_view kUsual = "clusterbench: interrupted\n";
+  constexpr std::string_view kOfData =
+      "interrupted while data were made; the same command with --resume goes on\n";
+  const std::string_view message = g_makes_data != 0 ? kOfData : kUsual;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, message.data(), message.size());
+  datasets::OutputFile::remove_unfinished();
+  _exit(static_cast<int>(ExitCode::interrupted));
+}
 
 void remember_signal(int signal) {
   g_interrupt_signal = signal;
   if (g_ends_at_once != 0) {
-    constexpr std::string_view kMessage =
-        "interrupted while data were made; the same command with --resume goes on\n";
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
-    _exit(static_cast<int>(ExitCode::interrupted));
+    end_interrupted();
   }
 }
 
@@ -77,7 +88,12 @@ class Attributes {
 public:
   Attributes() {
     posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    sigset_t ignored_here;
+    sigemptyset(&ignored_here);
+    sigaddset(&ignored_here, SIGPIPE);
+    sigaddset(&ignored_here, SIGXFSZ);
+    posix_spawnattr_setsigdefault(&attributes_, &ignored_here);
     posix_spawnattr_setpgroup(&attributes_, 0);
   }
   ~Attributes() { posix_spawnattr_destroy(&attributes_); }
@@ -212,23 +228,51 @@ std::size_t peak_rss_bytes(int pid) {
   return 0;
 }
 
-void install_interrupt_handler() {
+void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = remember_signal;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
+    sigaction(SIGHUP, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void install_interrupt_handler() {
+  install_signal_handlers(); // for programs that have not
+  g_ends_at_once = 0;
 }
 
 int interrupt_signal() {
   return g_interrupt_signal;
 }
 
-EndsAtOnce::EndsAtOnce() {
-  g_ends_at_once = 1;
+void hold_results() {
+  g_holds_results = 1;
+}
+
+DefersInterrupts::DefersInterrupts() : ended_at_once_(g_ends_at_once != 0) {
+  g_ends_at_once = 0;
+}
+
+DefersInterrupts::~DefersInterrupts() {
+  g_ends_at_once = ended_at_once_ ? 1 : 0;
+  if (ended_at_once_ && g_interrupt_signal != 0) {
+    end_interrupted();
+  }
+}
+
+EndsAtOnce::EndsAtOnce() : ended_at_once_(g_ends_at_once != 0) {
+  g_makes_data = 1;
+  g_ends_at_once = g_holds_results != 0 ? 0 : 1;
 }
 
 EndsAtOnce::~EndsAtOnce() {
-  g_ends_at_once = 0;
+  g_ends_at_once = ended_at_once_ ? 1 : 0;
+  g_makes_data = 0;
 }
 
 std::vector<std::string> own_command_line() {

@@ -46,20 +46,45 @@ ProcessOutcome end_process(int pid, std::chrono::duration<double> patience);
 /// be wrong here: a spawned child starts with its parent's mark.)
 std::size_t peak_rss_bytes(int pid);
 
-/// From now on SIGINT and SIGTERM only set a flag, and a running child is killed.
+/// To be called first of all. From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup)
+/// end this process with exit code 130 and a message; writing to a closed pipe or beyond the limit of a
+/// file's size is an error of that write and no signal. Children start with the usual actions.
+void install_signal_handlers();
+
+/// From now on such an interrupt only sets a flag, and a running child is killed.
 void install_interrupt_handler();
 
 /// The signal that asked us to stop, or 0.
 int interrupt_signal();
 
-/// While one lives, such a signal ends this process at once, with exit code 130 and a message. For work
-/// that takes long and writes nothing that could be torn, such as making data.
+/// From now on no interrupt ends this process at once, also while an EndsAtOnce lives: it holds results that
+/// nobody has seen yet.
+void hold_results();
+
+/// While one lives, an interrupt only sets the flag. If it would have ended this process before, it does
+/// so when this goes. For work with a child that must not outlive us.
+class DefersInterrupts {
+public:
+  DefersInterrupts();
+  ~DefersInterrupts();
+  DefersInterrupts(const DefersInterrupts&) = delete;
+  DefersInterrupts& operator=(const DefersInterrupts&) = delete;
+
+private:
+  bool ended_at_once_;
+};
+
+/// While one lives, an interrupt ends this process at once, with exit code 130 and a message, unless it
+/// holds results. For work that takes long and writes nothing that could be torn, such as making data.
 class EndsAtOnce {
 public:
   EndsAtOnce();
   ~EndsAtOnce();
   EndsAtOnce(const EndsAtOnce&) = delete;
   EndsAtOnce& operator=(const EndsAtOnce&) = delete;
+
+private:
+  bool ended_at_once_;
 };
 
 /// Absolute path of the running program.

@@ -1,46 +1,57 @@
 #include "harness/system/progress.hpp"
 
 #include "harness/system/messages.hpp"
+#include "harness/system/terminal.hpp"
 
-#include <cstdio>
-#include <cstdlib>
-#include <fmt/chrono.h>
+#include <cmath>
 #include <fmt/format.h>
-#include <string_view>
 #include <unistd.h>
 
 namespace clusterbench {
 
-namespace {
-
-// A line that is written again and again needs a terminal that can erase it.
-bool can_erase_lines() {
-  const char* const terminal = std::getenv("TERM");
-  return isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
+std::string rough_time(std::chrono::duration<double> time) {
+  constexpr double kMinute = 60.0, kHour = 3600.0;
+  const double seconds = time.count();
+  if (seconds < 1.5 * kMinute) {
+    return fmt::format("{:.0f} s", std::ceil(seconds));
+  }
+  const auto minutes = static_cast<long>(std::round(seconds / kMinute));
+  return seconds < 1.5 * kHour ? fmt::format("{} min", minutes)
+                               : fmt::format("{} h {} min", minutes / 60, minutes % 60);
 }
 
-} // namespace
+Progress::Progress(std::size_t cells) : cells_(cells), terminal_(can_erase_lines(STDERR_FILENO)) {}
 
-Progress::Progress(std::size_t cells) : cells_(cells), terminal_(can_erase_lines()) {}
+Progress::~Progress() {
+  erase_line();
+}
 
 void Progress::start(const std::string& cell) {
   if (!terminal_) {
     return;
   }
-  std::string left = "?";
+  std::string line = fmt::format("[{}/{}]", done_ + 1, cells_);
   if (done_ > 0) {
-    const auto per_cell = (Clock::now() - begin_) / done_;
-    const auto seconds =
-        std::chrono::duration_cast<std::chrono::seconds>(per_cell * (cells_ - done_));
-    left = fmt::format("{:%M:%S}", seconds);
+    const std::chrono::duration<double> passed = Clock::now() - begin_;
+    line += fmt::format(" about {} left",
+                        rough_time(passed / done_ * static_cast<double>(cells_ - done_)));
   }
-  say("\r\033[K[{}/{}] {} ... about {} left", done_ + 1, cells_, cell, left);
-  std::fflush(stderr);
+  for (const auto& [word, count] : ends_) {
+    line += fmt::format(", {} {}", count, word);
+  }
+  // The last column stays empty: some terminals begin a new line once it is written.
+  line += fmt::format(": {}", cell);
+  draw_line(shortened(line, columns_of(STDERR_FILENO) - 1));
 }
 
-void Progress::finish(const std::string& cell, const std::string& outcome) {
+void Progress::finish(const std::string& cell, const std::string& word, const std::string& figures) {
   ++done_;
-  say("{}[{}/{}] {}: {}\n", terminal_ ? "\r\033[K" : "", done_, cells_, cell, outcome);
+  if (word != "ok" && word != "same") {
+    ++ends_[word];
+  }
+  if (!terminal_) {
+    say("[{}/{}] {}: {}{}\n", done_, cells_, cell, word, figures);
+  }
 }
 
 } // namespace clusterbench

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fcntl.h>
 #include <linux/ioprio.h>
 #include <linux/landlock.h>
+#include <net/if.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -60,6 +63,18 @@ bool leave_shared_memory() {
   }
   return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
+}
+
+// A network namespace, of which nothing leads out, with its loopback device up.
+bool enter_own_network() {
+  if (unshare(CLONE_NEWNET) != 0) {
+    return false;
+  }
+  const Descriptor any(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq loopback{};
+  std::strcpy(loopback.ifr_name, "lo");
+  loopback.ifr_flags = IFF_UP;
+  return any.get() >= 0 && ioctl(any.get(), SIOCSIFFLAGS, &loopback) == 0;
 }
 
 // Landlock, from version 1 on; constants of later versions than the headers' stand here by value.
@@ -152,7 +167,9 @@ void allow_reading_beside(Landlock& rules, const fs::path& folder,
 bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_memory) {
   std::vector<fs::path> hidden;
   for (const fs::path& folder : plan.hidden) {
-    hidden.push_back(fs::weakly_canonical(folder));
+    std::error_code nothing_is_there; // behind a loop of links, say, where nobody can read either
+    const fs::path canonical = fs::weakly_canonical(folder, nothing_is_there);
+    hidden.push_back(nothing_is_there ? folder : canonical);
   }
   allow_reading_beside(rules, "/", hidden);
   std::error_code error;
@@ -208,7 +225,7 @@ private:
   bool complete_ = true;
 };
 
-bool restrict_calls(const SandboxPlan& plan) {
+bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
   Seccomp filter;
   std::vector<pid_t> protected_ids = plan.parent_threads;
   protected_ids.push_back(plan.parent);
@@ -239,8 +256,10 @@ bool restrict_calls(const SandboxPlan& plan) {
                          SCMP_SYS(fsetxattr)}) {
     filter.forbid(call);
   }
-  for (const int family : {AF_INET, AF_INET6}) {
-    filter.forbid(SCMP_SYS(socket), 0, family);
+  if (!has_own_network) {
+    for (const int family : {AF_INET, AF_INET6}) {
+      filter.forbid(SCMP_SYS(socket), 0, family);
+    }
   }
   filter.hide(SCMP_SYS(io_uring_setup)); // its requests pass no filter
   if (!plan.may_start_processes) {
@@ -257,6 +276,10 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   if (!own_shared_memory) {
     missing.emplace_back("a namespace of mounts: /dev/shm cannot be written to");
   }
+  const bool has_own_network = plan.own_network && enter_own_network();
+  if (plan.own_network && !has_own_network) {
+    missing.emplace_back("a network namespace: threads cannot talk over TCP");
+  }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     missing.emplace_back("no new privileges");
   }
@@ -266,7 +289,7 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   } else if (!rules.keeps_signals()) {
     missing.emplace_back("Landlock's scopes: signals are kept from the parent alone");
   }
-  if (!restrict_calls(plan)) {
+  if (!restrict_calls(plan, has_own_network)) {
     missing.emplace_back("seccomp: other processes can be signalled and rescheduled");
   }
   return missing;

@@ -14,6 +14,7 @@ struct SandboxPlan {
   std::vector<std::filesystem::path> hidden; ///< folders that cannot be read
   std::filesystem::path scratch;            ///< the one folder that can be written to
   bool may_start_processes = false;         ///< programs may, modules have threads only
+  bool own_network = false; ///< its threads may talk over TCP, as libraries for several GPUs do
 };
 
 /// Confines this process, its threads to come and its children, for good. To be called before
@@ -25,6 +26,8 @@ struct SandboxPlan {
 ///   no signals out of the sandbox.
 /// - Seccomp: no signals to the parent and no change of its scheduling or limits, no ptrace, no
 ///   network, no attributes of files; no new processes, unless the plan allows them.
+/// - A network namespace, only if the plan asks for it: a loopback device, and no way out. Without it
+///   there is no network at all.
 std::vector<std::string> enter_sandbox(const SandboxPlan& plan);
 
 } // namespace clusterbench

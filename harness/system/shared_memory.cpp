@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace clusterbench {
@@ -30,7 +31,7 @@ std::byte* map(int fd, std::size_t bytes) {
   }
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) {
-    throw std::runtime_error(
+    throw OutOfMemory(
         fmt::format("cannot map {} bytes of shared memory: {}", bytes, std::strerror(errno)));
   }
   return static_cast<std::byte*>(address);
@@ -43,6 +44,13 @@ void add_seals(int fd, int seals) {
 }
 
 } // namespace
+
+bool is_out_of_memory(const std::exception& error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+         (system != nullptr && (system->code() == std::errc::resource_unavailable_try_again ||
+                                system->code() == std::errc::not_enough_memory));
+}
 
 SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)
     : fd_(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {

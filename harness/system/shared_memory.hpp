@@ -1,23 +1,20 @@
 // Anonymous memory that parent and child share through an inherited file descriptor.
 #pragma once
 
+#include "datasets/errors.hpp"
+
 #include <cstddef>
-#include <new>
+#include <exception>
 #include <span>
 #include <string>
 #include <utility>
 
 namespace clusterbench {
 
-/// There is less memory than was asked for; the message has the numbers.
-class OutOfMemory : public std::bad_alloc {
-public:
-  explicit OutOfMemory(std::string message) : message_(std::move(message)) {}
-  const char* what() const noexcept override { return message_.c_str(); }
+using datasets::OutOfMemory;
 
-private:
-  std::string message_;
-};
+/// Whether an error says that there is no memory: also none for the stack of one more thread.
+bool is_out_of_memory(const std::exception& error);
 
 /// Owns a memfd and its mapping. The child inherits the descriptor and opens it by number.
 class SharedMemory {

@@ -36,8 +36,8 @@ public:
   /// Empty, or what is wrong, in more than half of at least five requests: fewer may have been
   /// interrupted between the two clocks by a busy machine, which explains no claim of more than passed.
   /// Either less than half of the time that
-  /// passed was claimed, more than passed, or none; or more processors' time was used than its
-  /// threads have.
+  /// passed was claimed, and a late wake-up does not explain it; or more than passed, or none; or more
+  /// processors' time was used than its threads have.
   std::string finding() const;
 
   nlohmann::json report() const;

@@ -20,7 +20,7 @@ const DeviceCalls& device_calls() {
       throw std::runtime_error(file.string() + ": holds no calls of a device");
     }
     const auto* const loaded = static_cast<const DeviceCalls*>(found());
-    loaded->open();
+    loaded->open(0);
     return loaded;
   }();
   return *calls;

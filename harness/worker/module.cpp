@@ -19,6 +19,15 @@ const RegisteredVariant& load_module(const std::filesystem::path& file) {
   using Registry = std::vector<RegisteredVariant>;
   const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_2"));
   if (registered == nullptr) {
+    constexpr int kVersions = 10; // to come
+    for (int version = 1; version <= kVersions; ++version) {
+      if (dlsym(module, fmt::format("clusterbench_contract_{}", version).c_str()) != nullptr) {
+        throw std::runtime_error(
+            fmt::format("{}: a module of version {} of the contract, and no module of version 2 of "
+                        "the contract",
+                        file.string(), version));
+      }
+    }
     throw std::runtime_error(
         fmt::format("{}: no module of version 2 of the contract", file.string()));
   }

@@ -24,7 +24,9 @@ template <typename T>
 class PlacedArray {
 public:
   PlacedArray() = default;
-  PlacedArray(Place place, std::size_t size) : place_(place), size_(size) {
+  /// device: which one, for Place::device
+  PlacedArray(Place place, std::size_t size, int device = 0)
+      : place_(place), device_(device), size_(size) {
     if (size > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
       throw std::bad_alloc();
     }
@@ -32,7 +34,7 @@ public:
       return;
     }
     if (place == Place::device) {
-      data_ = static_cast<T*>(device_calls().allocate(bytes()));
+      data_ = static_cast<T*>(device_calls().allocate(device, bytes()));
       return;
     }
     void* address =
@@ -53,7 +55,7 @@ public:
       return;
     }
     if (place_ == Place::device) {
-      device_calls().release(data_);
+      device_calls().release(device_, data_);
     } else {
       munmap(data_, bytes());
     }
@@ -70,7 +72,7 @@ public:
       return;
     }
     if (place_ == Place::device) {
-      device_calls().fill(data_, byte, bytes());
+      device_calls().fill(device_, data_, byte, bytes());
     } else {
       std::memset(data_, byte, bytes());
     }
@@ -82,7 +84,7 @@ public:
       return;
     }
     if (place_ == Place::device) {
-      device_calls().upload(data_, source.data(), bytes());
+      device_calls().upload(device_, data_, source.data(), bytes());
     } else {
       std::memcpy(data_, source.data(), bytes());
     }
@@ -94,7 +96,7 @@ public:
       return;
     }
     if (place_ == Place::device) {
-      device_calls().download(target.data(), data_, bytes());
+      device_calls().download(device_, target.data(), data_, bytes());
     } else {
       std::memcpy(target.data(), data_, bytes());
     }
@@ -116,11 +118,13 @@ private:
   }
   void swap(PlacedArray& other) noexcept {
     std::swap(place_, other.place_);
+    std::swap(device_, other.device_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
   }
 
   Place place_ = Place::host;
+  int device_ = 0;
   T* data_ = nullptr;
   std::size_t size_ = 0;
 };

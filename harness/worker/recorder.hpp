@@ -16,7 +16,8 @@ namespace clusterbench {
 template <typename T>
 class Recorder final : public Observer<T> {
 public:
-  explicit Recorder(Place place) : place_(place) {}
+  /// device: where the centroids lie, for Place::device
+  explicit Recorder(Place place, int device = 0) : place_(place), device_(device) {}
 
   bool recording() const override { return true; }
   void pass(std::span<const T> centroids) override {
@@ -24,7 +25,8 @@ public:
     passes_.resize(before + centroids.size());
     if (place_ == Place::device) {
       device_calls().synchronize();
-      device_calls().download(passes_.data() + before, centroids.data(), centroids.size_bytes());
+      device_calls().download(device_, passes_.data() + before, centroids.data(),
+                              centroids.size_bytes());
     } else {
       std::ranges::copy(centroids, passes_.begin() + static_cast<std::ptrdiff_t>(before));
     }
@@ -59,6 +61,7 @@ public:
 
 private:
   Place place_;
+  int device_;
   std::vector<T> passes_;
   std::string phase_name_;
   std::chrono::steady_clock::time_point phase_start_{};

@@ -4,6 +4,7 @@
 //   clusterbench-runner --protocol                 prints the version of the protocol
 //   clusterbench-runner --describe MODULE          prints the description of the module's variant
 //   clusterbench-runner SETUP                      serves the protocol on standard input and output
+//   clusterbench-runner SETUP --describe MODULE    confines itself, and replies as a program does
 //   clusterbench-runner SETUP -- PROGRAM ...       confines itself and becomes the program
 //
 // SETUP is a RunnerSetup. The variant's module is loaded after the runner has entered its sandbox.
@@ -23,6 +24,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <sys/mman.h>
@@ -106,14 +108,14 @@ template <typename T>
 class Work {
 public:
   Work(const RegisteredVariant& variant, const std::filesystem::path& modules,
-       const PointsRequest& request)
+       const PointsRequest& request, const std::vector<int>& devices)
       : place_(variant.meta.device == Device::cpu ? Place::host : Place::device), request_(request),
         start_(request.start, MappedFile::Access::read),
         labels_(request.labels, MappedFile::Access::write),
         centroids_(request.centroids, MappedFile::Access::write),
         entering_(request.entering, MappedFile::Access::write),
         memberships_(request.memberships, MappedFile::Access::write),
-        session_(variant, modules, request.shape) {
+        session_(variant, modules, request.shape, devices) {
     const MappedFile points(request.points, MappedFile::Access::read);
     session_.take_points(points.as<const T>(), request.rotate);
   }
@@ -199,11 +201,17 @@ public:
 private:
   json load(const json& request) {
     modules_ = request.at("folder").get<std::string>();
-    variant_ = &load_module(module_file(modules_, request.at("variant")));
+    variant_ = &load_module(request.contains("module")
+                                ? std::filesystem::path(request.at("module").get<std::string>())
+                                : module_file(modules_, request.at("variant")));
     double context_seconds = 0.0;
     if (variant_->meta.device != Device::cpu) {
       const auto start = std::chrono::steady_clock::now();
-      device_calls(); // makes the context
+      devices_.resize(request.value("gpus", std::size_t{1}));
+      std::iota(devices_.begin(), devices_.end(), 0);
+      for (const int device : devices_) {
+        device_calls().open(device); // makes the context
+      }
       context_seconds =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
@@ -216,9 +224,9 @@ private:
     }
     work_ = std::monostate(); // what an earlier problem held is free before the next is read
     if (request.precision == "f32") {
-      work_.emplace<Work<float>>(*variant_, modules_, request);
+      work_.emplace<Work<float>>(*variant_, modules_, request, devices_);
     } else {
-      work_.emplace<Work<double>>(*variant_, modules_, request);
+      work_.emplace<Work<double>>(*variant_, modules_, request, devices_);
     }
     return json::object();
   }
@@ -245,6 +253,7 @@ private:
 
   const RegisteredVariant* variant_ = nullptr;
   std::filesystem::path modules_;
+  std::vector<int> devices_ = {0};
   std::variant<std::monostate, Work<float>, Work<double>> work_;
 };
 
@@ -321,7 +330,7 @@ int serve() {
 
 // A variant that asks for more memory than there is should fail in its own allocation and not call
 // the kernel's out-of-memory killer. Sanitizers reserve terabytes and cannot live with a limit.
-void limit_resources(const RunnerSetup& setup) {
+void limit_resources(const RunnerSetup& setup, bool is_program) {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
   if (setup.memory_limit != 0) {
     const rlimit memory{setup.memory_limit, setup.memory_limit};
@@ -331,6 +340,11 @@ void limit_resources(const RunnerSetup& setup) {
   if (setup.file_limit != 0) {
     const rlimit file{setup.file_limit, setup.file_limit}; // before it fills the disk
     setrlimit(RLIMIT_FSIZE, &file);
+  }
+  if (is_program) { // the kernel counts all of the user's, and none of root's
+    constexpr rlim_t kMostProcesses = 8192;
+    const rlimit processes{kMostProcesses, kMostProcesses};
+    setrlimit(RLIMIT_NPROC, &processes);
   }
   std::ofstream("/proc/self/oom_score_adj") << 1000;
 }
@@ -356,6 +370,21 @@ void report_sandbox(const RunnerSetup& setup, const std::vector<std::string>& mi
   }
 }
 
+// In one line, and a failure as well: nobody has vouched for the module.
+int describe_confined(const char* module) {
+  json reply;
+  try {
+    reply = {{"reply", "describe"},
+             {"protocol", kProtocol},
+             {"variants", {describe(load_module(module))}}};
+  } catch (const std::exception& error) {
+    reply = failure(error);
+  }
+  fmt::print("{}\n", reply.dump(-1, ' ', false, json::error_handler_t::replace));
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
 int run_runner(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--protocol") {
     fmt::print("{}\n", kProtocol);
@@ -375,10 +404,11 @@ int run_runner(int argc, char** argv) {
     return 0; // it went before we asked to be told
   }
   const bool is_program = argc > 3 && std::string_view(argv[2]) == "--";
-  limit_resources(setup);
+  limit_resources(setup, is_program);
   std::vector<std::string> missing = {"everything: --unsandboxed"};
   if (setup.sandboxed) {
-    SandboxPlan plan{setup.parent, threads_of(setup.parent), {}, setup.scratch, is_program};
+    SandboxPlan plan{setup.parent, threads_of(setup.parent), {}, setup.scratch,
+                     is_program,   setup.own_network};
     plan.hidden.assign(setup.hidden.begin(), setup.hidden.end());
     missing = enter_sandbox(plan);
   }
@@ -388,7 +418,7 @@ int run_runner(int argc, char** argv) {
     fmt::print(stderr, "{}: {}\n", argv[3], std::strerror(errno));
     return 127;
   }
-  return serve();
+  return argc == 4 && std::string_view(argv[2]) == "--describe" ? describe_confined(argv[3]) : serve();
 }
 
 } // namespace

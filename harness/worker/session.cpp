@@ -7,7 +7,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 #include <fmt/format.h>
+#include <functional>
+#include <future>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -53,9 +57,23 @@ bool is_in_closed_answer(const void* address) {
 
 template <typename T>
 Session<T>::Session(const RegisteredVariant& variant, std::filesystem::path modules,
-                    const Shape& shape)
+                    const Shape& shape, std::vector<int> devices)
     : registered_(variant), modules_(std::move(modules)), shape_(shape),
-      place_(place_of(variant.meta)), has_memberships_(variant.meta.family == Family::fcm) {}
+      place_(place_of(variant.meta)), has_memberships_(variant.meta.family == Family::fcm) {
+  if (variant.meta.device != Device::multi_gpu) {
+    devices = {0};
+  }
+  shape_.world = static_cast<int>(devices.size());
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    Part part;
+    part.device = devices[i];
+    part.rows = shard_of_rows(shape.n, devices.size(), i);
+    parts_.push_back(std::move(part));
+    if (place_ == Place::device) {
+      device_calls().open(devices[i]);
+    }
+  }
+}
 
 template <typename T>
 typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) const {
@@ -76,7 +94,9 @@ typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) 
 template <typename T>
 void Session<T>::take_points(std::span<const T> points, std::size_t rotate) {
   variant_.reset();
-  points_ = {};
+  for (Part& part : parts_) {
+    part.points = {};
+  }
   PlacedArray<T> copy(Place::host, points.size()); // while the old one is there: another address
   const std::span<const T> tail = points.subspan(rotate * shape_.d);
   std::ranges::copy(tail, copy.span().begin());
@@ -89,34 +109,68 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate) {
 
 template <typename T>
 void Session<T>::allocate_answer() {
-  if (labels_.size() == shape_.n) {
+  const std::size_t values = shape_.k * shape_.d;
+  if (parts_.front().centroids.size() == values) {
     return;
   }
-  const std::size_t memberships = has_memberships_ ? shape_.n * shape_.k : 0;
-  start_ = {place_, shape_.k * (shape_.starts_from_memberships ? shape_.n : shape_.d)};
-  labels_ = {place_, shape_.n};
-  centroids_ = {place_, shape_.k * shape_.d};
-  entering_ = {place_, shape_.k * shape_.d};
-  memberships_ = {place_, memberships};
+  const std::size_t memberships_of_row = has_memberships_ ? shape_.k : 0;
+  for (Part& part : parts_) {
+    const auto [first, rows] = part.rows;
+    part.start = {place_, shape_.starts_from_memberships ? rows * shape_.k : values, part.device};
+    part.labels = {place_, rows, part.device};
+    part.centroids = {place_, values, part.device};
+    part.entering = {place_, values, part.device};
+    part.memberships = {place_, rows * memberships_of_row, part.device};
+  }
   if (place_ == Place::device) {
     host_labels_ = {Place::host, shape_.n};
-    host_centroids_ = {Place::host, shape_.k * shape_.d};
-    host_memberships_ = {Place::host, memberships};
+    host_centroids_ = {Place::host, values};
+    host_memberships_ = {Place::host, shape_.n * memberships_of_row};
   }
 }
 
 // Work that a variant has left in some stream belongs to the call that began it.
 template <typename T>
-void Session<T>::wait_for_device() const {
+void Session<T>::wait_for_devices() const {
   if (place_ == Place::device) {
     device_calls().synchronize();
   }
 }
 
+// To all devices at once: each has a link of its own.
+template <typename T>
+void Session<T>::upload() {
+  const auto upload_part = [this](Part& part) {
+    part.points = PlacedArray<T>(place_, part.rows.count * shape_.d, part.device);
+    part.points.copy_from(std::as_const(host_points_)
+                              .span()
+                              .subspan(part.rows.first * shape_.d, part.rows.count * shape_.d));
+  };
+  std::vector<std::future<void>> others;
+  for (std::size_t i = 1; i < parts_.size(); ++i) {
+    others.push_back(std::async(std::launch::async, upload_part, std::ref(parts_[i])));
+  }
+  upload_part(parts_.front());
+  std::ranges::for_each(others, [](std::future<void>& other) { other.get(); });
+}
+
+template <typename T>
+void Session<T>::prepare_made(Variant<T>& made) {
+  if (registered_.meta.device != Device::multi_gpu) {
+    made.prepare(shape_,
+                 {place_ == Place::device ? parts_.front().points.span() : host_points_.span(), 0});
+    return;
+  }
+  std::vector<Shard<T>> shards;
+  for (const Part& part : parts_) {
+    shards.push_back({part.device, {part.points.span(), part.rows.first}});
+  }
+  dynamic_cast<ShardedVariant<T>&>(made).prepare_shards(shape_, shards);
+}
+
 // The next delegate that takes shape and points; or the variant itself, where it has none.
 template <typename T>
 void Session<T>::prepare_next() {
-  const Points<T> points{place_ == Place::device ? points_.span() : host_points_.span(), 0};
   if (!delegates_known_) {
     Made chooser = make(registered_);
     if (const std::string reason = chooser->refuse(shape_); !reason.empty()) {
@@ -125,7 +179,7 @@ void Session<T>::prepare_next() {
     delegates_ = chooser->delegates(shape_);
     delegates_known_ = true;
     if (delegates_.empty()) {
-      chooser->prepare(shape_, points);
+      prepare_made(*chooser);
       variant_ = std::move(chooser);
       return;
     }
@@ -138,7 +192,7 @@ void Session<T>::prepare_next() {
       if (const std::string reason = next->refuse(shape_); !reason.empty()) {
         throw Refusal(reason);
       }
-      next->prepare(shape_, points);
+      prepare_made(*next);
       variant_ = std::move(next);
       return;
     } catch (const Refusal& refusal) {
@@ -155,32 +209,32 @@ void Session<T>::clocked_prepare() {
   delegate_.clear();
   refusals_.clear();
   if (place_ == Place::device) {
-    windows_.upload = seconds_of([&] {
-      points_ = PlacedArray<T>(place_, host_points_.size());
-      points_.copy_from(host_points_.span());
-    });
+    windows_.upload = seconds_of([&] { upload(); });
   }
   windows_.prepare = seconds_of([&] {
     prepare_next();
-    wait_for_device();
+    wait_for_devices();
   });
 }
 
 template <typename T>
 void Session<T>::open_answer(bool open) {
-  open_or_close(labels_, g_closed[0], open);
-  open_or_close(centroids_, g_closed[1], open);
-  open_or_close(entering_, g_closed[2], open);
-  open_or_close(memberships_, g_closed[3], open);
+  Part& part = parts_.front(); // only answers in host memory are closed, and they have one part
+  open_or_close(part.labels, g_closed[0], open);
+  open_or_close(part.centroids, g_closed[1], open);
+  open_or_close(part.entering, g_closed[2], open);
+  open_or_close(part.memberships, g_closed[3], open);
 }
 
 template <typename T>
 void Session<T>::poison_answer() {
   open_answer(true);
-  labels_.fill(kPoison);
-  centroids_.fill(kPoison);
-  entering_.fill(kPoison);
-  memberships_.fill(kPoison);
+  for (Part& part : parts_) {
+    part.labels.fill(kPoison);
+    part.centroids.fill(kPoison);
+    part.entering.fill(kPoison);
+    part.memberships.fill(kPoison);
+  }
   poisoned_ = true;
 }
 
@@ -190,17 +244,38 @@ void Session<T>::place_start(const Start<T>& start) {
     poison_answer();
   }
   poisoned_ = false;
-  start_.copy_from(shape_.starts_from_memberships ? start.memberships : start.centroids);
+  for (Part& part : parts_) {
+    part.start.copy_from(
+        shape_.starts_from_memberships
+            ? start.memberships.subspan(part.rows.first * shape_.k, part.start.size())
+            : start.centroids);
+  }
+}
+
+template <typename T>
+void Session<T>::run_made(Answer<T>& answer, Observer<T>& observer) {
+  std::vector<Start<T>> starts(parts_.size());
+  std::vector<Answer<T>> answers;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    (shape_.starts_from_memberships ? starts[i].memberships : starts[i].centroids) =
+        std::as_const(part.start).span();
+    answers.push_back({part.labels.span(), part.centroids.span(), part.entering.span(),
+                       part.memberships.span(), 0});
+  }
+  if (registered_.meta.device == Device::multi_gpu) {
+    dynamic_cast<ShardedVariant<T>&>(*variant_).run_shards(starts, answers, observer);
+  } else {
+    variant_->run(starts.front(), answers.front(), observer);
+  }
+  answer.iterations = answers.front().iterations;
 }
 
 template <typename T>
 void Session<T>::run_or_delegate(Answer<T>& answer, Observer<T>& observer) {
-  Start<T> start;
-  (shape_.starts_from_memberships ? start.memberships : start.centroids) =
-      std::as_const(start_).span();
   for (;;) {
     try {
-      variant_->run(start, answer, observer);
+      run_made(answer, observer);
       return;
     } catch (const Refusal& refusal) {
       if (delegate_.empty()) {
@@ -215,10 +290,10 @@ void Session<T>::run_or_delegate(Answer<T>& answer, Observer<T>& observer) {
 
 template <typename T>
 void Session<T>::clocked_run(Observer<T>& observer) {
-  Answer<T> answer{labels_.span(), centroids_.span(), entering_.span(), memberships_.span(), 0};
+  Answer<T> answer;
   windows_.run = seconds_of([&] {
     run_or_delegate(answer, observer);
-    wait_for_device();
+    wait_for_devices();
   });
   iterations_ = answer.iterations;
 }
@@ -242,9 +317,32 @@ void Session<T>::run(const Start<T>& start, Observer<T>& observer) {
 
 template <typename T>
 void Session<T>::download() {
-  labels_.copy_to(host_labels_.span());
-  centroids_.copy_to(host_centroids_.span());
-  memberships_.copy_to(host_memberships_.span());
+  for (const Part& part : parts_) {
+    const auto [first, rows] = part.rows;
+    part.labels.copy_to(host_labels_.span().subspan(first, rows));
+    part.memberships.copy_to(host_memberships_.span().subspan(
+        has_memberships_ ? first * shape_.k : 0, part.memberships.size()));
+  }
+  parts_.front().centroids.copy_to(host_centroids_.span());
+}
+
+// The first device's centroids are the answer; those of the others are the same, or it is none.
+template <typename T>
+void Session<T>::require_equal_centroids() const {
+  if (parts_.size() == 1) {
+    return;
+  }
+  std::vector<T> first(shape_.k * shape_.d), other(first.size());
+  for (const auto array : {&Part::centroids, &Part::entering}) {
+    (parts_.front().*array).copy_to(first);
+    for (std::size_t i = 1; i < parts_.size(); ++i) {
+      (parts_[i].*array).copy_to(other);
+      if (std::memcmp(first.data(), other.data(), first.size() * sizeof(T)) != 0) {
+        throw std::runtime_error(
+            fmt::format("the centroids of device {} are not those of the first", i));
+      }
+    }
+  }
 }
 
 template <typename T>
@@ -274,15 +372,16 @@ void Session<T>::take(const Answer<T>& target) {
     if (!downloaded_) {
       windows_.download = seconds_of([&] { download(); });
     }
+    require_equal_centroids();
     copy(host_labels_, target.labels);
     copy(host_centroids_, target.centroids);
     copy(host_memberships_, target.memberships);
   } else {
-    copy(labels_, target.labels);
-    copy(centroids_, target.centroids);
-    copy(memberships_, target.memberships);
+    copy(parts_.front().labels, target.labels);
+    copy(parts_.front().centroids, target.centroids);
+    copy(parts_.front().memberships, target.memberships);
   }
-  copy(entering_, target.entering);
+  copy(parts_.front().entering, target.entering);
   poison_answer();
 }
 

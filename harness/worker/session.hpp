@@ -1,8 +1,9 @@
 // One variant on one set of points, with all that is the harness's and not the variant's: memory where
-// the variant computes, copies to and from it, the poison, and the clock.
+// the variant computes, on each of its devices, copies to and from it, the poison, and the clock.
 #pragma once
 
 #include "harness/worker/placed_array.hpp"
+#include "harness/worker/shards.hpp"
 #include "impls/contract.hpp"
 
 #include <filesystem>
@@ -16,7 +17,7 @@ namespace clusterbench {
 /// Seconds of a steady clock. What does not happen is 0: host variants neither upload nor download.
 struct Windows {
   double upload = 0.0;   ///< the points, to where the variant computes
-  double prepare = 0.0;  ///< until the whole device has finished
+  double prepare = 0.0;  ///< until all devices have finished
   double run = 0.0;      ///< likewise
   double download = 0.0; ///< labels, centroids and memberships, to host memory
   double whole = 0.0;    ///< all of these as one window
@@ -30,8 +31,10 @@ bool is_in_closed_answer(const void* address);
 template <typename T>
 class Session {
 public:
-  /// modules: the folder where delegates are found.
-  Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape);
+  /// modules: the folder where delegates are found. devices: of a variant of Device::multi_gpu, one
+  /// for each shard; all others compute in the first place that there is.
+  Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape,
+          std::vector<int> devices = {0});
 
   /// Takes a copy of the points, [n, d] in host memory: row i of it is row (i + rotate) mod n. What
   /// was prepared is gone. The copy lies at a new address.
@@ -58,17 +61,30 @@ public:
 
 private:
   using Made = std::unique_ptr<Variant<T>>;
+
+  /// What lies in one place: on one device, or in host memory. Rows of the points and of the answer.
+  struct Part {
+    int device = 0;
+    RowRange rows;
+    PlacedArray<T> points, start, centroids, entering, memberships;
+    PlacedArray<std::int32_t> labels;
+  };
+
   Made make(const RegisteredVariant& registered) const;
   void allocate_answer();
+  void upload();
   void open_answer(bool open);
   void poison_answer();
   void place_start(const Start<T>& start);
+  void prepare_made(Variant<T>& made);
   void prepare_next();
+  void run_made(Answer<T>& answer, Observer<T>& observer);
   void run_or_delegate(Answer<T>& answer, Observer<T>& observer);
   void clocked_prepare();
   void clocked_run(Observer<T>& observer);
   void download();
-  void wait_for_device() const;
+  void require_equal_centroids() const;
+  void wait_for_devices() const;
 
   const RegisteredVariant& registered_;
   std::filesystem::path modules_;
@@ -77,8 +93,8 @@ private:
   bool has_memberships_;
 
   // The variant goes before the memory that it may refer to.
-  PlacedArray<T> host_points_, points_, start_, centroids_, entering_, memberships_;
-  PlacedArray<std::int32_t> labels_;
+  PlacedArray<T> host_points_;
+  std::vector<Part> parts_; ///< never none
   // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.
   PlacedArray<T> host_centroids_, host_memberships_;
   PlacedArray<std::int32_t> host_labels_;

@@ -7,34 +7,22 @@
 #include "harness/system/shared_memory.hpp"
 #include "harness/worker/clock_check.hpp"
 #include "harness/worker/protocol.hpp"
+#include "harness/worker/replies.hpp"
+#include "harness/worker/scratch_folder.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace clusterbench {
 
-/// Why a worker did not do what it was asked, with the ledger's word for it: refused, unavailable,
-/// error, out_of_memory, crashed, timed_out, interrupted, cheated.
-class WorkerFailure : public std::runtime_error {
-public:
-  WorkerFailure(std::string status, const std::string& message, std::string last_words = "")
-      : std::runtime_error(message), status_(std::move(status)),
-        last_words_(std::move(last_words)) {}
-  const std::string& status() const { return status_; }
-  /// What a process that crashed or was late had printed last.
-  const std::string& last_words() const { return last_words_; }
-
-private:
-  std::string status_, last_words_;
-};
-
 struct WorkerOptions {
   int threads = 1;                           ///< that the variant may use
+  int gpus = 1;                              ///< that a variant of Device::multi_gpu is given
   std::chrono::duration<double> timeout{900}; ///< of the whole process
   bool sandboxed = true;
   std::filesystem::path build;               ///< folder of runner and modules; empty: this program's
@@ -94,13 +82,15 @@ private:
 
   WorkerOptions options_;
   std::chrono::steady_clock::time_point deadline_;
-  std::filesystem::path scratch_;
+  ScratchFolder scratch_;
   SharedMemory output_, report_;
   int pid_ = -1;
   int socket_ = -1;
   LineChannel channel_{-1};
   ClockCheck clock_;
+  double untimed_seconds_ = 0.0; ///< of a request, beside reading the start and what it asks for
   std::size_t peak_rss_ = 0;
+  std::optional<std::size_t> ended_for_memory_; ///< processes of the machine, before this one started
   std::size_t start_bytes_ = 0; ///< of the start, which is read before a run's clock starts
   double start_seconds_ = 0.0, context_seconds_ = 0.0;
   std::vector<std::string> sandbox_lacks_;

@@ -1,7 +1,7 @@
 // K-means as a first program writes it: all n x k distances, then one sweep per cluster.
 //
 // Idea: keep every Euclidean distance in an n x k matrix; then sweep the data once per cluster.
-// First rung. What it wastes: k sweeps to update, a square root per distance, and additions that
+// First step. What it wastes: k sweeps to update, a square root per distance, and additions that
 //   wait for one another (the compiler may square eight differences at once, but it adds them one
 //   by one, in the order written, because -ffast-math is off).
 // Source: article 000, section 3, operation by operation: its printed figures come out digit for

@@ -1,7 +1,7 @@
 // K-means on points in the plane, written straight down with one struct per point.
 //
 // Idea: a point is a pair (x, y); find every point's nearest mean, then sum and divide.
-// First rung. No matrix and no square root; the distance is one expression without a loop over
+// First step. No matrix and no square root; the distance is one expression without a loop over
 //   features, so the compiler sees all of it.
 // Source: article 004, section "C++" (there in double only). Not kept: there the mean of an empty
 //   cluster jumps to the origin (0 / 1); here it stays.

@@ -6,6 +6,7 @@ import os
 import shutil
 import struct
 import subprocess
+import time
 import unittest
 
 import numpy as np
@@ -127,7 +128,7 @@ class Refused(Program):
                      says=[name, "needs 1600 bytes", "1500 found"])
 
     def test_npy_of_another_type_or_shape(self):
-        self.refused(*replaced("--data", self.points(np.ones((9, 2), np.int64))), says=["i8"])
+        self.refused(*replaced("--data", self.points(np.full((9, 2), "word"))), says=["U4"])
         self.refused(*replaced("--data", self.points(np.ones((9, 2), complex))), says=["c16"])
         self.refused(*replaced("--data", self.points(np.ones((9, 2, 2)))), says=["(9, 2, 2)"])
 
@@ -151,6 +152,32 @@ class Refused(Program):
         self.refused(*replaced("--data", "missing.npy"), says=["missing.npy"])
         (self.folder / "folder.npy").mkdir()
         self.refused(*replaced("--data", "folder.npy"), says=["folder.npy"])
+
+    # ---- programs of others
+
+    def program_of(self, text, name="kmeans_own.sh"):
+        program = self.folder / name
+        program.write_text(text)
+        program.chmod(0o755)
+        return program
+
+    def test_a_peer_that_writes_for_ever(self):
+        for text in ("#!/bin/sh\nexec yes\n", "#!/bin/sh\ntr '\\0' x </dev/zero\n"):
+            program = self.program_of(text)
+            begin = time.monotonic()
+            done = self.run_program("--as=2000000000", BINARY, "run", *GOOD, *QUICK, "--peer",
+                                    program, exit_code=64, program="prlimit", timeout=60)
+            self.assertIn("kmeans_own.sh: it does not describe itself: it writes more than "
+                          "1048576 bytes and no reply", done.stderr)
+            self.assertLess(time.monotonic() - begin, 15)
+            self.assertEqual(self.left_running(), [])
+
+    def test_a_peer_that_answers_and_stays(self):
+        program = self.program_of(
+            "#!/bin/sh\necho '{\"reply\": \"describe\", \"protocol\": 2, \"variants\": []}'\n"
+            "sleep 100 &\nwhile :; do sleep 100; done\n")
+        self.run_program("list", "--peer", program, timeout=30)
+        self.assertEqual(self.left_running(), [])
 
     # ---- the initial state
 
@@ -212,6 +239,7 @@ class Refused(Program):
                 (("--family", "fcm", "--variant", "fcm_serial", "--fuzzifier", "nan"), "--fuzzifier")):
             self.refused(*replaced(*changes), says=[says])
         for option, value in (("--threads", 0), ("--threads", "x"), ("--rounds", 0),
+                              ("--gpus", 0), ("--gpus", 4096),
                               ("--samples", 0), ("--min-time", -1), ("--budget", -1),
                               ("--target", "nan"), ("--timeout", 0), ("--budget", "inf"),
                               ("--target", "inf"), ("--min-time", "inf"),
@@ -221,6 +249,73 @@ class Refused(Program):
             self.assertIn(option, done.stderr)
             self.assertEqual(self.files(), [])
         self.refused("--threads", 0, command="probe", says=["--threads 0"])
+
+    def test_numbers_that_no_register_holds(self):
+        many = "9" * 23
+        for option in ("--k", "--take", "--iterations", "--max-iterations", "--samples", "--seed",
+                       "--starts", "--rounds", "--threads"):
+            words = replaced("--iterations", None) if "iterations" in option else GOOD
+            words = replaced("--k", None) if option == "--k" else words
+            done = self.run_program("run", *words, "--no-probe", "--out", "out", option, many,
+                                    exit_code=64)
+            self.assertIn(option, done.stderr)
+            self.assertIn(many, done.stderr)
+            self.assertEqual(self.files(), [])
+        for option in ("--k", "--take", "--max-iterations", "--samples"):
+            self.refused("--data", "uniform:50,2,1", option, many, command="quality",
+                         says=[option, many])
+        for samples in (1000001, 3000000000):  # the library that takes them counts in 32 bits
+            done = self.run_program("run", *GOOD, "--samples", samples, "--out", "out", exit_code=64)
+            self.assertIn(f"--samples {samples}: at most 1000000", done.stderr)
+
+    def test_more_threads_than_are_of_use(self):
+        for words in (["run", *GOOD], ["probe"], ["quality", "--data", "uniform:50,2,1", "--k", 3],
+                      ["gate", "--base", ".", "--new", "."]):
+            done = self.run_program(*words, "--threads", 100000, exit_code=64)
+            self.assertRegex(done.stderr, r"--threads 100000: at most \d+ are of use")
+        self.run_program("run", *GOOD, *QUICK[:-1], 4 * os.cpu_count(), "--out", "out")
+
+    def test_what_is_said_twice_counts_once(self):
+        rows = self.campaign(*GOOD, "--precision", "f32", "--precision", "f64", "--precision", "f32",
+                             "--variant", "kmeans_seri?l")
+        self.assertEqual(sorted(row["precision"] for row in rows), ["f32", "f64"])
+        rows = self.campaign(self.table(), self.table(), out="other")
+        self.assertEqual(len(rows), 1)
+        program = self.program_of(
+            "#!/bin/sh\necho '{\"reply\": \"describe\", \"protocol\": 2, \"variants\": [{\"name\": "
+            "\"kmeans_own\", \"idea\": \"\", \"source\": \"\"}]}'\n")
+        self.run_program("list", "--peer", program, "--peer", program)
+
+    def test_control_characters_in_names(self):
+        for bad in ("\n", "\x1b[31m", "\x7f", "\x9b31m"):
+            shown = json.dumps("kmeans_own" + bad)
+            program = self.program_of("#!/bin/sh\ncat \"$0.json\"\n")
+            (self.folder / "kmeans_own.sh.json").write_text(json.dumps(
+                {"reply": "describe", "protocol": 2, "variants": [
+                    {"name": "kmeans_own" + bad, "idea": "", "source": ""}]}) + "\n")
+            self.refused("--peer", program, command="list",
+                         says=["kmeans_own.sh", shown, "control character"])
+            self.refused(self.table(id="p" + bad), says=["small.json", json.dumps("p" + bad)])
+            self.refused(*replaced("--data", f"x{bad}.npy"), says=["--data", "control character"])
+        (self.folder / "kmeans_own.sh.json").write_text(json.dumps(
+            {"reply": "describe", "protocol": 2, "variants": [
+                {"name": "kmeans_own/../x", "idea": "", "source": ""}]}) + "\n")
+        self.refused("--peer", program, command="list", says=["kmeans_own/../x", "slash"])
+
+    def test_paths_that_cannot_be_looked_at(self):
+        (self.folder / "loop").symlink_to("loop")
+        for words in (["ledger", "loop"], ["compare", "loop", "loop"], ["list", "--peer", "loop"],
+                      ["list", "--peer", "x" * 300], ["gate", "--base", "loop", "--new", "loop"]):
+            done = self.run_program(*words, exit_code=64)
+            self.assertIn(str(words[-1]), done.stderr)
+            self.assertNotIn("filesystem error", done.stderr)
+        self.points(np.random.default_rng(1).random((50, 2)))
+        for cache in ("loop", "x" * 300, "/dev/null/x"):
+            self.environment["CLUSTERBENCH_CACHE"] = cache
+            done = self.run_program("run", *replaced("--data", "points.npy"), *QUICK, "--out",
+                                    "out-" + cache[-1])
+            self.assertNotIn("filesystem error", done.stderr)
+            self.assertIn("are not kept for later campaigns: " + cache, done.stderr)
 
     def test_names_of_folders(self):
         for option in ("--out", "--save"):
@@ -265,6 +360,17 @@ class Refused(Program):
     def test_a_misspelt_variant_of_a_table(self):
         self.refused(self.table(rows=({}, {"variant": "kmeans_sreial"})),
                      says=["small.json", '"kmeans_sreial"', "did you mean kmeans_serial?", "--peer"])
+
+    def test_a_variant_that_fits_no_problem_of_a_table(self):
+        name = self.table()
+        self.refused(name, "--variant", "fcm_serial",
+                            says=["no cell of these tables fits", "fcm_serial is a variant of fcm, and the "
+                                  "problems are of kmeans", "rows of the tables: kmeans_serial"])
+        self.refused(name, "--variant", "kmeans_serial", "--precision", "f64",
+                     says=["kmeans_serial has no cell in f64"])
+        done = self.run_program("run", name, "--variant", "kmeans_sreial", exit_code=64)
+        self.assertIn("did you mean kmeans_serial? There are ", done.stderr)
+        self.assertIn("kmeans_openmp", done.stderr)
 
     def test_a_broken_table_is_named_once(self):
         for text in ("{", "[]", '{"name": "small"}'):
@@ -398,6 +504,16 @@ class CannotWrite(Program):
         (self.folder / "out" / "ledger.jsonl").symlink_to("/dev/full")
         self.cannot_write(*GOOD, *QUICK, "--out", "out", says=["ledger.jsonl"])
 
+    def test_what_other_tools_read_on_a_full_device(self):
+        """It can be made again of the ledger, so it costs neither the ledger nor the table."""
+        (self.folder / "out").mkdir()
+        (self.folder / "out" / "gbench.json").symlink_to("/dev/full")
+        done = self.run_program("run", *GOOD, *QUICK, "--out", "out", exit_code=74)
+        self.assertRegex(done.stderr, "out/gbench.json: cannot write .*: No space left.*; the ledger is whole")
+        self.assertIn("kmeans_serial", done.stdout)
+        self.assertIn("ledger: out/ledger.jsonl", done.stdout)
+        self.assertEqual(len(ledger(self.folder / "out")[1]), 1)
+
     def test_saved_file_on_a_full_device(self):
         (self.folder / "saved").mkdir()
         (self.folder / "saved" / "kmeans_serial.labels.npy").symlink_to("/dev/full")
@@ -418,6 +534,35 @@ class CannotWrite(Program):
         while not (self.folder / "out" / "ledger.jsonl").exists():
             self.assertIsNone(first.poll())
         self.cannot_write(*GOOD, *QUICK, "--out", "out", says=["out", "another campaign"])
+
+    def test_limit_of_a_files_size(self):
+        """Beyond it a write is an error and no signal: whole lines are left, and it goes on."""
+        # Shared memory is a file as well: this variant refuses the qualification's large problems.
+        cells = replaced("--variant", "kmeans_serial_points", "--rounds", 30)
+        done = self.run_program("--fsize=50000:unlimited", BINARY, "run", *cells, *QUICK, "--out",
+                                "out", program="prlimit", exit_code=74)
+        self.assertIn("ledger.jsonl: File too large", done.stderr)
+        _, before = ledger(self.folder / "out")
+        self.assertGreater(len(before), 0)
+        done = self.run_program("run", *cells, *QUICK, "--out", "out", "--resume")
+        self.assertIn(f"re-used {len(before)} rows", done.stderr)
+        self.run_program("--fsize=1000:unlimited", BINARY, "data", "uniform:999,2,1", "--out",
+                         "copy.npy", program="prlimit", exit_code=74)
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["out"])
+
+    def test_a_reader_that_goes(self):
+        """As `| head -1` does."""
+        for words in (["list"], ["run", *map(str, GOOD), *QUICK, "--out", "out"]):
+            with self.subTest(words[0]):
+                reader, writer = os.pipe()
+                os.close(reader)
+                done = subprocess.run([BINARY, *words], cwd=self.folder, env=self.environment,
+                                      stdin=subprocess.DEVNULL, stdout=writer,
+                                      stderr=subprocess.PIPE)
+                os.close(writer)
+                self.assertEqual(done.returncode, 74, done.stderr)
+                self.assertIn(b"standard output cannot be written", done.stderr)
+        self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok"])
 
     @unittest.skipUnless(os.geteuid() == 0, "mounting a small disk needs root")
     def test_full_disk(self):

@@ -129,6 +129,18 @@ class Statistics(Compare):
 class Verdicts(Compare):
     STEADY = [10 + 0.001 * i for i in range(20)]
 
+    def test_cells_are_chosen(self):
+        steady = [10 + 0.001 * i for i in range(20)]
+        base = [row("t/a/v/f32", steady), row("t/b/v/f32", steady)]
+        new = [row("t/a/v/f32", steady), row("t/b/v/f32", [2 * x for x in steady])]
+        self.assertEqual(len(self.compare(base, new, exit_code=1)["cells"]), 2)
+        cell, = self.compare(base, new, "--cells", "*/a/*")["cells"]
+        self.assertEqual(cell["verdict"], "same")
+        cells = self.compare(base, new, "--cells", "t/a/*", "--cells", "*/b/*", exit_code=1)["cells"]
+        self.assertEqual(len(cells), 2)
+        done = self.run_program("compare", "base", "new", "--cells", "*/c/*", exit_code=64)
+        self.assertIn("--cells */c/*: no cell", done.stderr)
+
     def test_slow_cells_have_few_samples(self):
         slow = [6000, 6010, 6020]  # no three against three have a p below 0.1
         for factor, verdict, code in ((2.0, "slower", 1), (0.5, "faster", 0), (1.15, "slower", 1),
@@ -140,7 +152,7 @@ class Verdicts(Compare):
                 self.assertEqual((cell["verdict"], cell["message"]),
                                  (verdict, "too few samples for a test"))
         done = self.run_program("compare", "base", "new")
-        self.assertIn("same (too few samples for a test)", done.stdout)
+        self.assertRegex(done.stdout, r"\bsame\n    c: too few samples for a test\n")
         # Samples that overlap say nothing, however far apart the medians are.
         self.assertEqual(self.verdict(slow, [6015, 12000, 12100], exit_code=3), "inconclusive")
 
@@ -384,7 +396,10 @@ class Files(Compare):
                     self.assertEqual(cell["ratio"], 1.0)
                     self.assertEqual(cell["verdict"], "same")
         done = self.run_program("compare", "one", "two", "--min-effect", 100000)
-        self.assertIn(rows[0]["name"], done.stdout)
+        table, problem, variant, precision = rows[0]["name"].split("/")
+        self.assertRegex(done.stdout, rf"\n{table}/{problem}, {precision}\n  variant .*\n  {variant} ")
+        wide = self.run_program("compare", "one", "two", "--wide", "--min-effect", 100000).stdout
+        self.assertIn(rows[0]["name"], wide)
         self.assertIn("geometric mean", done.stdout)
 
     def test_markdown(self):
@@ -406,13 +421,65 @@ class Files(Compare):
         (self.folder / "rows.jsonl").write_text(ledgers.chained([row("c", [1.0])]))
         (self.folder / "unit.json").write_text(json.dumps(
             {"context": {}, "benchmarks": [{"name": "x", "real_time": 1, "time_unit": "h"}]}))
-        for bad in ("absent", "no.json", "torn.json", "rows.jsonl", "unit.json"):
+        (self.folder / "name.json").write_text(json.dumps(
+            {"context": {}, "benchmarks": [{"name": "x", "real_time": 1}, {"name": 3}]}))
+        for bad in ("absent", "no.json", "torn.json", "rows.jsonl", "unit.json", "name.json"):
             with self.subTest(bad):
                 done = self.run_program("compare", "base", bad, exit_code=64)
                 self.assertIn(bad, done.stderr)
+                self.assertNotIn("json.exception", done.stderr)
+        self.assertIn("name.json: benchmarks[1]: type must be string", done.stderr)
         self.run_program("compare", "base", exit_code=64)
         self.run_program("compare", "base", "base", "--min-effect", "-1", exit_code=64)
         self.run_program("compare", "base", "base", "--json", "--markdown", exit_code=64)
+
+
+class History(Compare):
+    """One cell over many campaigns."""
+
+    STEADY = [10 + 0.001 * i for i in range(20)]
+
+    def history(self, *campaigns, headers=None, names=("c",)):
+        """campaigns: factors of the times, one each; None: the cell failed."""
+        for i, factor in enumerate(campaigns):
+            rows = [row(name, [], status="crashed") if factor is None
+                    else row(name, [factor * x for x in self.STEADY]) for name in names]
+            self.write(f"m{i}", rows, **((headers or {}).get(i, {})))
+        done = self.run_program("history", *(f"m{i}" for i in range(len(campaigns))), "--json")
+        return json.loads(done.stdout)["cells"]
+
+    def test_a_step_is_marked_once(self):
+        (cell,) = self.history(1.0, 1.001, 1.2, 1.2, 1.0)
+        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
+                         ["first", "same", "slower", "same", "faster"])
+        self.assertAlmostEqual(cell["moments"][2]["ratio"], 1.2, places=3)
+        self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0095)
+        text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
+        self.assertRegex(text, r"> +m2 +12.01 .*slower")
+        self.assertIn("1 cells, 2 changes (>)", text)
+
+    def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
+        (cell,) = self.history(1.0, 1.008, 1.016, 1.024)  # each step is below the 2 % that count
+        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
+                         ["first", "same", "same", "slower"])
+
+    def test_a_failure_begins_a_stretch(self):
+        (cell,) = self.history(1.0, None, 1.5, 1.5)
+        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
+                         ["first", "crashed", "first", "same"])
+        self.assertIsNone(cell["moments"][1]["ms"])
+
+    def test_cells_that_come_and_go(self):
+        self.write("m0", [row("a", self.STEADY)])
+        self.write("m1", [row("b", self.STEADY)])
+        self.write("m2", [row("a", self.STEADY), row("b", [2 * x for x in self.STEADY])])
+        cells = json.loads(self.run_program("history", "m0", "m1", "m2", "--json").stdout)["cells"]
+        self.assertEqual([(cell["name"], [moment["verdict"] for moment in cell["moments"]]) for cell in cells],
+                         [("a", ["first", "same"]), ("b", ["first", "slower"])])
+
+    def test_what_is_no_campaign_is_named(self):
+        self.write("m0", [row("a", self.STEADY)])
+        self.assertIn("nothing", self.run_program("history", "m0", "nothing", exit_code=64).stderr)
 
 
 if __name__ == "__main__":

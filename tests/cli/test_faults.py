@@ -2,10 +2,15 @@
 row and nothing else."""
 
 import json
+import os
+import pty
+import re
 import shutil
 import subprocess
 import time
 import unittest
+
+import numpy as np
 
 from program import BINARY, FAULTY, QUICK, Program, ledger
 
@@ -84,7 +89,7 @@ class OneCampaign:
         cls.done = cls.runner.run_program(
             "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
             "--variant", cls.family + "_serial", "--samples", 3, "--budget", 0, "--no-probe",
-            "--threads", 1, "--timeout", 4, "--out", "out", program=FAULTY, exit_code=2)
+            "--threads", 1, "--timeout", 4, "--wide", "--out", "out", program=FAULTY, exit_code=2)
         cls.left = cls.runner.left_running()
         cls.headers, rows = ledger(cls.runner.folder / "out")
         cls.count = len(rows)
@@ -171,11 +176,12 @@ class KMeans(OneCampaign, Program):
         done = self.runner.run_program(
             "run", *PROBLEM, "--variant", "kmeans_faulty_*", "--variant", "kmeans_serial",
             "--samples", 3, "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 4,
-            "--out", "out", "--resume", program=FAULTY, exit_code=2)
+            "--wide", "--out", "out", "--resume", program=FAULTY, exit_code=2)
         settled = [row for row in self.rows.values()
                    if row["status"] in ("ok", "wrong", "cheated", "refused")]
         self.assertIn(f"re-used {len(settled)} rows", done.stderr)
-        self.assertEqual(done.stdout, self.done.stdout)
+        duration = re.compile(r", after .*")  # of the campaign, in its last lines
+        self.assertEqual(duration.sub("", done.stdout), duration.sub("", self.done.stdout))
 
 
 class FuzzyCMeans(OneCampaign, Program):
@@ -286,7 +292,8 @@ class LargeRuns(Program):
 
 class ExitCodes(Program):
     def test_alone_and_together(self):
-        for variants, exit_code in ((["none"], 0), (["refuses"], 0), (["segfaults"], 5),
+        for variants, exit_code in ((["none"], 0), (["refuses"], 6), (["refuses", "none"], 0),
+                                    (["refuses", "throws"], 5), (["segfaults"], 5),
                                     (["fills_memory"], 5), (["throws", "none"], 5),
                                     (["drops_tail"], 2), (["segfaults", "drops_tail"], 2)):
             with self.subTest(variants):
@@ -314,6 +321,87 @@ class ExitCodes(Program):
         self.assertEqual(statuses, {"fcm_serial": "out_of_memory", "kmeans_serial": "refused"})
         message = next(row["message"] for row in rows if row["variant"] == "fcm_serial")
         self.assertRegex(message, r"\d+ bytes of shared memory are needed, \d+ are available")
+
+
+class Data(Program):
+    """Files that change, and memory that is short, while a campaign runs."""
+
+    CELLS = ["--k", 3, "--iterations", 3, "--variant", "kmeans_serial", "--variant",
+             "kmeans_faulty_slow", "--rounds", 2]
+
+    def points(self, rows, name="points.npy"):
+        np.save(self.folder / name, np.random.default_rng(1).random((rows, 2)))
+        return name
+
+    def campaign_until(self, name, lines, change, exit_code, *options):
+        """Changes the file when the ledger has so many lines; returns the rows."""
+        process = self.start("run", "--data", "points.npy", *self.CELLS, *options, *QUICK, "--out", "out",
+                             program=FAULTY)
+        path = self.folder / "out" / "ledger.jsonl"
+        while not path.exists() or path.read_bytes().count(b"\n") < lines:
+            self.assertIsNone(process.poll(), "ended before the file could be changed")
+            time.sleep(0.002)
+        change(self.folder / name)
+        _, errors = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, exit_code, errors)
+        return ledger(self.folder / "out")[1]
+
+    def test_a_file_that_is_truncated_is_not_looked_at_again(self):
+        rows = self.campaign_until(self.points(2000), 2, lambda path: os.truncate(path, 1000), 0)
+        self.assertEqual([row["status"] for row in rows], ["ok"] * 4)
+        self.assertEqual(len({row["problem"]["data_sha256"] for row in rows}), 1)
+
+    def test_an_initial_state_that_changes_is_a_row(self):
+        self.points(2000)
+        def other(path):
+            np.save(path, np.full((3, 2), 0.5))
+        for change, reason in ((other, "the file has changed since it was read first"),
+                               (lambda path: os.truncate(path, 100), "truncated"),
+                               (os.remove, "cannot open")):
+            np.save(self.folder / "start.npy", np.random.default_rng(1).random((3, 2)))
+            shutil.rmtree(self.folder / "out", ignore_errors=True)
+            rows = self.campaign_until("start.npy", 2, change, 5, "--init",
+                                       "file:start.npy")
+            self.assertEqual(len(rows), 4)
+            self.assertEqual(rows[-1]["status"], "error")
+            self.assertIn("start.npy", rows[-1]["message"])
+            self.assertIn(reason, rows[-1]["message"])
+
+    def test_a_file_that_is_truncated_while_it_is_read(self):
+        """At whatever moment of the first reads: a message, and no signal."""
+        whole = (self.folder / self.points(2000000)).read_bytes()
+        path = self.folder / "points.npy"
+        for moment in range(12):
+            path.write_bytes(whole)
+            process = self.start("run", "--data", "points.npy", "--k", 3, "--iterations", 1,
+                                 "--variant", "kmeans_faulty_segfaults_early", *QUICK, "--out",
+                                 "out", program=FAULTY)
+            time.sleep(0.01 * moment)
+            os.truncate(path, 1000)
+            _, errors = process.communicate(timeout=100)
+            self.assertIn(process.returncode, (5, 64), errors)  # a row of the planted fault, or
+            if process.returncode == 64:
+                self.assertRegex(errors.decode(), r"points\.npy: .*(changed|truncated|bytes)")
+
+    def test_no_memory_for_the_points(self):
+        self.points(4000000)  # 64 MB
+        for limit in (60000, 120000):
+            with self.subTest(limit):
+                done = subprocess.run(
+                    ["bash", "-c", f'ulimit -v {limit}; exec "$@"', "bash", BINARY, "run", "--data",
+                     "points.npy", "--k", "3", "--iterations", "1", "--variant", "kmeans_serial",
+                     "--variant", "kmeans_openmp", *QUICK, "--out", f"out{limit}"],
+                    cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, timeout=100)
+                self.assertIn(done.returncode, (0, 5), done.stderr)
+                rows = ledger(self.folder / f"out{limit}")[1]
+                statuses = [row["status"] for row in rows]
+                self.assertEqual(len(statuses), 2)
+                self.assertLessEqual(set(statuses), {"ok", "out_of_memory"})
+                if limit == 60000:
+                    self.assertEqual(set(statuses), {"out_of_memory"})
+                    for row in rows:
+                        self.assertIn("points.npy: no memory for its 64000128 bytes", row["message"])
 
 
 class Oracle(Program):
@@ -388,6 +476,32 @@ class Streams(Program):
             with self.subTest(redirections):
                 self.assertEqual(self.end_of(redirections), 0)
         self.assertEqual(self.end_of(">&-"), 0)  # as with >/dev/null
+
+    def test_a_terminal_that_erases_nothing_gets_no_escapes(self):
+        for terminal, escapes in (("dumb", False), (None, False), ("xterm", True)):
+            with self.subTest(terminal):
+                self.environment.pop("TERM", None)
+                if terminal is not None:
+                    self.environment["TERM"] = terminal
+                ours, theirs = pty.openpty()
+                process = subprocess.Popen(
+                    [BINARY, "run", *map(str, PROBLEM), "--variant", "kmeans_serial", *QUICK, "--out",
+                     "out"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                    stdout=theirs, stderr=theirs)
+                os.close(theirs)
+                said = b""
+                while True:
+                    try:
+                        piece = os.read(ours, 4096)
+                    except OSError:  # the other end is closed
+                        break
+                    if not piece:
+                        break
+                    said += piece
+                os.close(ours)
+                self.assertEqual(process.wait(), 0)
+                self.assertIn(b"kmeans_serial", said)
+                self.assertEqual(b"\x1b" in said, escapes)
 
     def test_tables_that_cannot_be_printed(self):
         self.assertEqual(self.end_of(">/dev/full"), 74)

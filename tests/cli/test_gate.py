@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 import unittest
 
 from program import BINARY, FAULTY, Program
@@ -147,7 +148,7 @@ class Gate(Program):
     def test_a_base_that_crashes_compares_nothing(self):
         done = self.run_program("gate", "--base", self.build("base", "kmeans_serial=crash"),
                                 "--new", BINARY, CELL, exit_code=5)
-        self.assertIn("not_compared (base: signal 11", done.stdout)
+        self.assertRegex(done.stdout, r"not_compared\n    kmeans_serial: base: signal 11 ")
         self.assertIn("the new build's answer is right", done.stdout)
         self.assertIn("1 not_compared of 1 cells; no cell was compared", done.stdout)
         cell = self.gate(self.build("base", "kmeans_serial=crash"),
@@ -159,7 +160,7 @@ class Gate(Program):
         done = self.run_program("gate", "--base", self.build("base", "kmeans_serial_points=wrong"),
                                 "--new", BINARY, CELL, "small/tiny/kmeans_serial_points/f32",
                                 "--min-effect", 300, "--threads", 1, exit_code=(0, 3))
-        self.assertIn("not_compared (the base's answer is wrong", done.stdout)
+        self.assertRegex(done.stdout, r"not_compared\n    kmeans_serial_points: the base's answer is wrong")
 
     def test_only_the_new_answer_is_wrong(self):
         cell = self.gate(self.build("base"), self.build("new", "kmeans_serial=wrong"),
@@ -217,6 +218,7 @@ class Gate(Program):
                 (runner("no_program", "\0 no program"), "Exec format error"),
                 (runner("not_executable", "#!/bin/sh\n", 0o644), "Permission denied"),
                 (runner("newer", "#!/bin/sh\necho 9; sleep 1\n"), "9"),
+                (runner("writes_for_ever", "#!/bin/sh\nexec yes\n"), "y y y"),
                 (runner("newer_by_far", "#!/bin/sh\necho 20\n"), "20")):
             for base, new, option in ((build, BINARY, "--base"), (BINARY, build, "--new")):
                 with self.subTest(build.name, option=option):
@@ -226,6 +228,14 @@ class Gate(Program):
                                                   f"says: .*{says}")
                     self.assertNotIn(CELL, done.stdout + done.stderr)
             self.run_program("gate", "--calibrate", "--base", build, CELL, exit_code=64)
+        self.assertEqual(self.left_running(), [])
+
+    def test_a_runner_that_hangs(self):
+        hangs = self.with_runner(self.folder / "hangs", "#!/bin/sh\nsleep 100 & wait\n")
+        begin = time.monotonic()
+        done = self.run_program("gate", "--base", hangs, "--new", hangs, CELL, exit_code=64)
+        self.assertIn("it says: nothing: it gives no reply within 5 s", done.stderr)
+        self.assertLess(time.monotonic() - begin, 15)
         self.assertEqual(self.left_running(), [])
 
     def test_what_a_runner_said_before_it_ended(self):

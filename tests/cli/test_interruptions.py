@@ -60,6 +60,30 @@ class Interrupted(Program):
     def test_sigterm(self):
         self.check_signal(signal.SIGTERM)
 
+    def test_sighup(self):
+        self.check_signal(signal.SIGHUP)
+
+    def test_a_hangup_that_is_ignored(self):
+        """As under nohup."""
+        process = subprocess.Popen(
+            ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", FAULTY, "run", *map(str, PROBLEM),
+             "--variant", "kmeans_faulty_slow", *QUICK, "--out", "out"], cwd=self.folder,
+            env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE)
+        self.wait_for_lines(process, 1)
+        process.send_signal(signal.SIGHUP)
+        self.end(process)
+        self.assertEqual(process.returncode, 0)
+
+    def test_commands_that_only_print(self):
+        """They end at once, with the same code."""
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            process = self.start("probe", "--threads", 1)
+            time.sleep(0.3)
+            process.send_signal(number)
+            self.assertIn("interrupted", self.end(process))
+            self.assertEqual(process.returncode, 130)
+
     def test_while_data_are_made(self):
         """That takes seconds, and nothing is written yet: it ends at once."""
         process = self.start("run", "--data", "uniform:40000000,4,1", "--k", 2, "--iterations", 1,
@@ -70,6 +94,24 @@ class Interrupted(Program):
         self.assertEqual(process.returncode, 130)
         self.assertIn("while data were made", errors)
         self.assertFalse((self.folder / "out" / "ledger.jsonl").exists())
+
+    def test_while_a_peer_is_asked(self):
+        """The peer goes with the program that asks it."""
+        for text in ("sleep 100", "sleep 100 & wait"):
+            peer = self.folder / "kmeans_own.sh"
+            peer.write_text(f"#!/bin/sh\ntouch asked\n{text}\n")
+            peer.chmod(0o755)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                with self.subTest(text, signal=number):
+                    process = self.start("list", "--peer", peer)
+                    while not (self.folder / "asked").exists():
+                        self.assertIsNone(process.poll())
+                        time.sleep(0.005)
+                    process.send_signal(number)
+                    errors = self.end(process)
+                    self.assertEqual(process.returncode, 130)
+                    self.assertIn("interrupted", errors)
+                    (self.folder / "asked").unlink()
 
     def check_hanging_variant(self, variant):
         process = self.start("run", *PROBLEM, "--variant", variant, *QUICK, "--out", "out",

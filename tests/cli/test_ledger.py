@@ -152,11 +152,11 @@ class Chain(Program):
         for variant in ("kmeans_serial", "kmeans_openmp"):
             self.campaign(*PROBLEM, "--variant", variant)
         headers, rows = ledger(self.folder / "out")
-        lines = [headers[0], rows[0], headers[1], rows[1]]
-        text = ledgers.chained([{key: value for key, value in line.items() if key != "chain"}
-                                for line in lines])
-        self.assertEqual([json.loads(line)["chain"] for line in text.splitlines()],
-                         [line["chain"] for line in lines])
+        self.assertEqual([len(headers), len(rows)], [2, 2])
+        chain = ""  # over the text as it stands: Python writes some numbers with fewer digits
+        for line in (self.folder / "out" / "ledger.jsonl").read_text().splitlines():
+            chain = ledgers.sha256(chain + line[:line.rindex(',"chain":')] + "}")
+            self.assertEqual(json.loads(line)["chain"], chain)
         self.run_program("ledger", "out")
 
     def test_an_edit_is_found_and_a_campaign_goes_on_all_the_same(self):

@@ -45,7 +45,8 @@ class Plots(unittest.TestCase):
     def small_report(self, change=lambda rows: rows):
         """What is measured of one table on a GPU."""
         definition = json.loads((SOURCE / "results/tables/article003.json").read_text())
-        rows = change([row for row in ledgers.rows_of_table(definition)
+        bound = {"limit": "read bandwidth", "limit_ms_per_iteration": 0.01, "percent_of_limit": 1.0}
+        rows = change([row | bound for row in ledgers.rows_of_table(definition)
                        if row["device"] == "gpu"])
         header = ledgers.header(gpus=["NVIDIA H200"], limits={"cpu": [], "gpu": GPU})
         ledger = ledgers.write(self.folder / "small", [header, *rows])
@@ -59,7 +60,7 @@ class Plots(unittest.TestCase):
         done = self.make("--from", ledger, "--out", "one")
         names = sorted(path.name for path in (self.folder / "one").iterdir())
         self.assertEqual(names, [f"{name}.{suffix}" for name in
-                                 ("article003", "phases-article003", "roofline")
+                                 ("article003", "bounds", "phases-article003")
                                  for suffix in ("png", "svg")])
         self.assertIn("one/article003.{svg,png}", done.stdout)
         self.assertIn("convergence: not made, no verified cell of article000", done.stdout)
@@ -70,8 +71,8 @@ class Plots(unittest.TestCase):
 
     @unittest.skipUnless(DRAWS, "matplotlib is missing")
     def test_only_and_format_choose(self):
-        self.make("--from", self.small_report(), "--out", ".", "--only", "roof*", "--format", "svg")
-        self.assertEqual([path.name for path in self.folder.glob("*.[sp]*g")], ["roofline.svg"])
+        self.make("--from", self.small_report(), "--out", ".", "--only", "bou*", "--format", "svg")
+        self.assertEqual([path.name for path in self.folder.glob("*.[sp]*g")], ["bounds.svg"])
 
     def test_without_matplotlib_it_says_so_and_succeeds(self):
         (self.folder / "matplotlib.py").write_text("raise ImportError('not today')\n")

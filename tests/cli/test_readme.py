@@ -8,14 +8,15 @@ import unittest
 from pathlib import Path
 
 SOURCE = Path(os.environ["CLUSTERBENCH_SOURCE"])
-PAGES = ["README.md", "docs/results.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md"]
+PAGES = ["README.md", "docs/results.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md",
+         "docs/verdicts.md", "docs/ladder/any_shape.md"]
 
 
 class Readme(unittest.TestCase):
     def updated(self, change=lambda text: text):
         """What the script makes of copies of the pages, each changed before."""
         with tempfile.TemporaryDirectory() as folder:
-            Path(folder, "docs").mkdir()
+            Path(folder, "docs/ladder").mkdir(parents=True)
             for page in PAGES:
                 shutil.copy(SOURCE / page, Path(folder, page))
                 Path(folder, page).write_text(change((SOURCE / page).read_text()))
@@ -30,10 +31,13 @@ class Readme(unittest.TestCase):
 
     def test_a_changed_figure_is_put_right(self):
         def change(text):
+            if text.startswith("# Any shape"):  # a table among sentences with figures of their own
+                return text.replace("| kmeans_cuda_boxes | 0.", "| kmeans_cuda_boxes | 9.", 1)
             # Tables of the studies that are of no reference run stay as they are.
             at = max(text.find("<!-- table cpu_shapes begin -->"), 0)
             return text[:at] + (text[at:].replace(" %)", " per cent)", 1)
-                                .replace("| right", "| wrong", 1))
+                                .replace("| right", "| wrong", 1)
+                                .replace(" times as fast as that C++", " times as slow"))
         for page, text in self.updated(change).items():
             self.assertEqual(text, (SOURCE / page).read_text())
 

@@ -8,7 +8,7 @@ import unittest
 
 from program import SOURCE, Program
 
-ORDER = [64, 74, 130, 2, 5, 4, 1, 3, 0]
+ORDER = [64, 74, 130, 2, 5, 4, 1, 3, 6, 0]
 
 
 class Graver(unittest.TestCase):
@@ -34,6 +34,19 @@ class Graver(unittest.TestCase):
     def test_a_code_of_no_program_hides_behind_none(self):
         self.assertEqual(self.graver(2, 139), 139)
         self.assertEqual(self.graver(137, 0), 137)
+
+
+class Fuzzing(unittest.TestCase):
+    def test_usage(self):
+        for arguments in ([], ["0"], ["many"], ["10", "nosuch"]):
+            done = subprocess.run([SOURCE / "scripts/fuzz.sh", *arguments], capture_output=True,
+                                  text=True, stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual(done.returncode, 64, arguments)
+        self.assertIn("no target nosuch; there are: bin", done.stderr)
+
+    def test_every_corpus_has_a_target(self):
+        targets = {path.stem[len("fuzz_"):] for path in (SOURCE / "tests/fuzz").glob("fuzz_*.cpp")}
+        self.assertEqual({path.name for path in (SOURCE / "tests/fuzz/corpus").iterdir()}, targets)
 
 
 # Notes how it was called, and ends with the code of the first word of $CODES ("word:code ...") that is

@@ -42,6 +42,26 @@ class TableCommand(Program):
         return ledgers.row(variant, samples, table="article004", words=words, passes=300,
                            **changes)
 
+    def test_a_variant_joins_a_table_that_has_no_row_for_it(self):
+        tables = self.folder / "results" / "tables"
+        tables.mkdir(parents=True)
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+        problem = {"id": "p", "data": "uniform:60,2,1", "k": 3, "init": "first", "stop": "iterations",
+                   "max_iterations": 2}
+        (tables / "small.json").write_text(json.dumps(
+            {"name": "small", "title": "small", "source": "tests", "problems": [problem],
+             "rows": [{"variant": "kmeans_serial", "precisions": ["f32"], "problems": ["p"]}]}))
+        rows = self.campaign("small", "--variant", "kmeans_openmp", "--variant", "kmeans_eigen_gemm",
+                             "--precision", "f64")
+        self.assertEqual({(row["name"], row["status"]) for row in rows},
+                         {("small/p/kmeans_openmp/f64", "ok"), ("small/p/kmeans_eigen_gemm/f64", "ok")})
+        rows = self.campaign("small", "--variant", "kmeans_serial*", out="listed")  # fits a row: none joins
+        self.assertEqual([row["variant"] for row in rows], ["kmeans_serial"])
+        report = json.loads(self.run_program("table", "small", "--from", "out", "--json").stdout)
+        self.assertEqual({(cell["variant"], cell["precision"]): cell["status"] for cell in report["cells"]},
+                         {("kmeans_serial", "f32"): "not run", ("kmeans_openmp", "f64"): "ok",
+                          ("kmeans_eigen_gemm", "f64"): "ok"})
+
     def test_every_table_as_json(self):
         for name in [*ARTICLES, "scaling"]:
             report = self.report(name)

@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import unittest
 
 import numpy as np
@@ -79,6 +80,20 @@ class List(Program):
                 self.assertTrue(backend["reason"])
                 self.assertEqual(variants, [])
                 self.assertIn("not built: " + backend["reason"], text)
+                self.assertTrue(backend["not_built"])
+                for name in backend["not_built"]:
+                    self.assertRegex(text, rf"  {name} +{backend['name']} +not built here")
+
+    def test_help_of_every_command_has_two_examples(self):
+        commands = re.findall(r"^  (\w+) +\w", self.run_program("--help").stdout.split("ubcommands:")[1], re.MULTILINE)
+        self.assertGreater(len(commands), 9)
+        for command in commands:
+            text = self.run_program(command, "--help").stdout
+            examples = re.findall(rf"^  clusterbench {command}\b.*$", text.split("Examples:")[1], re.MULTILINE)
+            self.assertEqual(len(examples), 2, command)
+            self.assertIn("Exit codes: 0 all right", text)
+            for option in re.findall(r" (--[a-z+-]+)", "\n".join(examples)):
+                self.assertRegex(text.split("Examples:")[0], rf"{option}\b")
 
     def test_help_and_version(self):
         text = self.run_program("--help").stdout
@@ -388,9 +403,17 @@ class Run(Program):
             "problems": [{"id": "p", "data": DATA, "k": 4, "init": "first",
                           "stop": "iterations", "max_iterations": 1}],
             "rows": [{"variant": "kmeans_cuda_atomic", "precisions": ["f32"], "problems": ["p"]}]}))
-        row, = self.campaign("small")
+        row, = self.campaign("small", exit_code=6)
         self.assertEqual(row["status"], "unavailable")
         self.assertIn("cuda is not built here: " + backend["reason"], row["message"])
+
+    def test_json(self):
+        done = self.run_program("run", "--data", DATA, "--k", 3, "--iterations", 2, "--variant", "kmeans_serial",
+                                *QUICK, "--out", "out", "--json")
+        end = json.loads(done.stdout)
+        self.assertEqual((end["type"], end["exit_code"], end["ledger"]), ("run", 0, "out/ledger.jsonl"))
+        (table,) = end["tables"]
+        self.assertEqual([cell["status"] for cell in table["cells"]], ["ok"])
 
     def test_table(self):
         done = self.run_program("run", "article004", "--quick", "--variant", "kmeans_serial",
@@ -399,10 +422,11 @@ class Run(Program):
         self.assertEqual({row["problem"]["id"]: row["status"] for row in rows},
                          {"n=100": "ok", "n=100k": "ok"})
         self.assertIn("article004", done.stdout)
-        self.assertRegex(done.stdout, "Not run.*: .*kmeans_openmp f32")  # other cells of the table
+        self.assertRegex(" ".join(done.stdout.split()), "Not run.*: .*kmeans_openmp f32")  # other cells of the table
         shown = self.run_program("table", "article004", "--quick", "--from", "out").stdout
-        self.assertEqual(done.stdout.split("ledger:")[0].strip(), shown.strip())
-        self.assertRegex(shown, r"\n  A: .* \(\d{4}-\d\d-\d\d\)\.\n$")
+        self.assertEqual(done.stdout.split("ledger:")[0].split(), shown.split())
+        self.assertRegex(shown, r"\n  A: .* \(\d{4}-\d\d-\d\d\)\.\n")
+        self.assertIn("\n2 cells: 2 right.\n", shown)
 
         readme = self.folder / "README.md"
         readme.write_text("before\n<!-- table article004 begin -->\nold\n"

@@ -1,14 +1,14 @@
 """Makes a build folder for tests: the program, the runner, faulty modules, and stand-ins for the real
 ones.
 
-usage: make_folder.py BUILD FOLDER PROGRAM PLANTED FAULTS WRONG"""
+usage: make_folder.py BUILD FOLDER PROGRAM PLANTED FAULTS WRONG [GPU_FAULTS]"""
 
 import pathlib
 import shutil
 import subprocess
 import sys
 
-build, folder, program, planted, faults, wrong = map(pathlib.Path, sys.argv[1:])
+build, folder, program, planted, faults, wrong, *gpu_faults = map(pathlib.Path, sys.argv[1:])
 
 FAULTS = """segfaults segfaults_early aborts killed hangs hangs_early fills_memory fills_memory_early
 asks_for_too_much throws throws_early throws_garbage throws_number exits_early exits_with_code
@@ -20,6 +20,7 @@ one_pass_too_many hides_one_pass_too_many ties_to_highest wrong_later wrong_once
 inertia_too_high""".split()
 OF_KMEANS = """empty_to_origin claims_no_passes claims_all_passes wobbles wobbles_unrecorded
 wobbles_wrong_once wobbles_wrong_late looks_for_the_oracle""".split()
+OF_GPU = "none asks_for_too_much writes_to_nothing traps never_ends launches_nothing".split()
 OF_FCM = "wrong_exponent unweighted_power not_normalised".split()
 
 
@@ -42,6 +43,7 @@ for line in (build / "modules" / "list").read_text().splitlines():
 faulty = [(f"kmeans_faulty_{name}", faults) for name in FAULTS]
 faulty += [(f"kmeans_faulty_{name}", wrong) for name in BUGS + OF_KMEANS]
 faulty += [(f"fcm_faulty_{name}", wrong) for name in BUGS + OF_FCM]
+faulty += [(f"kmeans_cuda_faulty_{name}", module) for module in gpu_faults for name in OF_GPU]
 for name, module in faulty:
     link(modules / f"{name}.so", module)
     description = subprocess.run([build / "clusterbench-runner", "--describe",

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace clusterbench {
 
@@ -25,10 +27,11 @@ inline std::string why_skipped(const std::string& name) {
 template <typename T>
 class OnGpu {
 public:
-  /// Throws Refusal for a shape or points that the variant does not take.
-  OnGpu(const RegisteredVariant& variant, const Problem<T>& problem)
+  /// devices: as Session takes them. Throws Refusal for a shape or points that the variant does not
+  /// take.
+  OnGpu(const RegisteredVariant& variant, const Problem<T>& problem, std::vector<int> devices = {0})
       : family_(variant.meta.family), problem_(problem),
-        session_(variant, program_folder() / "modules", problem.shape()) {
+        session_(variant, program_folder() / "modules", problem.shape(), std::move(devices)) {
     session_.take_points(problem.points, 0);
     session_.prepare();
   }

@@ -225,8 +225,7 @@ TEST_P(CudaCertified, StopRules) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaCertified,
-                         testing::Values("kmeans_cuda_tiled", "kmeans_cuda_split",
-                                         "kmeans_cuda_mma", "kmeans_cuda_wgmma",
+                         testing::Values("kmeans_cuda_tiled", "kmeans_cuda_mma", "kmeans_cuda_wgmma",
                                          "kmeans_cuda_certified"),
                          [](const auto& name) { return std::string(name.param); });
 

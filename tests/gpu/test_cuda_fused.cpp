@@ -393,10 +393,9 @@ TEST_P(CudaFused, RangesOfValues) {
 INSTANTIATE_TEST_SUITE_P(All, CudaFused,
                          testing::Values("kmeans_cuda_persistent", "kmeans_cuda_moves",
                                          "kmeans_cuda_boxes", "kmeans_cuda_cells",
-                                         "kmeans_cuda_cells_mma", "kmeans_cuda_fused",
-                                         "kmeans_cuda_fused_wgmma", "kmeans_cuda_moves_wgmma",
-                                         "kmeans_cuda_half_rows", "fcm_cuda_fused",
-                                         "fcm_cuda_split"),
+                                         "kmeans_cuda_fused", "kmeans_cuda_fused_wgmma",
+                                         "kmeans_cuda_moves_wgmma", "kmeans_cuda_half_rows",
+                                         "fcm_cuda_fused", "fcm_cuda_split"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

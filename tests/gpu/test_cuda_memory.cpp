@@ -185,7 +185,6 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Size{"kmeans_cuda_wgmma", 128, 64, 0},
                     Size{"kmeans_cuda_certified", 24, 100, 0},
                     Size{"kmeans_cuda_mma", 128, 64, (std::size_t{1} << 25) + 1000},
-                    Size{"kmeans_cuda_split", 128, 64, (std::size_t{1} << 25) + 1000},
                     Size{"kmeans_cuda_tiled", 128, 64, (std::size_t{1} << 25) + 1000}),
     [](const auto& size) {
       return std::string(size.param.variant) + (size.param.n == 0 ? "_memory" : "_values");

@@ -14,7 +14,8 @@ LARGE = 1500
 FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
           "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
           "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
-          "unavailable", "closes", "no_numbers", "leaves_a_process"]
+          "unavailable", "closes", "no_numbers", "leaves_a_process", "floods_errors",
+          "floods_output"]
 
 
 def describe():
@@ -116,6 +117,12 @@ class Fake:
             return {"reply": "error", "message": "planted: the device is on fire"}
         elif self.fault == "long_line":
             print("x" * (3 << 20), end="")
+        elif self.fault == "floods_errors":
+            while True:
+                os.write(2, b"planted\n" * (1 << 17))
+        elif self.fault == "floods_output":
+            while True:
+                print("planted")
         elif self.fault == "wrong_reply":
             return {"reply": "take"}
         elif self.fault == "closes":

@@ -1,8 +1,8 @@
-// Words that count who has added to them: impls/cuda/support/counted_word.hpp; and the units that
-// take sums to what they hold: magnitudes.hpp.
+// Words that count who has added to them: impls/cuda/few_features/counted_word.hpp; and the units that
+// take sums to what they hold: certified_bound.hpp.
 
-#include "impls/cuda/support/counted_word.hpp"
-#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/few_features/counted_word.hpp"
 #include "tests/unit/magnitudes_of.hpp"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// Which rows lie far from the origin: impls/cuda/support/far_rows.hpp.
+// Which rows lie far from the origin: impls/cuda/common/certified_bound.hpp.
 
-#include "impls/cuda/support/far_rows.hpp"
+#include "impls/cuda/common/certified_bound.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -127,6 +127,31 @@ TEST(Workload, TheSameBytesInAnotherShapeOrTypeAreAnotherProblem) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Workload, IsOfOneDatasetWhateverBecomesOfTheFile) {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() /
+                                     ("clusterbench-changes-" + std::to_string(getpid()) + ".npy");
+  const auto write = [&](float last) {
+    const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, last};
+    datasets::write_npy<float>(file, values, {8, 1});
+  };
+  ProblemSpec spec;
+  spec.data = file.string();
+  spec.k = 2;
+  spec.init = parse_init("first");
+  WorkloadBuilder builder;
+  write(8);
+  const std::string hash = builder.build(spec, Precision::f32).hash;
+  write(9);
+  EXPECT_EQ(builder.build(spec, Precision::f32).hash, hash); // the points that were read are kept
+  expect_contains(refusal([&] { builder.build(spec, Precision::f64); }), // these are to be read now
+                  file.string() + ": the file has changed since it was read first");
+  write(8);
+  EXPECT_NO_THROW(builder.build(spec, Precision::f64));
+  std::filesystem::remove(file);
+  EXPECT_EQ(builder.build(spec, Precision::f64).hash, builder.build(spec, Precision::f64).hash);
+  EXPECT_THROW(WorkloadBuilder().build(spec, Precision::f32), InputError);
+}
+
 TEST(ProblemSpec, HashIsOfTheContentAndNotOfTheName) {
   ProblemSpec spec;
   spec.data = "a.npy";

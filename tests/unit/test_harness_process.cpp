@@ -292,5 +292,22 @@ TEST_F(Channel, WritingToNobodyThrowsAndIsNoSignal) {
   EXPECT_THROW(ours_.write_line("another"), std::runtime_error);
 }
 
+// The exit code of a process that is asked to end while it makes data.
+int code_after_interrupt(bool holds) {
+  install_interrupt_handler();
+  if (holds) {
+    hold_results();
+  }
+  const EndsAtOnce while_data_are_made;
+  std::raise(SIGTERM);
+  return interrupt_signal() == SIGTERM ? 7 : 8;
+}
+
+TEST(InterruptsDeathTest, EndAtOnceUnlessResultsAreHeld) {
+  EXPECT_EXIT(std::_Exit(code_after_interrupt(false)), ::testing::ExitedWithCode(130),
+              "interrupted");
+  EXPECT_EXIT(std::_Exit(code_after_interrupt(true)), ::testing::ExitedWithCode(7), "");
+}
+
 } // namespace
 } // namespace clusterbench

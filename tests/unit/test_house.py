@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
 SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
@@ -15,15 +16,27 @@ FOLDERS = ("impls", "harness", "datasets", "tests", "plots")
 CODE = (".cpp", ".hpp", ".cu", ".cuh", ".h", ".in", ".py")
 
 LONGEST_HEADER = 15
-LONGEST_VARIANT = 320  # lines that are neither blank nor comment
+LONGEST_VARIANT = 600  # lines that are neither blank nor comment
+# Of scripts/house.py: what a reader of one variant opens, and what the house weighs. Bounds go down.
+MOST = {
+    "headers that a CUDA variant opens, median": 9,
+    "headers that a CUDA variant opens, most": 19,
+    "headers that a published variant opens, most": 5,
+    "lines that a published variant opens, most": 925,
+    "depth of includes of CUDA variants, most": 7,
+    "headers of impls/ with one includer": 17,
+    "headers of impls/cuda/common": 10,
+    "lines of impls/cuda/common": 2090,
+    "headers of impls/cuda/common that serve one family": 0,
+}
 
 # Folders of the harness: each may use those of earlier lines, and nothing runs back up.
 LAYERS = (("system",), ("machine",), ("problem",), ("worker", "judge", "ledger"),
-          ("campaign", "gate", "compare", "report", "explain", "quality"), ("cli",))
-# Within a line: a gate runs cells of campaigns, and quality prints tables.
-BESIDE = {("gate", "campaign"), ("quality", "report")}
+          ("campaign", "gate", "report"), ("submission",), ("cli",))
+# Within a line: a gate runs cells of campaigns, and a report shows what a gate found.
+BESIDE = {("gate", "campaign"), ("report", "gate")}
 # The process of a variant holds contract, memory and clock, and nothing that judges.
-RUNNER = r"harness/worker/(runner|session|module|protocol|recorder|placed_array|device_memory)\."
+RUNNER = r"harness/worker/(runner|session|module|protocol|recorder|placed_array|device_memory|shards)\."
 
 
 # ---- the rules: each takes a path and a text, and returns complaints
@@ -35,12 +48,19 @@ def includes(text):
             yield name
 
 
+def is_header(name):
+    return name.endswith((".hpp", ".cuh"))
+
+
 def may_include(path, name):
     folder = path.split("/")[0]
     if folder == "impls":
         if path.count("/") == 1:  # the contract itself
             return False
         backend = "/".join(path.split("/")[:2])
+        if backend == "impls/cuda":  # a family: itself, and what families share
+            return (name == "impls/contract.hpp" or name.startswith("impls/cuda/common/")
+                    or name.startswith(f"{pathlib.PurePath(path).parent}/") and is_header(name))
         return name == "impls/contract.hpp" or name.startswith(backend + "/support/")
     if folder == "harness":
         return (name == "impls/contract.hpp" or name.startswith("datasets/")
@@ -49,7 +69,7 @@ def may_include(path, name):
         return name.startswith("datasets/")
     if folder == "tests":  # tests may look at plumbing, and reach variants through the registry
         return (name == "impls/contract.hpp" or name.startswith(("harness/", "datasets/", "tests/"))
-                or re.match(r"impls/\w+/support/", name)
+                or re.match(r"impls/(cuda/\w+|\w+/support)/", name) and is_header(name)
                 # to plant a bug into it, a variant is compiled once more, around something wrong
                 or ("_planted_" in path and re.match(r"impls/\w+/\w+\.cpp", name)))
     return False
@@ -68,6 +88,8 @@ def is_below(path, name):
     if re.match(RUNNER, path):
         return name.startswith("harness/system/") or re.match(RUNNER, name) is not None
     own, other = path.split("/")[1], name.split("/")[1]
+    if own == other == "report" and name.count("/") > 2:  # its rooms use what they share, alone
+        return pathlib.PurePath(path).parent == pathlib.PurePath(name).parent
     return (own == other and layer(own) < len(LAYERS) or layer(other) < layer(own) < len(LAYERS)
             or (own, other) in BESIDE)
 
@@ -86,7 +108,8 @@ def complaints_about_imports(path, text):
 
 
 def is_variant(path):
-    return re.fullmatch(r"impls/\w+/\w+\.(cpp|cu|py)", path) is not None
+    return (re.fullmatch(r"impls/(cuda/)?\w+/\w+\.(cpp|cu|py)", path) is not None
+            and not re.search("/(support|common)/", path))
 
 
 def registered_names(text):
@@ -167,13 +190,13 @@ def house():
 
 
 # Products on tensor cores, by what a variant includes or writes itself.
-TENSOR = re.compile(r"row_tiles\.cuh|split_rows\.cuh|mma_tiles\.cuh|wgmma_sweep\.cuh|"
-                    r"split_products\.cuh|mma\.sync")
+TENSOR = re.compile(r"tile_run\.cuh|split_rows\.cuh|split_teams\.cuh|incremental_run\.cuh|tensor_tiles\.cuh|"
+                    r"wgmma_sweep\.cuh|mma\.sync")
 
 
 def complaints_about_multiplier(path, text):
     """A variant whose products tensor cores make has their rate as its limit."""
-    if re.fullmatch(r"impls/cuda/\w+\.cu", path) and TENSOR.search(text) and (
+    if re.fullmatch(r"impls/cuda/(\w+/)?\w+\.cu", path) and TENSOR.search(text) and (
             ".multiplier = Multiplier::tensor_" not in text):
         return [f"{path}: multiplies on tensor cores, but its Meta has no multiplier"]
     return []
@@ -221,9 +244,18 @@ class House(unittest.TestCase):
 
     def test_headers_of_a_backend_do_not_share_names(self):
         headers = {path: text for path, text in self.code.items()
-                   if re.fullmatch(r"impls/\w+/support/.+\.(hpp|cuh)", path)}
+                   if path.startswith("impls/") and path.count("/") > 2 and is_header(path)}
         self.assertGreater(len(headers), 50)
         self.assertEqual(complaints_about_definitions(headers), [])
+
+    def test_variants_open_few_headers(self):
+        sys.path.insert(0, str(SOURCE / "scripts"))
+        import house as script
+        measures = script.House({path: text for path, text in self.files.items()
+                                 if path.endswith(script.CODE)}).measures()
+        for name, most in MOST.items():
+            with self.subTest(name):
+                self.assertLessEqual(measures[name], most)
 
     def test_plots_read_files_only(self):
         scripts = {path: text for path, text in self.files.items()
@@ -273,28 +305,30 @@ class RulesCanFail(unittest.TestCase):
     """A rule that nothing can break is no rule."""
 
     GOOD = ('// An idea.\n//\n// Source: a paper.\n// Cost per iteration: little.\n'
-            '#include "impls/contract.hpp"\n#include "impls/cuda/support/check.hpp"\n'
+            '#include "impls/contract.hpp"\n#include "impls/cuda/common/memory.hpp"\n'
             '#include <vector>\n'
             'const Registration registration({.name = "kmeans_cuda_x", .previous = ""}, f());\n')
-    PATH = "impls/cuda/kmeans_cuda_x.cu"
+    PATH = "impls/cuda/published/kmeans_cuda_x.cu"
 
     def test_a_good_file(self):
         for rule in (complaints_about_includes, complaints_about_registration,
                      complaints_about_length, complaints_about_places):
             self.assertEqual(rule(self.PATH, self.GOOD), [])
         self.assertTrue(is_variant(self.PATH))
-        self.assertFalse(is_variant("impls/cuda/support/check.cpp"))
+        self.assertFalse(is_variant("impls/cuda/common/check.cpp"))
 
     def test_includes(self):
         for path, name in ((self.PATH, "harness/problem/registry.hpp"),
-                           (self.PATH, "impls/cuda/kmeans_cuda_y.cu"),
+                           (self.PATH, "impls/cuda/published/kmeans_cuda_y.cu"),
+                           (self.PATH, "impls/cuda/few_clusters/tile_run.cuh"),
+                           ("impls/cuda/common/memory.hpp", "impls/cuda/published/pass_facts.cuh"),
                            (self.PATH, "impls/openmp/support/x.hpp"),
-                           (self.PATH, "support/check.hpp"),
+                           (self.PATH, "common/check.hpp"),
                            (self.PATH, "../contract.hpp"),
                            ("impls/contract.hpp", "harness/worker/session.hpp"),
-                           ("impls/cuda/support/check.hpp", "impls/cuda/kmeans_cuda_x.cu"),
+                           ("impls/cuda/common/memory.hpp", "impls/cuda/published/kmeans_cuda_x.cu"),
                            ("harness/gate/x.cpp", "impls/serial/kmeans_serial.cpp"),
-                           ("harness/gate/x.cpp", "impls/cuda/support/check.hpp"),
+                           ("harness/gate/x.cpp", "impls/cuda/common/memory.hpp"),
                            ("harness/gate/x.cpp", "tests/verify/planted_bugs.hpp"),
                            ("harness/system/x.cpp", "harness/machine/provenance.hpp"),
                            ("harness/machine/x.cpp", "harness/problem/registry.hpp"),
@@ -304,8 +338,9 @@ class RulesCanFail(unittest.TestCase):
                            ("harness/ledger/x.cpp", "harness/report/splice.hpp"),
                            ("harness/campaign/x.cpp", "harness/gate/gate.hpp"),
                            ("harness/campaign/x.cpp", "harness/cli/commands.hpp"),
-                           ("harness/report/x.cpp", "harness/quality/plan.hpp"),
-                           ("harness/gate/x.cpp", "harness/cli/gate_report.hpp"),
+                           ("harness/report/x.cpp", "harness/report/quality/plan.hpp"),
+                           ("harness/report/explain/x.cpp", "harness/report/compare/timings.hpp"),
+                           ("harness/gate/x.cpp", "harness/cli/options.hpp"),
                            ("harness/attic/x.cpp", "harness/system/files.hpp"),
                            ("harness/attic/x.cpp", "harness/attic/x.hpp"),
                            ("harness/cli/x.cpp", "harness/attic/x.hpp"),
@@ -323,6 +358,8 @@ class RulesCanFail(unittest.TestCase):
         for path, name in (("harness/cli/x.cpp", "harness/gate/gate.hpp"),
                            ("harness/gate/x.cpp", "harness/campaign/oracles.hpp"),
                            ("harness/gate/x.cpp", "harness/gate/gate.hpp"),
+                           ("harness/report/quality/x.cpp", "harness/report/text_table.hpp"),
+                           ("harness/report/quality/x.cpp", "harness/report/quality/plan.hpp"),
                            ("harness/worker/worker.cpp", "harness/problem/programs.hpp"),
                            ("harness/worker/session.cpp", "harness/system/program_folder.hpp"),
                            ("harness/worker/session.cpp", "impls/contract.hpp"),
@@ -342,7 +379,7 @@ class RulesCanFail(unittest.TestCase):
         self.assertEqual(len(complaints_about_registration(self.PATH, second)), 1)
 
     def test_multiplier(self):
-        text = '#include "impls/cuda/support/row_tiles.cuh"\n'
+        text = '#include "impls/cuda/few_clusters/tile_run.cuh"\n'
         self.assertEqual(len(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text)), 1)
         text += ".multiplier = Multiplier::tensor_f16,\n"
         self.assertEqual(complaints_about_multiplier("impls/cuda/kmeans_x.cu", text), [])
@@ -351,12 +388,12 @@ class RulesCanFail(unittest.TestCase):
         for line in ("inline constexpr unsigned kRows = 16;\n", "struct Tile {\n",
                      "template <unsigned D>\nconstexpr unsigned kRows = D;\n",
                      "template <unsigned D>\nclass Sums : public Base<D> {\n"):
-            one, other = "impls/cuda/support/one.cuh", "impls/cuda/support/other.cuh"
+            one, other = "impls/cuda/common/one.cuh", "impls/cuda/common/other.cuh"
             self.assertEqual(len(complaints_about_definitions({one: line, other: line})), 1, line)
             self.assertEqual(complaints_about_definitions({one: line, "impls/simd/support/x.hpp": line}), [])
         for line in ("constexpr int bits(unsigned rows) {\n", "struct Tile;\n", "  struct Tile {\n"):
-            self.assertEqual(complaints_about_definitions({"impls/cuda/support/one.cuh": line,
-                                                           "impls/cuda/support/other.cuh": line}), [], line)
+            self.assertEqual(complaints_about_definitions({"impls/cuda/common/one.cuh": line,
+                                                           "impls/cuda/common/other.cuh": line}), [], line)
 
     def test_length(self):
         self.assertNotEqual(complaints_about_length(self.PATH, "// more\n" * 12 + self.GOOD), [])

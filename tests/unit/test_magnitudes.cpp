@@ -1,6 +1,6 @@
-// How large data is, and the units that follow from it: impls/cuda/support/magnitudes.hpp.
+// How large data is, and the units that follow from it: impls/cuda/common/certified_bound.hpp.
 
-#include "impls/cuda/support/magnitudes.hpp"
+#include "impls/cuda/common/certified_bound.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -12,11 +12,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "plots"))
 
 import articles  # noqa: E402
+import bounds  # noqa: E402
+import fastest  # noqa: E402
 import convergence  # noqa: E402
 import performance  # noqa: E402
 import phases  # noqa: E402
 import results  # noqa: E402
-import roofline  # noqa: E402
 import scaling  # noqa: E402
 import style  # noqa: E402
 import threads  # noqa: E402
@@ -69,6 +70,20 @@ PUBLISHED = {
               "precision": "f32", "other_work": "ten restarts"}],
 }
 ARTICLE = {"columns": ["large", "small"], "seconds": {"cpp": [9.0, 0.5], "numpy": [9.0, 0.25]}}
+
+
+def overlapping(figure):
+    """Pairs of texts of a figure that lie over each other, as they would be drawn."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer()))
+             for text in figure.findobj(Text) if text.get_text() and text.get_visible()
+             and not text.get_text().startswith("$")]  # powers of ten: those off the axis are not drawn
+    return [(one, other) for i, (one, a) in enumerate(boxes) for other, b in boxes[i + 1:]
+            if a.x0 < b.x1 - 1 and b.x0 < a.x1 - 1 and a.y0 < b.y1 - 1 and b.y0 < a.y1 - 1]
 
 
 class WithReports(unittest.TestCase):
@@ -164,6 +179,41 @@ class Articles(WithReports):
         self.assertEqual([(bar["ms"], bar.get("doubt"), bar.get("status"))
                           for bar in numpy["bars"]],
                          [(250.0, "other work", None), (None, None, "not run")])
+
+    def test_verdict(self):
+        definition = DEFINITION | {"published": PUBLISHED}
+        claim = {"table": "article004", "problem": "p", "row": "seconds.numpy", "over": "seconds.cpp"}
+        data = self.table(cell(ms=30.0), cell("kmeans_numpy", ms=2.0), definition=definition, article=ARTICLE)
+        self.assertEqual(articles.verdict_of(claim, data, definition), {
+            "verdict": "Printed: 2 times faster than C++ per run. The kernel gains 15 times over that C++ here."})
+        wrong = PUBLISHED | {"rows": [PUBLISHED["rows"][0], PUBLISHED["rows"][1] | {"wrong": "why"}]}
+        data = self.table(cell(ms=30.0), cell("kmeans_numpy", ms=2.0), definition=DEFINITION | {"published": wrong},
+                          article=ARTICLE)
+        self.assertIn("by a program that is wrong. A right one gains 15 times",
+                      articles.verdict_of(claim, data, DEFINITION | {"published": wrong})["verdict"])
+        self.assertEqual(articles.verdict_of(None, data, definition), {})
+        self.assertEqual(articles.verdict_of(claim, self.table(cell(), definition=definition, article=ARTICLE),
+                                             definition), {})  # the kernel was not run
+        unprinted = {"table": "article004", "problem": "p", "variant": "kmeans_numpy", "precision": "f32",
+                     "baseline_kind": "serial"}
+        data = self.table(cell(ms=30.0), cell("kmeans_numpy", ms=2.0))
+        self.assertIn("numpy is 15 times faster than the best plain C++",
+                      articles.verdict_of(unprinted, data, DEFINITION)["verdict"])
+
+    def test_a_quick_run_stands_beside_no_published_figure(self):
+        fewer_rows = {"id": "p", "max_iterations": 50, "quick": {"take": 1000}}
+        fewer_passes = {"id": "p", "max_iterations": 50, "quick": {"max_iterations": 8}}
+        for problem, own in ((fewer_rows, cell()), (fewer_passes, cell(trace={"inertia": [1.0] * 8}))):
+            data = self.table(own, definition=DEFINITION | {"published": PUBLISHED, "problems": [problem]},
+                              article=ARTICLE)
+            self.assertTrue(data["quick"])
+            self.assertEqual({bar["source"] for row in data["panels"][0]["rows"] for bar in row["bars"]},
+                             {"here"})
+            drawn = articles.draw({"title": "t", **data})
+            self.assertIn("QUICK RUN", "".join(text.get_text() for text in drawn.texts))
+        full = self.table(cell(sizes={"n": 5000}, trace={"inertia": [1.0] * 50}),
+                          definition=DEFINITION | {"published": PUBLISHED, "problems": [fewer_rows]}, article=ARTICLE)
+        self.assertNotIn("quick", full)
 
     def test_published_times_of_an_iteration(self):
         block = PUBLISHED | {"speedup_of": "iteration", "columns": [{"problem": "p"}], "rows": [
@@ -277,21 +327,53 @@ class Phases(WithReports):
         self.assertEqual(phases.kind_of("odd"), "other")
 
 
-class Roofline(WithReports):
-    def test_points_are_the_best_of_an_intensity(self):
-        picture, = roofline.pictures(self.inputs(
-            cell(ms=20.0), cell(problem="q", ms=10.0), cell(problem="r", sizes={"k": 8}),
-            cell("kmeans_openmp", table="threads")))
+class Bounds(WithReports):
+    def test_best_of_each_problem_first(self):
+        picture, = bounds.pictures(self.inputs(
+            cell(ms=2.0), cell("kmeans_openmp", ms=1.0), cell("kmeans_openmp", precision="f64", ms=0.1),
+            cell(problem="longer", ms=4.0), cell(problem="q", sizes={"k": 8}), failed("kmeans_simd")))
         machine, = picture.data["machines"]
-        self.assertEqual([(point["variant"], point["intensity"], round(point["gflops"], 6))
-                          for point in machine["points"]],
-                         [("kmeans_serial", 2.0, 0.016), ("kmeans_serial", 4.0, 0.16)])
-        self.assertEqual(machine["roofs"]["bandwidths"], {"memory": 20.0, "cache": 100.0})
-        self.assertEqual(machine["roofs"]["rates"], {"FMA f32": 400.0, "FMA f64": 200.0})
+        self.assertEqual(machine["name"], "Intel Xeon, 2 threads")
+        one, other = machine["rows"]  # a problem that differs in its iterations alone is the same
+        self.assertEqual([(name, round(ratio, 6)) for name, ratio in one["times"]],
+                         [("kmeans_openmp", 10.0), ("kmeans_serial", 20.0)])
+        self.assertEqual((other["k"], other["times"]), (8, [("kmeans_serial", 20.0)]))
+        self.assertEqual(bounds.title_of(one), "004: 1,000 × 2, k = 4")
+        self.assertEqual([bounds.times_text(value) for value in (1.23, 26.4, 17321.0)], ["1.2", "26", "17,000"])
 
-    def test_nothing_without_a_probe(self):
+    def test_labels_do_not_overlap(self):
+        picture, = bounds.pictures(self.inputs(
+            *(cell(f"kmeans_serial_{i}", ms=2.0 + i, problem=f"p{k}", sizes={"k": k}) for i in range(9)
+              for k in (4, 8, 16))))
+        figure = picture.draw(picture.data)
+        self.assertEqual(overlapping(figure), [])
+
+    def test_nothing_without_a_bound(self):
+        without = cell()
+        del without["limit_ms_per_iteration"]
         with self.assertRaises(NothingToDraw):
-            roofline.pictures(self.inputs(cell(), machine=MACHINE | {"limits": {}}))
+            bounds.pictures(self.inputs(without))
+
+
+class Fastest(WithReports):
+    def test_the_best_of_each_kind_on_the_largest_problem(self):
+        picture, = fastest.pictures(self.inputs(
+            cell(ms=2.0), cell("kmeans_serial_points", ms=1.0), cell("kmeans_serial", problem="q", sizes={"n": 10}, ms=0.1),
+            cell("kmeans_openmp", ms=0.7), cell("kmeans_simd", ms=0.5), cell("kmeans_simd", precision="f64", ms=0.2),
+            cell("kmeans_sklearn", ms=3.0), failed("kmeans_eigen_gemm")))
+        group, = picture.data["groups"]
+        self.assertEqual([(row["kind"], row["variant"], row["ms"]) for row in group["rows"]],
+                         [("plain C++, one thread", "kmeans_serial_points", 0.1),
+                          ("Python library, CPU", "kmeans_sklearn", 0.3),
+                          ("C++, all cores", "kmeans_simd", 0.05)])
+        self.assertEqual(picture.data["machines"], ["Intel Xeon, 2 threads"])
+        self.assertEqual([fastest.time_text(ms) for ms in (0.00247, 0.154, 75.3, 132.0)],
+                         ["0.0025", "0.15", "75", "130"])
+        self.assertEqual(overlapping(picture.draw(picture.data)), [])
+
+    def test_one_kind_is_no_comparison(self):
+        with self.assertRaises(NothingToDraw):
+            fastest.pictures(self.inputs(cell(), failed("kmeans_simd")))
 
 
 class Performance(WithReports):
@@ -321,6 +403,13 @@ class Performance(WithReports):
                       {"measure": "restarts", "within": 0.01, "instances": 1, "lines": []}]}
         self.assertEqual(performance.from_report(report), {"name": "m", "profiles": [
             {"within": 0.01, "problems": 4, "lines": {"a": [[1.0, 0.25], [2.0, 0.5]]}}]})
+
+    def test_not_drawn_where_hardly_anything_is_reached(self):
+        def machine(share):
+            return {"name": "m", "profiles": [{"within": 0.01, "problems": 4, "lines": {"a": [[1.0, share]]}}]}
+        self.assertEqual(performance.picture_of([machine(0.5), machine(0.25)]).data, {"machines": [machine(0.5)]})
+        with self.assertRaisesRegex(NothingToDraw, "half of the instances"):
+            performance.picture_of([machine(0.25)])
 
     def test_nothing_with_one_variant(self):
         with self.assertRaises(NothingToDraw):
@@ -361,7 +450,7 @@ class Style(unittest.TestCase):
         self.assertEqual(len(set(style.FAMILIES.values())), len(style.FAMILIES))
         self.assertEqual(style.family_of("fcm_eigen"), "eigen")
         self.assertEqual(style.family_of("kmeans_cuda_atomic"), "cuda")
-        self.assertEqual(style.family_of("kmeans_cuda_split"), "tensor")
+        self.assertEqual(style.family_of("kmeans_cuda_mma"), "tensor")
         self.assertEqual(style.family_of("kmeans_thrust_atomic"), "thrust")
         self.assertEqual(style.family_of("kmeans_sklearn_elkan"), "python")
         self.assertEqual(style.family_of("kmeans_strange"), "other")

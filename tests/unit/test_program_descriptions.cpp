@@ -100,7 +100,17 @@ TEST(ProgramDescription, ComplaintsNameTheProgramAndTheField) {
         std::pair{json{{"protocol", kProtocol}}, "variants"},
         std::pair{variant({{"name", "kmeans_y"}}), "kmeans_y does not begin"},
         std::pair{variant({{"distance", "manhattan"}}), "distance: \"manhattan\" is none of"},
-        std::pair{variant({{"labels", 3}}), "type"},
+        std::pair{variant({{"labels", 3}}), "labels: 3 is no text"},
+        std::pair{variant({{"name", nullptr}}), "name: null is no text"},
+        std::pair{variant({{"max_k", -1}}), "max_k: -1 is no whole number"},
+        std::pair{variant({{"max_k", 1e300}}), "max_k: 1e+300 is no whole number"},
+        std::pair{variant({{"records", "yes"}}), "records: \"yes\" is no boolean"},
+        std::pair{variant({{"starts", "centroids"}}), "starts: \"centroids\" is no list"},
+        std::pair{variant({{"approximate_within", "a bit"}}), "is no number"},
+        std::pair{variant({{"modules", {"numpy"}}}), "modules: \"numpy\" is no object"},
+        std::pair{variant({{"modules", {{{"at_least", "1"}}}}}), "there is no module"},
+        std::pair{json{{"protocol", kProtocol}, {"variants", {3}}}, "variants: 3 is no object"},
+        std::pair{json{{"protocol", "2"}}, "protocol: \"2\" is no whole number"},
         std::pair{variant({{"stops", {"never"}}}), "stops: \"never\""},
         std::pair{variant({{"precisions", {"f8"}}}), "f8"}}) {
     EXPECT_NE(complaint(reply).find(word), std::string::npos) << reply << complaint(reply);

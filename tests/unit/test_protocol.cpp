@@ -105,6 +105,7 @@ TEST(RunnerSetup, TextAndBack) {
                           .memory_limit = std::size_t{1} << 40,
                           .file_limit = 77,
                           .sandboxed = false,
+                          .own_network = true,
                           .hidden = {"/a folder", "/\"quoted\""},
                           .scratch = "/scratch",
                           .report = 9};
@@ -114,6 +115,7 @@ TEST(RunnerSetup, TextAndBack) {
   EXPECT_EQ(back.parent, 4321);
   EXPECT_EQ(back.memory_limit, std::size_t{1} << 40);
   EXPECT_FALSE(back.sandboxed);
+  EXPECT_TRUE(back.own_network);
   EXPECT_EQ(back.hidden, setup.hidden);
   EXPECT_EQ(back.report, 9);
 }

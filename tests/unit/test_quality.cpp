@@ -1,8 +1,8 @@
 // Time to quality and performance profiles, on figures worked out by hand.
 #include "datasets/errors.hpp"
-#include "harness/quality/plan.hpp"
-#include "harness/quality/quality_json.hpp"
-#include "harness/quality/quality_text.hpp"
+#include "harness/report/quality/plan.hpp"
+#include "harness/report/quality/quality_json.hpp"
+#include "harness/report/quality/quality_text.hpp"
 #include "tests/unit/ledger_rows.hpp"
 
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ TEST(QualityReport, IsMadeFromALedger) {
   EXPECT_EQ(report.exit_code, ExitCode::ok);
   const std::string text = quality_text(report, TextStyle::terminal);
   EXPECT_NE(text.find("1 of 2"), std::string::npos) << text;
-  EXPECT_NE(text.find("found by fast f32 from random:1"), std::string::npos) << text;
+  EXPECT_NE(text.find("by fast f32 from random:1"), std::string::npos) << text;
 }
 
 TEST(QualityReport, WrongAndCrashedRunsNeverCountAndAreListed) {

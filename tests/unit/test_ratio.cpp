@@ -1,5 +1,5 @@
 // Ratios of two cells' times: start by start where both had the same starts.
-#include "harness/compare/rank_test.hpp"
+#include "harness/report/compare/rank_test.hpp"
 #include "tests/unit/ledger_rows.hpp"
 
 #include "harness/ledger/ratio.hpp"

@@ -1,6 +1,6 @@
-// How many points fit shared memory, and where they lie: impls/cuda/support/resident_points.hpp.
+// How many points fit shared memory, and where they lie: impls/cuda/few_features/resident_points.hpp.
 
-#include "impls/cuda/support/resident_points.hpp"
+#include "impls/cuda/few_features/resident_points.hpp"
 
 #include <gtest/gtest.h>
 #include <set>

@@ -1,6 +1,6 @@
-// What rounding a row to float16 proves of its nearest centroid: impls/cuda/support/rounded_bound.hpp.
+// What rounding a row to float16 proves of its nearest centroid: impls/cuda/few_clusters/rounding_bounds.hpp.
 
-#include "impls/cuda/support/rounded_bound.hpp"
+#include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "tests/unit/tensor_core_model.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 constexpr unsigned kMost = 64;
 
 /// As four lanes make it, of which lane t has the numbers 8 i + 2 t and 8 i + 2 t + 1.
-NearOnes of_lanes(const std::set<unsigned>& numbers) {
+CandidateSet of_lanes(const std::set<unsigned>& numbers) {
   std::uint32_t bits[4] = {};
   for (const unsigned j : numbers) {
     bits[j % 8 / 2] |= 1u << (j % 2 * 8 + j / 8);
@@ -25,19 +25,19 @@ NearOnes of_lanes(const std::set<unsigned>& numbers) {
   return {bits[0] | bits[2] << 16, bits[1] | bits[3] << 16};
 }
 
-TEST(NearOnes, OnlyOne) {
+TEST(CandidateSet, OnlyOne) {
   for (unsigned i = 0; i < kMost; ++i) {
-    EXPECT_TRUE(of_lanes({i}) == NearOnes::only(i)) << i;
-    EXPECT_FALSE(of_lanes({}) == NearOnes::only(i)) << i;
+    EXPECT_TRUE(of_lanes({i}) == CandidateSet::only(i)) << i;
+    EXPECT_FALSE(of_lanes({}) == CandidateSet::only(i)) << i;
     for (unsigned j = i + 1; j < kMost; ++j) {
-      EXPECT_FALSE(NearOnes::only(i) == NearOnes::only(j)) << i << ", " << j;
-      EXPECT_FALSE(of_lanes({i, j}) == NearOnes::only(i)) << i << ", " << j;
-      EXPECT_FALSE(of_lanes({i, j}) == NearOnes::only(j)) << i << ", " << j;
+      EXPECT_FALSE(CandidateSet::only(i) == CandidateSet::only(j)) << i << ", " << j;
+      EXPECT_FALSE(of_lanes({i, j}) == CandidateSet::only(i)) << i << ", " << j;
+      EXPECT_FALSE(of_lanes({i, j}) == CandidateSet::only(j)) << i << ", " << j;
     }
   }
 }
 
-TEST(NearOnes, GivesAllThatThereAreOnce) {
+TEST(CandidateSet, GivesAllThatThereAreOnce) {
   std::mt19937_64 random(3);
   std::vector<unsigned> numbers(kMost);
   std::iota(numbers.begin(), numbers.end(), 0u);
@@ -45,7 +45,7 @@ TEST(NearOnes, GivesAllThatThereAreOnce) {
     for (unsigned trial = 0; trial < 50; ++trial) {
       std::ranges::shuffle(numbers, random);
       const std::set<unsigned> those(numbers.begin(), numbers.begin() + count);
-      NearOnes left = of_lanes(those);
+      CandidateSet left = of_lanes(those);
       std::multiset<unsigned> taken;
       while (!left.empty() && taken.size() <= kMost) {
         taken.insert(left.take());

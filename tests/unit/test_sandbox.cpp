@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
+#include <netinet/in.h>
 #include <sched.h>
 #include <spawn.h>
 #include <sstream>
@@ -136,7 +137,7 @@ TEST_F(Sandbox, WhatIsMissingIsSaidInWords) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_TRUE(line.starts_with("a namespace of mounts: ") || line == "no new privileges" ||
                 line.starts_with("Landlock: ") || line.starts_with("Landlock's scopes: ") ||
-                line.starts_with("seccomp: "))
+                line.starts_with("seccomp: ") || line.starts_with("a network namespace: "))
         << line;
   }
 }
@@ -460,6 +461,34 @@ TEST_F(Sandbox, ThereIsNoNetwork) {
     int ends[2];
     return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0;
   }));
+}
+
+// A listener on the loopback device of its own, and one of ours that it does not reach.
+TEST_F(Sandbox, ANetworkOfItsOwn) {
+  const auto listener = [](sockaddr_in& address) {
+    const int listening = socket(AF_INET, SOCK_STREAM, 0);
+    address = {
+        .sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+    socklen_t size = sizeof address;
+    auto* const general = reinterpret_cast<sockaddr*>(&address);
+    return bind(listening, general, size) == 0 && listen(listening, 1) == 0 &&
+           getsockname(listening, general, &size) == 0;
+  };
+  const auto reaches = [](const sockaddr_in& address) {
+    const int calling = socket(AF_INET, SOCK_STREAM, 0);
+    return connect(calling, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  };
+  sockaddr_in ours{};
+  ASSERT_TRUE(listener(ours));
+  ASSERT_TRUE(reaches(ours));
+  plan_.own_network = true;
+  works([] { return true; });
+  SKIP_WITHOUT("a network namespace");
+  EXPECT_TRUE(works([&] {
+    sockaddr_in own{};
+    return listener(own) && reaches(own);
+  }));
+  EXPECT_FALSE(works([&] { return reaches(ours); }));
 }
 
 } // namespace

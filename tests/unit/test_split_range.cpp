@@ -1,7 +1,7 @@
 // Which rows two float16 parts of one scale can hold, and the scale:
-// impls/cuda/support/split_range.hpp.
+// impls/cuda/few_clusters/rounding_bounds.hpp.
 
-#include "impls/cuda/support/split_range.hpp"
+#include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "tests/unit/magnitudes_of.hpp"
 
 #include <cmath>

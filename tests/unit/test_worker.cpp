@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -330,8 +331,8 @@ TEST_F(WorkerTest, WhatItCannotDoIsItsStatus) {
         std::pair{"error", "message"}, std::pair{"out_of_memory", "message"},
         std::pair{"cheated", "message"}}) {
     for (const char* at : {"load", "points", "prepare", "run", "take"}) {
-      const Failure said = failure(
-          nlohmann::json{{"reply", reply}, {field, "these are my words"}}.dump(), at);
+      const Failure said =
+          failure(nlohmann::json{{"reply", reply}, {field, "these are my words"}}.dump(), at);
       EXPECT_EQ(said.status, reply) << at;
       EXPECT_EQ(said.message, "these are my words") << at;
     }
@@ -349,6 +350,41 @@ TEST_F(WorkerTest, ARunHasSecondsAndPasses) {
     EXPECT_EQ(lacks.status, "error") << changes;
     EXPECT_EQ(lacks.message, "its reply lacks the numbers `seconds` and `iterations`") << changes;
   }
+}
+
+TEST(Replies, OddFieldsAreItsError) {
+  const std::string deep = std::string(500000, '[') + std::string(500000, ']');
+  for (const auto& [asked, fields, message] :
+       {std::tuple{"whole", R"("upload_s": "x")", "its reply's `upload_s` is no number of seconds"},
+        std::tuple{"whole", R"("run_s": -1)", "its reply's `run_s` is no number of seconds"},
+        std::tuple{"whole", R"("chosen_path": 3)", "its reply's `chosen_path` is no text"},
+        std::tuple{"whole", R"("phases": {"a": "x"})",
+                   "its reply's `phases` holds something but numbers"},
+        std::tuple{"whole", R"("counters": [1])",
+                   "its reply's `counters` holds something but numbers"},
+        std::tuple{"whole", R"("printed_loss": 1)",
+                   "its reply's `printed_loss` holds something but numbers"},
+        std::tuple{"load", R"("context_s": [])", "its reply's `context_s` is no number of seconds"},
+        std::tuple{"load", R"("versions": 3)", "its reply's `versions` is no object"},
+        std::tuple{"load", R"("versions": {"a": DEEP})", "its reply is nested too deeply"},
+        std::tuple{"take", R"("seconds": null)",
+                   "its reply's `seconds` is no number of seconds"}}) {
+    std::string line = std::string(R"({"reply": ")") + asked + "\", " + fields;
+    if (asked == std::string("whole")) {
+      line += R"(, "seconds": 1, "iterations": 2)";
+    }
+    if (const std::size_t at = line.find("DEEP"); at != std::string::npos) {
+      line.replace(at, 4, deep);
+    }
+    try {
+      reply_in(line + "}", asked);
+      ADD_FAILURE() << fields;
+    } catch (const WorkerFailure& failure) {
+      EXPECT_EQ(failure.status(), "error");
+      EXPECT_EQ(failure.what(), std::string(message));
+    }
+  }
+  EXPECT_EQ(reply_in(deep, "run"), std::nullopt);
 }
 
 TEST_F(WorkerTest, AClockThatLiesIsNotBelieved) {
@@ -386,7 +422,7 @@ protected:
   static Shape shape() { return {.n = kRows, .d = kFeatures, .k = kClusters, .stop = {}}; }
 
   std::vector<float> start_ = {1, 2, 3, 4, 5, 6};
-  SharedMemory points_ = sealed_copy<float>("points", std::vector<float>(kRows * kFeatures, 1.0F));
+  SharedMemory points_ = sealed_copy<float>("points", std::vector<float>(kRows* kFeatures, 1.0F));
   CellMemory<float> memory_{shape(), Family::kmeans, points_, true};
   KnownVariant variant_;
   WorkerOptions options_;

@@ -7,60 +7,115 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <mutex>
 
 namespace clusterbench {
 namespace {
 
-StagedCopy* g_staged = nullptr; // never destroyed: at the process's end CUDA may be gone before it
+/// A device that is open, and its ring of chunks, which one copy at a time uses.
+struct OpenDevice {
+  StagedCopy staged;
+  std::mutex one_copy;
+};
+// Never destroyed: at the process's end CUDA may be gone before it.
+std::map<int, OpenDevice>& g_open = *new std::map<int, OpenDevice>;
+
+/// Makes a device the calling thread's current one, for as long as this lives.
+class Current {
+public:
+  explicit Current(int device) : device_(device) {
+    check(cudaGetDevice(&before_), "cudaGetDevice");
+    set(device_);
+  }
+  ~Current() { set(before_); }
+  Current(const Current&) = delete;
+  Current& operator=(const Current&) = delete;
+
+private:
+  void set(int device) const {
+    if (before_ != device_) {
+      static_cast<void>(cudaSetDevice(device)); // what fails fails again in the call that follows
+    }
+  }
+  int device_, before_ = 0;
+};
 
 void synchronize() {
+  for (const auto& each : g_open) {
+    const Current current(each.first);
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  }
+}
+
+void synchronize_one() {
   check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }
 
-void open() {
+void open(int device) {
+  if (g_open.contains(device)) {
+    return;
+  }
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (device >= count) {
+    throw std::runtime_error("GPU " + std::to_string(device) + " is asked for, CUDA sees " +
+                             std::to_string(count));
+  }
+  const Current current(device);
   check(cudaFree(nullptr), "the device's context");
   // What is freed stays in the device's pool: the next object's arrays are there at once.
-  int device = 0;
   cudaMemPool_t pool = nullptr;
-  check(cudaGetDevice(&device), "cudaGetDevice");
   check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
   std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   check(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &all),
         "cudaMemPoolSetAttribute");
-  g_staged = new StagedCopy;
+  g_open.try_emplace(device);
 }
 
-void* allocate(std::size_t bytes) {
+void* allocate(int device, std::size_t bytes) {
+  const Current current(device);
   void* memory = nullptr;
   check(cudaMallocAsync(&memory, bytes, cudaStreamLegacy), "cudaMallocAsync by the harness");
-  synchronize();
+  synchronize_one();
   return memory;
 }
 
-void release(void* memory) noexcept {
-  static_cast<void>(cudaFreeAsync(memory, cudaStreamLegacy)); // a destructor has nobody to tell
+void release(int device, void* memory) noexcept {
+  try {
+    const Current current(device);
+    static_cast<void>(cudaFreeAsync(memory, cudaStreamLegacy));
+  } catch (...) { // a destructor has nobody to tell
+  }
 }
 
-void upload(void* device, const void* host, std::size_t bytes) {
+void upload(int device, void* to, const void* host, std::size_t bytes) {
+  const Current current(device);
   if (StagedCopy::pays(bytes)) {
-    g_staged->to_device(device, host, bytes);
+    OpenDevice& open = g_open.at(device);
+    const std::scoped_lock lock(open.one_copy);
+    open.staged.to_device(to, host, bytes);
     return;
   }
-  check(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
-  synchronize(); // cudaMemcpy may return when the host memory alone is free again
+  check(cudaMemcpy(to, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
+  synchronize_one(); // cudaMemcpy may return when the host memory alone is free again
 }
 
-void download(void* host, const void* device, std::size_t bytes) {
+void download(int device, void* host, const void* from, std::size_t bytes) {
+  const Current current(device);
   if (StagedCopy::pays(bytes)) {
-    g_staged->to_host(host, device, bytes);
+    OpenDevice& open = g_open.at(device);
+    const std::scoped_lock lock(open.one_copy);
+    open.staged.to_host(host, from, bytes);
     return;
   }
-  check(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy to the host");
+  check(cudaMemcpy(host, from, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy to the host");
 }
 
-void fill(void* device, unsigned char byte, std::size_t bytes) {
-  check(cudaMemset(device, byte, bytes), "cudaMemset");
-  synchronize();
+void fill(int device, void* memory, unsigned char byte, std::size_t bytes) {
+  const Current current(device);
+  check(cudaMemset(memory, byte, bytes), "cudaMemset");
+  synchronize_one();
 }
 
 void* mark(void* stream) {

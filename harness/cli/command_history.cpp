@@ -1,0 +1,53 @@
+#include "datasets/errors.hpp"
+#include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
+#include "harness/report/compare/history.hpp"
+
+#include <fmt/format.h>
+#include <memory>
+
+namespace clusterbench {
+namespace {
+
+struct HistoryArguments {
+  std::vector<std::string> campaigns;
+  double min_effect_percent = 2.0;
+  bool as_json = false;
+};
+
+ExitCode show_history(const HistoryArguments& arguments) {
+  if (!(arguments.min_effect_percent >= 0.0)) {
+    throw datasets::InputError("--min-effect: a percentage that is not negative is needed");
+  }
+  std::vector<Timings> campaigns;
+  for (const std::string& path : arguments.campaigns) {
+    campaigns.push_back(read_timings(path));
+  }
+  CompareOptions options;
+  options.min_effect = arguments.min_effect_percent / 100.0;
+  const std::vector<CellHistory> cells = history_of(campaigns, options);
+  fmt::print("{}", arguments.as_json ? to_json(cells).dump(2) + "\n" : render_history(cells, text_style(false)));
+  return ExitCode::ok;
+}
+
+} // namespace
+
+void add_history_command(CLI::App& app, Action& action) {
+  const auto arguments = std::make_shared<HistoryArguments>();
+  CLI::App* command = app.add_subcommand(
+      "history", "Follow cells over many campaigns, given in the order of time, and mark where a "
+                 "time changed; running nothing");
+  command
+      ->add_option("campaigns", arguments->campaigns,
+                   "Folders, their ledger.jsonl or their gbench.json, the earliest first")
+      ->required();
+  command
+      ->add_option("--min-effect", arguments->min_effect_percent,
+                   "Changes below so many percent count as none")
+      ->capture_default_str();
+  command->add_flag("--json", arguments->as_json, "As JSON");
+  command->callback(
+      [&action, arguments] { action = [arguments] { return show_history(*arguments); }; });
+}
+
+} // namespace clusterbench

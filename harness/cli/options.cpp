@@ -1,0 +1,86 @@
+#include "harness/cli/options.hpp"
+
+#include "datasets/errors.hpp"
+#include "harness/campaign/sampling.hpp"
+#include "harness/machine/usable_processors.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace clusterbench {
+
+CLI::Validator whole_number() {
+  return CLI::Validator(
+      [](const std::string& text) -> std::string {
+        if (text.starts_with('-')) {
+          return text + " is negative";
+        }
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (error == std::errc::result_out_of_range) {
+          return text + " is too large";
+        }
+        return error != std::errc{} || end != text.data() + text.size()
+                   ? text + " is no whole number"
+                   : "";
+      },
+      "");
+}
+
+TextStyle text_style(bool markdown) {
+  return markdown                         ? TextStyle::markdown
+         : takes_colours(STDOUT_FILENO) ? TextStyle::coloured
+                                          : TextStyle::terminal;
+}
+
+void check_threads(int threads) {
+  if (threads < 1) {
+    throw datasets::InputError(fmt::format("--threads {}: at least 1 is needed", threads));
+  }
+  if (const int most = most_threads(); threads > most) {
+    throw datasets::InputError(
+        fmt::format("--threads {}: at most {} are of use on this machine", threads, most));
+  }
+}
+
+void check_sampling(std::size_t samples, double budget, double timeout) {
+  if (samples < 1 || samples > kMostSamples) {
+    throw datasets::InputError(
+        fmt::format("--samples {}: from 1 to {} are taken", samples, kMostSamples));
+  }
+  if (!(timeout > 0.0)) {
+    throw datasets::InputError("--timeout must be positive");
+  }
+  if (!(budget >= 0.0) || !std::isfinite(budget)) { // the ledger holds numbers
+    throw datasets::InputError(
+        fmt::format("--budget {}: a number is needed that is not negative", budget));
+  }
+}
+
+std::vector<Precision> parse_precisions(const std::vector<std::string>& words) {
+  std::vector<Precision> precisions;
+  for (const std::string& word : words) {
+    const Precision precision = parse_precision(word);
+    if (std::ranges::find(precisions, precision) == precisions.end()) {
+      precisions.push_back(precision);
+    }
+  }
+  return precisions;
+}
+
+std::filesystem::path run_folder(const std::string& out) {
+  if (!out.empty()) {
+    return out;
+  }
+  const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  return std::filesystem::path("results") / "runs" /
+         fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(now));
+}
+
+} // namespace clusterbench

@@ -1,0 +1,33 @@
+// What several subcommands ask of their options alike.
+#pragma once
+
+#include "harness/problem/problem_spec.hpp"
+#include "harness/report/text_table.hpp"
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+
+/// A whole number that is not negative and that 64 bits hold. (The library reads "-1" as the largest one,
+/// and so whatever is too large.)
+CLI::Validator whole_number();
+
+/// Markdown if that is asked for; else for standard output's reader, in colours if it takes some.
+TextStyle text_style(bool markdown);
+
+/// Throws datasets::InputError for fewer than one thread, and for more than this machine has any use for.
+void check_threads(int threads);
+
+/// Throws datasets::InputError for a --samples, --budget or --timeout (seconds) that cannot be run with.
+void check_sampling(std::size_t samples, double budget, double timeout);
+
+/// The precisions that the words of --precision name, each once. Throws datasets::InputError.
+std::vector<Precision> parse_precisions(const std::vector<std::string>& words);
+
+/// The folder that --out names, or a new one in results/runs, called by the time.
+std::filesystem::path run_folder(const std::string& out);
+
+} // namespace clusterbench

@@ -1,0 +1,177 @@
+#include "harness/report/compare/compare_report.hpp"
+
+#include "harness/report/cell_table.hpp"
+#include "harness/report/digits.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+// What both times are worth by the interval of their ratio.
+int digits_for(const Change& change) {
+  return digits_of((change.interval.high - change.interval.low) / change.ratio);
+}
+
+std::string ratio_text(const Change& change) {
+  return ratio_text(change.ratio, change.interval, change.is_range);
+}
+
+std::vector<std::string> line_of(const ComparedCell& cell) {
+  if (!cell.change) {
+    return {cell.name, "", "", "", "", fmt::format("{} ({})", cell.verdict, cell.message)};
+  }
+  const Change& change = *cell.change;
+  return {cell.name,
+          with_digits(change.base_ms, digits_for(change)),
+          with_digits(change.new_ms, digits_for(change)),
+          ratio_text(change),
+          fmt::format("{:.2g}", change.q),
+          cell.message.empty() ? cell.verdict : fmt::format("{} ({})", cell.verdict, cell.message)};
+}
+
+CellLine narrow_line_of(const ComparedCell& cell) {
+  CellLine line{cell.name, {"", "", "", cell.verdict}, cell.message, paint_of_verdict(cell.verdict)};
+  if (cell.change) {
+    const Change& change = *cell.change;
+    line.figures = {with_digits(change.base_ms, digits_for(change)),
+                    with_digits(change.new_ms, digits_for(change)), ratio_text(change), cell.verdict};
+  }
+  return line;
+}
+
+std::string summary(const Comparison& comparison, TextStyle style) {
+  std::vector<std::string> verdicts;
+  for (const ComparedCell& cell : comparison.cells) {
+    verdicts.push_back(cell.verdict);
+  }
+  std::string text = count_of_verdicts(verdicts, style);
+  if (comparison.ratios > 0) {
+    text += fmt::format("; geometric mean of the ratios {}",
+                        ratio_text(comparison.geometric_mean, comparison.geometric_mean_interval, false));
+  }
+  return text;
+}
+
+// The sentences below the table.
+std::vector<std::string> rules(const Comparison& comparison) {
+  std::vector<std::string> rules = {
+      fmt::format("Changes below {:g} % count as none; q is the p-value of a rank test, adjusted "
+                  "for the number of cells.",
+                  comparison.options.min_effect * 100.0)};
+  if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
+        return cell.change && cell.change->is_range;
+      })) {
+    rules.push_back("In round brackets stands no 95 %, but the least and the greatest, of fewer than 5 "
+                    "samples or 4 rounds.");
+  }
+  if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
+        return cell.change && !cell.change->paired;
+      })) {
+    rules.push_back("Not all cells could be compared start by start: `run --starts SEED` gives two "
+                    "campaigns the same starts.");
+  }
+  if (comparison.one_process) {
+    rules.push_back("One process cannot tell what processes of one build differ by: `run --rounds 4` can.");
+  }
+  return rules;
+}
+
+// What the verdicts ask for next.
+std::string next(const Comparison& comparison) {
+  const auto any = [&](const char* verdict) {
+    return std::ranges::any_of(comparison.cells,
+                               [&](const ComparedCell& cell) { return cell.verdict == verdict; });
+  };
+  if (any("slower")) {
+    return "next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes";
+  }
+  if (any("inconclusive")) {
+    return "next: more rounds narrow the intervals: run --rounds 8, both times with the same --starts SEED";
+  }
+  return {};
+}
+
+} // namespace
+
+std::string render_comparison(const Comparison& comparison, TextStyle style, bool wide) {
+  if (style == TextStyle::markdown || wide) {
+    std::vector<std::vector<std::string>> lines;
+    std::vector<Paint> paints;
+    for (const ComparedCell& cell : comparison.cells) {
+      lines.push_back(line_of(cell));
+      paints.push_back(paint_of_verdict(cell.verdict));
+    }
+    const std::string table = text_table({{"cell", false},
+                                          {"base ms", true},
+                                          {"new ms", true},
+                                          {"new/base [95 %]", true},
+                                          {"q", true},
+                                          {"verdict", false}},
+                                         lines, style, paints);
+    std::string rule = fmt::format("{}", fmt::join(rules(comparison), " "));
+    for (const std::string& sentence : comparison.edited) {
+      rule += "\n" + sentence;
+    }
+    if (style == TextStyle::markdown) {
+      return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison, style), table, rule);
+    }
+    return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n", comparison.base, comparison.fresh, table, rule,
+                       summary(comparison, style));
+  }
+  std::vector<CellLine> lines;
+  std::ranges::transform(comparison.cells, std::back_inserter(lines), narrow_line_of);
+  std::string text = fmt::format("base: {}\nnew:  {}\n{}\n", comparison.base, comparison.fresh,
+                                 cell_tables({{"base ms", true}, {"new ms", true},
+                                              {"new/base [95 %]", true}, {"verdict"}},
+                                             lines, style));
+  for (const std::string& rule : rules(comparison)) {
+    text += wrapped(rule, "  ");
+  }
+  for (const std::string& sentence : comparison.edited) {
+    text += wrapped(sentence, "  ");
+  }
+  text += fmt::format("\n{} cell{}: {}\n", comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s",
+                      summary(comparison, style));
+  const std::string what_next = next(comparison);
+  return text + what_next + (what_next.empty() ? "" : "\n");
+}
+
+json to_json(const Comparison& comparison) {
+  json cells = json::array();
+  for (const ComparedCell& cell : comparison.cells) {
+    json entry = {{"name", cell.name}, {"verdict", cell.verdict}, {"message", cell.message}};
+    if (cell.change) {
+      const Change& change = *cell.change;
+      entry.update({{"base_ms", change.base_ms},
+                    {"new_ms", change.new_ms},
+                    {"ratio", change.ratio},
+                    {"interval", {change.interval.low, change.interval.high}},
+                    {"interval_is_range", change.is_range},
+                    {"paired", change.paired},
+                    {"p", change.p},
+                    {"q", change.q}});
+    }
+    cells.push_back(entry);
+  }
+  return {{"schema", 2},
+          {"base", comparison.base},
+          {"new", comparison.fresh},
+          {"edited", comparison.edited},
+          {"min_effect", comparison.options.min_effect},
+          {"level", comparison.options.level},
+          {"cells", cells},
+          {"ratios", comparison.ratios},
+          {"one_process", comparison.one_process},
+          {"geometric_mean", comparison.geometric_mean},
+          {"geometric_mean_interval",
+           {comparison.geometric_mean_interval.low, comparison.geometric_mean_interval.high}},
+          {"exit_code", static_cast<int>(comparison.exit_code())}};
+}
+
+} // namespace clusterbench

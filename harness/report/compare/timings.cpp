@@ -1,0 +1,71 @@
+#include "harness/report/compare/timings.hpp"
+
+#include "datasets/errors.hpp"
+#include "harness/machine/environment.hpp"
+#include "harness/report/compare/google_benchmark.hpp"
+#include "harness/system/files.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace clusterbench {
+namespace {
+
+using datasets::InputError;
+using nlohmann::json;
+
+CellTimings timings_of(const Measured& cell) {
+  const Row& representative = cell.representative();
+  CellTimings timings;
+  timings.status = representative.status;
+  timings.message = representative.message;
+  timings.work = representative.problem().value("hash", "");
+  if (cell.ok() && std::ranges::any_of(cell.rounds, &Row::unsandboxed)) {
+    timings.status = "unsandboxed";
+    timings.message = "it ran without a sandbox, and its answers vouch for nothing";
+  } else if (cell.ok()) {
+    timings.runs_ms = cell.runs_ms();
+    timings.passes = pass_costs(cell);
+  }
+  return timings;
+}
+
+Timings from_ledger(const std::filesystem::path& path) {
+  const Measurements measurements = read_measurements({path.string()});
+  Timings timings;
+  timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
+  for (const Measured& cell : measurements.cells) {
+    const std::string gpus = cell.gpus() > 1 ? fmt::format(", {} GPUs", cell.gpus()) : "";
+    timings.cells[{cell.name() + gpus, cell.threads()}] = timings_of(cell);
+    for (const Row& row : cell.rounds) {
+      timings.environments.insert(row.header->environment_hash);
+      timings.environment = comparable_environment(row.header->line.at("provenance"));
+      if (const json context = row.field("gbench_context"); !context.is_null()) {
+        timings.context = google_benchmark_hardware(context);
+      }
+    }
+  }
+  return timings;
+}
+
+} // namespace
+
+Timings read_timings(const std::filesystem::path& path) {
+  Timings timings;
+  if (path.extension() != ".json" || std::filesystem::is_directory(path)) {
+    timings = from_ledger(path);
+  } else {
+    try {
+      timings = timings_of_google_benchmark(read_json_file(path));
+    } catch (const InputError& error) {
+      const std::string what = error.what(); // the file's own reader names it
+      throw what.starts_with(path.string())
+          ? error
+          : InputError(fmt::format("{}: {}", path.string(), what));
+    }
+  }
+  timings.source = path.string();
+  return timings;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,79 @@
+#include "harness/report/narrow_table.hpp"
+
+#include "harness/report/digits.hpp"
+#include "harness/report/ranking_table.hpp"
+#include "harness/report/text_table.hpp"
+
+namespace clusterbench {
+namespace {
+
+constexpr std::size_t kWidestName = 36; ///< columns
+
+// How many times the first's time, "first" for itself, empty without a rank.
+std::string over_first(const ReportCell& cell) {
+  if (!cell.over_first) {
+    return {};
+  }
+  return cell.by_iteration.rank == 1 ? "first" : times_text(*cell.over_first);
+}
+
+std::vector<std::string> line_of(const ReportCell& cell, bool with_machine, const TableReport& report) {
+  const auto of = [&](std::string (*text)(const Measured&)) {
+    return cell.ok() ? text(*cell.measured) : std::string();
+  };
+  const std::string verdict = verification_text(cell);
+  std::vector<std::string> line{rank_text(cell, cell.by_iteration),
+                                rank_text(cell, cell.by_whole),
+                                shortened(cell.spec.variant, kWidestName),
+                                of(pass_ms_text),
+                                cell.ok() ? over_first(cell) : "",
+                                of(whole_ms_text),
+                                of(percent_of_bound_text),
+                                verdict.substr(0, verdict.find_first_of(":("))};
+  if (with_machine) {
+    line.push_back(report.machines[cell.measured->machine].id);
+  }
+  return line;
+}
+
+} // namespace
+
+TablePart narrow_table(const TableReport& report, TextStyle style) {
+  const bool with_machine = report.machines.size() > 1;
+  std::vector<TextColumn> columns{{"rank", true},         {"whole", true},           {"variant", false},
+                                  {"ms/iteration", true}, {"× first", true},         {"whole ms", true},
+                                  {"% bound", true},      {"verified", false}};
+  if (with_machine) {
+    columns.push_back({"on", false});
+  }
+  TablePart part;
+  for (const auto& [id, problem] : report.table.problems) {
+    for (const Precision precision : {Precision::f32, Precision::f64}) {
+      const std::vector<const ReportCell*> cells = ranked_cells(report, id, precision);
+      if (cells.empty()) {
+        continue;
+      }
+      std::vector<std::vector<std::string>> lines;
+      std::vector<Paint> paints;
+      std::string reasons;
+      for (const ReportCell* cell : cells) {
+        lines.push_back(line_of(*cell, with_machine, report));
+        paints.push_back(paint_of(*cell));
+        if (cell->approximate()) { // how far from right it is
+          reasons += wrapped(cell->spec.variant + ": " + verification_text(*cell), "    ");
+        }
+        if (const std::string why = why_unranked(*cell); !why.empty()) {
+          reasons += wrapped(cell->spec.variant + ": " + escaped(why, TextStyle::terminal), "    ");
+        }
+      }
+      part.table += fmt::format("{}{}, {}\n", part.table.empty() ? "" : "\n",
+                                escaped(id, TextStyle::terminal), to_string(precision)) +
+                    text_table(columns, lines, style, paints) +
+                    (reasons.empty() ? "" : "  Not ranked, or apart:\n" + reasons);
+    }
+  }
+  part.notes = ranking_notes(report);
+  return part;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,54 @@
+#include "harness/report/page/page_text.hpp"
+
+#include "datasets/errors.hpp"
+
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace clusterbench {
+namespace {
+
+// What stands in the template where the data go; page/src/page.html has it once.
+constexpr std::string_view kMark = "\"the data\"";
+
+std::string without_tags(const std::string& text) {
+  std::string safe;
+  safe.reserve(text.size());
+  for (const char letter : text) {
+    if (letter == '<') {
+      safe += "\\u003c";
+    } else {
+      safe += letter;
+    }
+  }
+  return safe;
+}
+
+} // namespace
+
+std::string read_page_template(const std::filesystem::path& program_folder) {
+  const std::filesystem::path path = program_folder / "page" / "template.html";
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.str().empty()) {
+    throw datasets::InputError(fmt::format(
+        "report: {} is missing: there was no npm when the program was built; make it with "
+        "`apt-get install npm` and `scripts/bundle_page.sh {}`",
+        path.string(), program_folder.string()));
+  }
+  return text.str();
+}
+
+std::string page_text(std::string page_template, const nlohmann::json& data) {
+  const std::size_t mark = page_template.find(kMark);
+  if (mark == std::string::npos) {
+    throw std::runtime_error("report: the page's template has no place for the data");
+  }
+  page_template.replace(mark, kMark.size(), without_tags(data.dump()));
+  return page_template;
+}
+
+} // namespace clusterbench

@@ -1,0 +1,85 @@
+#include "harness/worker/replies.hpp"
+
+#include "harness/system/nesting.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace clusterbench {
+namespace {
+
+using nlohmann::json;
+
+bool is_figure(const json& value) {
+  return value.is_number() || value.is_null(); // null: not finite
+}
+
+void check_figures_of(const json& reply, const char* name,
+                      bool (json::*is_right)() const noexcept) {
+  const auto field = reply.find(name);
+  if (field != reply.end() && !(((*field).*is_right)() && std::ranges::all_of(*field, is_figure))) {
+    throw WorkerFailure("error", fmt::format("its reply's `{}` holds something but numbers", name));
+  }
+}
+
+// Fields that a reply may leave out.
+void check_fields(const json& reply) {
+  for (const char* name :
+       {"context_s", "seconds", "upload_s", "prepare_s", "run_s", "download_s"}) {
+    if (const auto field = reply.find(name);
+        field != reply.end() && !(field->is_number() && field->get<double>() >= 0.0)) {
+      throw WorkerFailure("error", fmt::format("its reply's `{}` is no number of seconds", name));
+    }
+  }
+  if (const auto path = reply.find("chosen_path"); path != reply.end() && !path->is_string()) {
+    throw WorkerFailure("error", "its reply's `chosen_path` is no text");
+  }
+  if (const auto versions = reply.find("versions");
+      versions != reply.end() && !versions->is_object()) {
+    throw WorkerFailure("error", "its reply's `versions` is no object");
+  }
+  check_figures_of(reply, "counters", &json::is_object);
+  check_figures_of(reply, "phases", &json::is_object);
+  check_figures_of(reply, "printed_loss", &json::is_array);
+}
+
+void check_figures(const json& reply) {
+  const auto is = [&](const char* name, bool (json::*is_right)() const noexcept) {
+    return reply.contains(name) && (reply.at(name).*is_right)();
+  };
+  if (!is("seconds", &json::is_number) || !is("iterations", &json::is_number_unsigned)) {
+    throw WorkerFailure("error", "its reply lacks the numbers `seconds` and `iterations`");
+  }
+}
+
+} // namespace
+
+std::optional<json> reply_in(const std::string& line, const std::string& asked) {
+  json reply = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!reply.is_object() || !reply.contains("reply") || !reply.at("reply").is_string()) {
+    return std::nullopt;
+  }
+  const std::string answered = reply.at("reply");
+  if (answered == asked) {
+    if (nests_too_deeply(reply)) {
+      throw WorkerFailure("error", "its reply is nested too deeply");
+    }
+    if (asked == "run" || asked == "whole") {
+      check_figures(reply);
+    }
+    check_fields(reply);
+    return reply;
+  }
+  const char* const reason =
+      answered == "refused" || answered == "unavailable" ? "reason" : "message";
+  if (answered == "refused" || answered == "unavailable" || answered == "error" ||
+      answered == "out_of_memory" || answered == "cheated") {
+    const json said = reply.value(reason, json());
+    throw WorkerFailure(answered, said.is_string() ? said.get<std::string>() : "it says no more");
+  }
+  throw WorkerFailure("cheated", fmt::format("a reply \"{}\" came to the request \"{}\": something "
+                                             "but the harness has written to its channel",
+                                             answered, asked));
+}
+
+} // namespace clusterbench

@@ -1,0 +1,356 @@
+// Sums by cluster: exact, and over rows in the order of their labels.
+#pragma once
+
+#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/many_clusters/half_copy.cuh"
+
+#include <bit>
+#include <cmath>
+#include <cub/device/device_radix_sort.cuh>
+
+namespace clusterbench::cuda {
+
+// ---- exact sums
+//
+// Sums of clusters that are exact: values become integers in two words, so that additions have no
+// order and a point that moves can be taken out again without a trace. Hence the same bits in every
+// run, and only points that change their cluster are touched.
+
+/// value = high * 2^-high_bits + low * 2^-(high_bits + low_bits). A value that has bits beneath the
+/// high word, because it is 2^18 times smaller than the largest of a million points, uses both.
+struct FixedPoint {
+  double to_high, to_low; ///< powers of two
+
+  /// For sums of n values of magnitude up to `largest`.
+  static FixedPoint of(std::size_t n, double largest) {
+    const int growth = std::ilogb(static_cast<double>(n)) + 1;
+    const int exponent = largest > 0.0 ? std::ilogb(largest) + 1 : 0;
+    return {std::ldexp(1.0, 62 - growth - exponent), std::ldexp(1.0, 62 - growth)};
+  }
+};
+
+struct SumsView {
+  FixedPoint point;
+  long long* high;  ///< [k, d]
+  long long* low;   ///< [k, d]
+  unsigned* counts; ///< [k]
+};
+
+/// A value as the two words, which are exact but for bits beneath the second.
+struct FixedWords {
+  long long high = 0, low = 0;
+
+  __device__ static FixedWords of(float value, const FixedPoint& point) {
+    const double scaled = static_cast<double>(value) * point.to_high;
+    FixedWords words{__double2ll_rn(scaled), 0};
+    const double rest = scaled - static_cast<double>(words.high);
+    if (rest != 0.0) { // rare: a value far smaller than the largest
+      words.low = __double2ll_rn(rest * point.to_low);
+    }
+    return words;
+  }
+};
+
+__device__ inline void add_word(long long* to, long long value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
+__device__ inline void add_exactly(const SumsView& sums, std::size_t place,
+                                   const FixedWords& words) {
+  add_word(sums.high + place, words.high);
+  if (words.low != 0) {
+    add_word(sums.low + place, words.low);
+  }
+}
+
+/// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
+/// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
+/// count them in, or null.
+static __global__ void move_points(const PointsView points, const std::int32_t* before,
+                                   const std::int32_t* labels, SumsView sums, unsigned* moved) {
+  const unsigned lane = threadIdx.x % 32, d = points.d;
+  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
+  unsigned count = 0;
+  for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
+       first < points.n; first += stride) {
+    const std::size_t mine = first + lane;
+    const int from = mine < points.n ? before[mine] : 0;
+    const int to = mine < points.n ? labels[mine] : 0;
+    unsigned movers = __ballot_sync(0xffffffffu, from != to);
+    count += static_cast<unsigned>(__popc(movers));
+    if (from != to) {
+      atomicAdd(&sums.counts[to], 1u);
+      if (from >= 0) {
+        atomicSub(&sums.counts[from], 1u);
+      }
+    }
+    for (; movers != 0; movers &= movers - 1) {
+      const int who = __ffs(static_cast<int>(movers)) - 1;
+      const int old_label = __shfl_sync(0xffffffffu, from, who);
+      const int new_label = __shfl_sync(0xffffffffu, to, who);
+      const float* row = points.exact + (first + static_cast<unsigned>(who)) * d;
+      for (unsigned f = lane; f < d; f += 32) {
+        const FixedWords words = FixedWords::of(row[f], sums.point);
+        add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
+        if (old_label >= 0) {
+          add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, {-words.high, -words.low});
+        }
+      }
+    }
+  }
+  if (moved != nullptr && lane == 0 && count > 0) {
+    atomicAdd(moved, count);
+  }
+}
+
+/// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
+/// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
+/// were before, or null; shifts: [k] squared, or null.
+static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame,
+                                       HalfTiles shape, float* centroids, float* entering,
+                                       __half* tiles, float* half_squares, float4* terms,
+                                       PassCounters* next, double* shifts) {
+  const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
+    return;
+  }
+  if (j >= k) { // its tile is zero since the beginning
+    if (lane == 0) {
+      half_squares[j] = kFarAway;
+      terms[j] = {0.0f, 0.0f, 0.0f, kFarAway};
+    }
+    return;
+  }
+  float* centroid = centroids + std::size_t{j} * d;
+  const unsigned count = sums.counts[j];
+  for (unsigned f = lane; f < d && entering != nullptr; f += 32) {
+    entering[std::size_t{j} * d + f] = centroid[f];
+  }
+  double shift = 0.0;
+  if (count > 0) {
+    const double scale = 1.0 / sums.point.to_high / static_cast<double>(count);
+    for (unsigned f = lane; f < d; f += 32) {
+      const std::size_t place = std::size_t{j} * d + f;
+      const double sum = static_cast<double>(sums.high[place]) +
+                         static_cast<double>(sums.low[place]) / sums.point.to_low;
+      const float mean = static_cast<float>(sum * scale);
+      const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
+      shift += difference * difference;
+      centroid[f] = mean;
+    }
+  }
+  const RoundedNorms norms = round_row(centroid, d, frame, shape, j, tiles);
+  if (shifts != nullptr) {
+    for (int offset = 16; offset > 0; offset /= 2) {
+      shift += __shfl_xor_sync(0xffffffffu, shift, offset);
+    }
+  }
+  if (lane == 0) {
+    const ScoreError error = score_error(norms, shape.steps * 16);
+    half_squares[j] = static_cast<float>(0.5 * norms.exact * norms.exact);
+    terms[j] = {error.of_residual, error.of_norm, error.fixed, half_squares[j]};
+    atomicMax(&next->of_residual, __float_as_uint(error.of_residual));
+    atomicMax(&next->of_norm, __float_as_uint(error.of_norm));
+    atomicMax(&next->fixed, __float_as_uint(error.fixed));
+    if (shifts != nullptr) {
+      shifts[j] = shift;
+    }
+  }
+}
+
+/// Distances of all points to their centroids, one sum a block: a warp a point.
+static __global__ void sum_distances(const PointsView points, const float* centroids,
+                                     const std::int32_t* labels, double* partial) {
+  __shared__ double s_sums[8];
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = points.d;
+  double sum = 0.0;
+  for (std::size_t i = std::size_t{blockIdx.x} * 8 + warp; i < points.n;
+       i += std::size_t{gridDim.x} * 8) {
+    float squared = 0.0f;
+    for (unsigned f = lane; f < d; f += 32) {
+      const float difference =
+          points.exact[i * d + f] - centroids[static_cast<std::size_t>(labels[i]) * d + f];
+      squared += difference * difference;
+    }
+    for (int offset = 16; offset > 0; offset /= 2) {
+      squared += __shfl_xor_sync(0xffffffffu, squared, offset);
+    }
+    sum += static_cast<double>(sqrtf(squared));
+  }
+  if (lane == 0) {
+    s_sums[warp] = sum;
+  }
+  __syncthreads(); // the sums of all warps are there
+  if (threadIdx.x == 0) {
+    for (unsigned w = 1; w < 8; ++w) {
+      sum += s_sums[w];
+    }
+    partial[blockIdx.x] = sum;
+  }
+}
+
+/// *total = the sum of `count` values, always in the same order. One block of 256 threads.
+static __global__ void sum_in_order(const double* values, unsigned count, double* total) {
+  __shared__ double s_sums[256];
+  double sum = 0.0;
+  for (unsigned e = threadIdx.x; e < count; e += 256) {
+    sum += values[e];
+  }
+  s_sums[threadIdx.x] = sum;
+  for (unsigned half = 128; half > 0; half /= 2) {
+    __syncthreads(); // the sums of the last round are there
+    if (threadIdx.x < half) {
+      s_sums[threadIdx.x] += s_sums[threadIdx.x + half];
+    }
+  }
+  if (threadIdx.x == 0) {
+    *total = s_sums[0];
+  }
+}
+
+// ---- sums of sorted rows
+//
+// Sums of clusters from all points: rows are sorted by label, and every run of one label is added
+// up in registers before it is added to the sums. The sums are integers, so the order of rows does
+// not matter, and the result is that of the exact sums above, to the bit.
+
+inline constexpr unsigned kRunRows = 64; ///< sorted rows that a group of lanes adds up at a time
+
+static __global__ void fill_iota(unsigned* rows, std::size_t n) {
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    rows[i] = static_cast<unsigned>(i);
+  }
+}
+
+/// kLanes lanes with 4 features each take runs of sorted rows. rows, labels: [n], and three more.
+/// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
+template <unsigned kLanes, bool kFour>
+static __global__ void __launch_bounds__(256)
+    sum_segments(const PointsView points, const unsigned* rows, const unsigned* labels,
+                 SumsView sums) {
+  const unsigned lane = threadIdx.x % kLanes, d = points.d;
+  const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
+  const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
+  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x / kLanes;
+  for (std::size_t work = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes;
+       work < runs * parts; work += stride) {
+    const unsigned part = static_cast<unsigned>(work % parts);
+    const unsigned feature = (part * kLanes + lane) * 4;
+    const std::size_t first = work / parts * kRunRows, end = min(first + kRunRows, points.n);
+    FixedWords words[4];
+    unsigned label = labels[first], count = 0;
+    const auto flush = [&] {
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        if (feature + e < d) {
+          add_exactly(sums, std::size_t{label} * d + feature + e, words[e]);
+        }
+        words[e] = {};
+      }
+      if (part == 0 && lane == 0) {
+        atomicAdd(&sums.counts[label], count);
+      }
+      count = 0;
+    };
+    for (std::size_t r = first; r < end; r += 4) { // four rows on their way at a time
+      const uint4 four_rows = *reinterpret_cast<const uint4*>(rows + r);
+      const uint4 four_labels = *reinterpret_cast<const uint4*>(labels + r);
+      const unsigned row[4] = {four_rows.x, four_rows.y, four_rows.z, four_rows.w};
+      const unsigned its_label[4] = {four_labels.x, four_labels.y, four_labels.z, four_labels.w};
+      float x[4][4];
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const std::size_t from = r + e < end ? std::size_t{row[e]} * d : 0;
+        load_four<kFour>(points.exact + from, feature, d, x[e]);
+      }
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        if (r + e < end) {
+          if (its_label[e] != label) {
+            flush();
+            label = its_label[e];
+          }
+          ++count;
+#pragma unroll
+          for (unsigned f = 0; f < 4; ++f) {
+            const FixedWords value = FixedWords::of(x[e][f], sums.point);
+            words[f].high += value.high;
+            words[f].low += value.low;
+          }
+        }
+      }
+    }
+    flush();
+  }
+}
+
+/// moved = labels that differ. before, labels: [n]
+static __global__ void count_moved(const std::int32_t* before, const std::int32_t* labels,
+                                   std::size_t n, unsigned* moved) {
+  unsigned count = 0;
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    count += before[i] != labels[i] ? 1 : 0;
+  }
+  count = __reduce_add_sync(0xffffffffu, count);
+  if (threadIdx.x % 32 == 0 && count > 0) {
+    atomicAdd(moved, count);
+  }
+}
+
+/// The sort, and the launches.
+class SortedSums {
+public:
+  struct Arrays {
+    unsigned *rows, *sorted_rows, *sorted_labels; ///< [n + 3]
+    unsigned char* scratch;                       ///< of cub
+    std::size_t size;                             ///< of scratch
+  };
+
+  /// Throws std::runtime_error.
+  static std::size_t scratch_bytes(std::size_t n, std::size_t k) {
+    Arrays none{};
+    sort(none, nullptr, n, bits_of(k));
+    return none.size;
+  }
+
+  /// Does not block. Throws std::runtime_error.
+  void prepare(const PointsView& points, std::size_t k, const Arrays& arrays) {
+    at_ = arrays;
+    bits_ = bits_of(k);
+    fill_iota<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
+    check_launch("fill_iota");
+    const bool four = points.d % 4 == 0;
+    lanes_ = points.d <= 32 ? 8 : points.d <= 64 ? 16 : 32;
+    kernel_ = lanes_ == 8    ? (four ? sum_segments<8, true> : sum_segments<8, false>)
+              : lanes_ == 16 ? (four ? sum_segments<16, true> : sum_segments<16, false>)
+                             : (four ? sum_segments<32, true> : sum_segments<32, false>);
+    blocks_ = static_cast<unsigned>(resident_blocks(kernel_, 256, 0));
+  }
+
+  /// sums = those of all points by `labels`; they must be zero before. labels: [n], none negative.
+  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums) {
+    sort(at_, labels, points.n, bits_);
+    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums);
+    check_launch("sum_segments");
+  }
+
+private:
+  static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
+
+  /// Without scratch it only sets its size.
+  static void sort(Arrays& at, const std::int32_t* labels, std::size_t n, int bits) {
+    check(cub::DeviceRadixSort::SortPairs(at.scratch, at.size,
+                                          reinterpret_cast<const unsigned*>(labels),
+                                          at.sorted_labels, at.rows, at.sorted_rows, n, 0, bits),
+          "cub::DeviceRadixSort::SortPairs");
+  }
+
+  int bits_ = 1;
+  unsigned lanes_ = 32, blocks_ = 0;
+  void (*kernel_)(PointsView, const unsigned*, const unsigned*, SumsView) = nullptr;
+  Arrays at_{};
+};
+
+} // namespace clusterbench::cuda

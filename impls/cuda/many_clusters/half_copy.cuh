@@ -1,0 +1,463 @@
+// Copies of points and centroids in float16, and the views of them that kernels take.
+#pragma once
+
+#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/many_clusters/tensor_tiles.cuh"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace clusterbench::cuda {
+
+// ---- views
+//
+// What the kernels for many clusters pass to one another: points and centroids in float and as
+// rounded tiles, and the rows that no first level could decide.
+
+inline constexpr float kFarAway = 1e38f;    ///< score of a centroid that does not exist
+inline constexpr float kUpwards = 1.00001f; ///< more than the roundings of a few operations
+
+/// x' = (x - mean) * scale is what is rounded; scores are |c'|^2 / 2 - x'.c'.
+struct Normalization {
+  const float* mean;  ///< [d]
+  const double scale; ///< a power of two
+};
+
+struct PointsView {
+  std::size_t n;
+  unsigned d;
+  HalfTiles shape;
+  const float* exact;    ///< [n, d]
+  const __half* rounded; ///< tiles; rows behind n are zero
+  const float* residual; ///< [n] |x' - rounded|, or a little more
+  const float* norm;     ///< [n] |rounded|, or a little more
+};
+
+struct CentroidsView {
+  unsigned k;
+  unsigned tiles;            ///< of kHalfTileRows centroids; those behind k are zero and far away
+  const float* exact;        ///< [k, d]
+  const __half* rounded;     ///< tiles
+  const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
+  const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
+};
+
+/// Largest terms of all centroids, as the bits of floats (which are not negative, so their order is
+/// that of integers), and what happened to the rows of a pass.
+struct PassCounters {
+  unsigned of_residual, of_norm, fixed;
+  unsigned flagged;         ///< rows whose gap is inside the bound of the first level
+  unsigned long long pairs; ///< candidates of such rows: up to n k
+  unsigned alone;           ///< flagged rows of which the second level left one candidate
+  unsigned overflowed;      ///< flagged rows whose candidates found no room: compared with all
+  unsigned moved;           ///< rows whose label changed
+
+  __device__ ScoreError largest() const {
+    return {__uint_as_float(of_residual), __uint_as_float(of_norm), __uint_as_float(fixed)};
+  }
+};
+
+/// A flagged row's number is its slot.
+struct FlaggedView {
+  unsigned* rows;              ///< [n]
+  float* thresholds;           ///< [n] no less than the exact score of the nearest centroid
+  unsigned* candidates;        ///< [n] how many
+  unsigned long long* nearest; ///< [n] bits of the least squared distance, and which centroid
+  bool* overflowed;            ///< [n]
+  uint2* pairs;                ///< [capacity] slot and centroid
+  unsigned capacity;
+};
+
+struct SweepTask {
+  PointsView points;
+  CentroidsView centroids;
+  FlaggedView flagged;
+  PassCounters* counters;
+  std::int32_t* labels; ///< [n]
+  Normalization frame;
+};
+
+/// Appends `count` consecutive places of a counter per lane that asks; returns this lane's place.
+/// All lanes of the warp must call it.
+__device__ inline unsigned take_place(bool asks, unsigned* counter) {
+  const unsigned askers = __ballot_sync(0xffffffffu, asks);
+  const unsigned lane = threadIdx.x % 32;
+  unsigned first = 0;
+  if (askers != 0 && lane == 0) {
+    first = atomicAdd(counter, static_cast<unsigned>(__popc(askers)));
+  }
+  first = __shfl_sync(0xffffffffu, first, 0);
+  return first + static_cast<unsigned>(__popc(askers & ((1u << lane) - 1)));
+}
+
+/// The first level's decision on a row: `best` and `second` are its two least scores, `nearest` the
+/// centroid of the best. `error`: how far the best score may be from the exact one; `largest`: how
+/// far any score may. All lanes of the warp must call it; those without a row say so.
+__device__ inline void decide(const SweepTask& task, bool has_row, std::size_t row, float best,
+                              unsigned nearest, float second, float error, float largest) {
+  const bool certain = second - best > (error + largest) * kUpwards; // false for NaN, too
+  if (has_row) {
+    task.labels[row] = static_cast<std::int32_t>(nearest);
+  }
+  const unsigned slot = take_place(has_row && !certain, &task.counters->flagged);
+  if (has_row && !certain) {
+    task.flagged.rows[slot] = static_cast<unsigned>(row);
+    task.flagged.thresholds[slot] = __fadd_ru(best, __fmul_ru(error, kUpwards));
+    task.flagged.candidates[slot] = 0;
+    task.flagged.nearest[slot] = ~0ull;
+    task.flagged.overflowed[slot] = false;
+  }
+}
+
+/// The same for scores of one float16 product, whose errors are those of docs/certified.md.
+__device__ inline void decide_half(const SweepTask& task, bool has_row, std::size_t row, float best,
+                                   unsigned nearest, float second) {
+  float error = 0.0f, largest = 0.0f;
+  if (has_row) {
+    const float4 terms = task.centroids.terms[nearest];
+    const float residual = task.points.residual[row], norm = task.points.norm[row];
+    error = ScoreError{terms.x, terms.y, terms.z}.of(residual, norm);
+    largest = task.counters->largest().of(residual, norm);
+  }
+  decide(task, has_row, row, best, nearest, second, error, largest);
+}
+
+// ---- copies
+//
+// The float16 copy of the points: moved to the mean of the data, scaled by a power of two to the
+// top of float16's range, rounded; with the norms that the bound needs. Made once, and again for
+// starts that lie beyond the points.
+
+/// Of a column in some rows.
+struct ColumnFacts {
+  double sum;
+  float least, most;
+
+  __device__ static ColumnFacts none() { return {0.0, INFINITY, -INFINITY}; }
+  __device__ static ColumnFacts of(float value) {
+    return {static_cast<double>(value), value, value};
+  }
+  __device__ void add(const ColumnFacts& other) {
+    sum += other.sum;
+    least = fminf(least, other.least);
+    most = fmaxf(most, other.most);
+  }
+};
+
+/// Bits of the largest |value| and of the largest |value - mean|: floats that are not negative have
+/// the order of their bits.
+struct LargestBits {
+  unsigned plain, moved;
+};
+
+/// Cuts arrays out of one piece of memory, as a cudaMalloc takes longer than most kernels of
+/// prepare(). Without memory it only counts.
+struct Arena {
+  std::byte* memory;
+  std::size_t used = 0;
+
+  template <typename T>
+  T* take(std::size_t size) {
+    const std::size_t at = std::exchange(used, used + ceil_div(size * sizeof(T), 256) * 256);
+    return memory == nullptr ? nullptr : reinterpret_cast<T*>(memory + at);
+  }
+};
+
+inline constexpr unsigned kMeasuredColumns = 256; ///< of a block, as many threads
+inline constexpr unsigned kMeasuredAtOnce = 8;    ///< loads of a thread on their way
+inline constexpr unsigned kMeasuringBlocks = 1024;
+
+/// facts[b][f]: of column f in the rows of block b; blockIdx.y counts blocks of columns. Always the
+/// same order of additions. points: [n, d]
+static __global__ void __launch_bounds__(kMeasuredColumns)
+    measure_columns(const float* __restrict__ points, std::size_t n, unsigned d,
+                    ColumnFacts* facts) {
+  __shared__ ColumnFacts s_facts[kMeasuredColumns];
+  const unsigned first = blockIdx.y * kMeasuredColumns, columns = min(d - first, kMeasuredColumns);
+  const unsigned rows = kMeasuredColumns / columns; // side by side
+  const unsigned f = threadIdx.x % columns, r = threadIdx.x / columns;
+  const std::size_t size = n * d, step = std::size_t{gridDim.x} * rows * d;
+  ColumnFacts own = ColumnFacts::none();
+  if (r < rows) {
+    std::size_t e = (std::size_t{blockIdx.x} * rows + r) * d + first + f;
+    for (; e + (kMeasuredAtOnce - 1) * step < size; e += kMeasuredAtOnce * step) {
+      float x[kMeasuredAtOnce];
+#pragma unroll
+      for (unsigned i = 0; i < kMeasuredAtOnce; ++i) {
+        x[i] = points[e + i * step];
+      }
+#pragma unroll
+      for (unsigned i = 0; i < kMeasuredAtOnce; ++i) {
+        own.add(ColumnFacts::of(x[i]));
+      }
+    }
+    for (; e < size; e += step) {
+      own.add(ColumnFacts::of(points[e]));
+    }
+  }
+  s_facts[threadIdx.x] = own;
+  __syncthreads(); // those of all threads are there
+  if (r == 0) {
+    for (unsigned other = 1; other < rows; ++other) {
+      own.add(s_facts[other * columns + f]);
+    }
+    facts[std::size_t{blockIdx.x} * d + first + f] = own;
+  }
+}
+
+/// A block a column: mean[f], which need not be exact, being only a new origin; raises `largest`.
+/// |value - mean|, rounded, is largest at an end of the column. facts: [blocks, d]
+static __global__ void __launch_bounds__(128)
+    finish_columns(const ColumnFacts* facts, unsigned blocks, std::size_t n, float* mean,
+                   LargestBits* largest) {
+  __shared__ ColumnFacts s_facts[128];
+  const unsigned f = blockIdx.x, d = gridDim.x;
+  ColumnFacts own = ColumnFacts::none();
+  for (unsigned b = threadIdx.x; b < blocks; b += 128) {
+    own.add(facts[std::size_t{b} * d + f]);
+  }
+  s_facts[threadIdx.x] = own;
+  for (unsigned half = 64; half > 0; half /= 2) {
+    __syncthreads(); // those of the last round are there
+    if (threadIdx.x < half) {
+      s_facts[threadIdx.x].add(s_facts[threadIdx.x + half]);
+    }
+  }
+  if (threadIdx.x == 0) {
+    const ColumnFacts all = s_facts[0];
+    const float origin = static_cast<float>(all.sum / static_cast<double>(n));
+    mean[f] = origin;
+    atomicMax(&largest->plain, __float_as_uint(fmaxf(fabsf(all.least), fabsf(all.most))));
+    atomicMax(&largest->moved,
+              __float_as_uint(fmaxf(fabsf(all.least - origin), fabsf(all.most - origin))));
+  }
+}
+
+/// Raises largest->moved to that of centroids, [size / d, d].
+static __global__ void measure_start(const float* centroids, std::size_t size, unsigned d,
+                                     const float* mean, LargestBits* largest) {
+  float moved = 0.0f;
+  for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < size;
+       e += std::size_t{gridDim.x} * blockDim.x) {
+    moved = fmaxf(moved, fabsf(centroids[e] - mean[e % d]));
+  }
+  const unsigned most = __reduce_max_sync(0xffffffffu, __float_as_uint(moved));
+  if (threadIdx.x % 32 == 0) {
+    atomicMax(&largest->moved, most);
+  }
+}
+
+/// Rounds one row, by a warp, and returns its norms in every lane.
+__device__ inline RoundedNorms round_row(const float* row, unsigned d, const Normalization& frame,
+                                         const HalfTiles& shape, std::size_t index, __half* tiles) {
+  double exact = 0.0, rounded = 0.0, residual = 0.0;
+  for (unsigned f = threadIdx.x % 32; f < d; f += 32) {
+    const double value =
+        (static_cast<double>(row[f]) - static_cast<double>(frame.mean[f])) * frame.scale;
+    // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
+    const __half half = __double2half(fmin(fmax(value, -65504.0), 65504.0));
+    const double back = static_cast<double>(__half2float(half));
+    tiles[shape.offset(index, f)] = half;
+    exact += value * value;
+    rounded += back * back;
+    residual += (value - back) * (value - back);
+  }
+  for (int offset = 16; offset > 0; offset /= 2) {
+    exact += __shfl_xor_sync(0xffffffffu, exact, offset);
+    rounded += __shfl_xor_sync(0xffffffffu, rounded, offset);
+    residual += __shfl_xor_sync(0xffffffffu, residual, offset);
+  }
+  return norms_of(exact, rounded, residual);
+}
+
+/// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may be
+/// read at once.
+template <bool kFour>
+__device__ void load_four(const float* row, unsigned feature, unsigned d, float (&to)[4]) {
+  if constexpr (kFour) {
+    const float4 none{0.0f, 0.0f, 0.0f, 0.0f};
+    const float4 four = feature < d ? *reinterpret_cast<const float4*>(row + feature) : none;
+    to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < 4; ++e) {
+      to[e] = feature + e < d ? row[feature + e] : 0.0f;
+    }
+  }
+}
+
+/// kLanes lanes a row, four features each at a time; two rows at once. Computes in float, see
+/// residual_of(), and rounds sums upwards. Writes whole tiles, of padded_n rows: zeros behind n and
+/// d.
+template <unsigned kLanes, bool kFour>
+static __global__ void __launch_bounds__(256)
+    round_points(const float* __restrict__ points, std::size_t n, std::size_t padded_n, unsigned d,
+                 Normalization frame, HalfTiles shape, __half* tiles, float* residuals,
+                 float* norms) {
+  const unsigned lane = threadIdx.x % kLanes, width = shape.chunks * shape.width;
+  const float scale = static_cast<float>(frame.scale);
+  const std::size_t groups = std::size_t{gridDim.x} * blockDim.x / kLanes; // whole warps of them
+  const std::size_t own = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes;
+  for (std::size_t step = 0; own - own % (32 / kLanes) + step < padded_n; step += 2 * groups) {
+    const std::size_t row[2] = {own + step, own + step + groups};
+    float rounded[2] = {}, lost[2] = {}; // squares
+    for (unsigned feature = lane * 4; feature < width; feature += kLanes * 4) {
+      float x[2][4], mean[4];
+      load_four<kFour>(frame.mean, feature, d, mean);
+#pragma unroll
+      for (unsigned r = 0; r < 2; ++r) {
+        load_four<kFour>(points + min(row[r], n - 1) * d, feature, d, x[r]);
+      }
+#pragma unroll
+      for (unsigned r = 0; r < 2; ++r) {
+        __half half[4];
+#pragma unroll
+        for (unsigned e = 0; e < 4; ++e) {
+          const float value = row[r] < n ? (x[r][e] - mean[e]) * scale : 0.0f;
+          // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
+          half[e] = __float2half_rn(fminf(fmaxf(value, -65504.0f), 65504.0f));
+          const float back = __half2float(half[e]);
+          rounded[r] = __fmaf_ru(back, back, rounded[r]);
+          lost[r] = __fmaf_ru(value - back, value - back, lost[r]);
+        }
+        if (row[r] < padded_n) {
+          alignas(8) const __half2 two[2] = {{half[0], half[1]}, {half[2], half[3]}};
+          *reinterpret_cast<uint2*>(tiles + shape.offset(row[r], feature)) =
+              *reinterpret_cast<const uint2*>(two);
+        }
+      }
+    }
+#pragma unroll
+    for (unsigned r = 0; r < 2; ++r) {
+#pragma unroll
+      for (unsigned offset = kLanes / 2; offset > 0; offset /= 2) {
+        const int away = static_cast<int>(offset);
+        rounded[r] = __fadd_ru(rounded[r], __shfl_xor_sync(0xffffffffu, rounded[r], away));
+        lost[r] = __fadd_ru(lost[r], __shfl_xor_sync(0xffffffffu, lost[r], away));
+      }
+      if (lane == 0 && row[r] < n) {
+        const float norm = __fsqrt_ru(rounded[r]);
+        norms[row[r]] = norm;
+        residuals[row[r]] = residual_of(__fsqrt_ru(lost[r]), norm);
+      }
+    }
+  }
+}
+
+/// The points on the device, exact (the harness's own) and rounded. [n, d]
+class HalfCopy {
+public:
+  /// Tiles of whole groups of padded_rows rows, and the norms that PointsView has.
+  struct Arrays {
+    std::size_t padded_n;
+    __half* tiles;
+    float *residual, *norm; ///< [n]
+
+    static Arrays cut(std::size_t n, std::size_t d, unsigned padded_rows, Arena& cutter) {
+      const std::size_t padded_n = ceil_div(n, padded_rows) * padded_rows;
+      return {padded_n, cutter.take<__half>(HalfTiles::of(d).size(padded_n)), cutter.take<float>(n),
+              cutter.take<float>(n)};
+    }
+  };
+
+  /// Asks how large the points are; does not block. Throws std::runtime_error.
+  void measure(std::span<const float> d_points, std::size_t d) {
+    exact_ = d_points.data();
+    n_ = d_points.size() / d;
+    d_ = static_cast<unsigned>(d);
+    shape_ = HalfTiles::of(d);
+    const auto across = static_cast<unsigned>(ceil_div(d, kMeasuredColumns));
+    const unsigned rows = kMeasuredColumns / std::min(d_, kMeasuredColumns);
+    const unsigned blocks = blocks_at_most(n_, rows * kMeasuredAtOnce, kMeasuringBlocks / across);
+    d_facts_ = DeviceBuffer<ColumnFacts>(blocks * d);
+    d_mean_ = DeviceBuffer<float>(d);
+    d_largest_ = DeviceBuffer<LargestBits>(1);
+    d_largest_.zero();
+    measure_columns<<<dim3(blocks, across), kMeasuredColumns>>>(exact_, n_, d_, d_facts_.data());
+    check_launch("measure_columns");
+    finish_columns<<<d_, 128>>>(d_facts_.data(), blocks, n_, d_mean_.data(), d_largest_.data());
+    check_launch("finish_columns");
+  }
+
+  /// Then rounds, with a scale that fits the points; waits for what measure() has asked. arrays and
+  /// h_largest, which is page-locked, must outlive this. Throws std::runtime_error.
+  void prepare(const Arrays& arrays, LargestBits* h_largest) {
+    rounded_ = arrays;
+    h_largest_ = h_largest;
+    const LargestBits largest = download();
+    plain_ = std::bit_cast<float>(largest.plain);
+    moved_ = std::bit_cast<float>(largest.moved);
+    round(scale_for(moved_));
+  }
+
+  /// Fits the scale to the centroids [k, d] of a start, too; whether that has rounded the points
+  /// again, as it does only if this start or the one before reaches more than twice as far from the
+  /// mean as they do. Waits for the size of the start. Throws std::runtime_error.
+  bool fit(std::span<const float> d_centroids) {
+    d_largest_.zero();
+    measure_start<<<blocks_at_most(d_centroids.size(), 256, 2048), 256>>>(
+        d_centroids.data(), d_centroids.size(), d_, d_mean_.data(), d_largest_.data());
+    check_launch("measure_start");
+    const double scale = scale_for(std::max(moved_, 0.5f * std::bit_cast<float>(download().moved)));
+    if (scale == scale_) {
+      return false;
+    }
+    round(scale);
+    return true;
+  }
+
+  PointsView view() const {
+    return {n_, d_, shape_, exact_, rounded_.tiles, rounded_.residual, rounded_.norm};
+  }
+  Normalization frame() const { return {d_mean_.data(), scale_}; }
+  /// The largest |coordinate| of the points.
+  double largest() const { return static_cast<double>(plain_); }
+
+private:
+  LargestBits download() {
+    d_largest_.download({h_largest_, 1});
+    return *h_largest_;
+  }
+
+  /// To [2^11, 2^12), which leaves a start room below 2^13: then half a squared length of 32
+  /// features is at most 2^30. Scale and inverse are floats.
+  static double scale_for(float moved) {
+    return moved > 0.0f && std::isfinite(moved)
+               ? std::ldexp(1.0, std::min(11 - std::ilogb(moved), 126))
+               : 1.0;
+  }
+
+  void round(double scale) {
+    scale_ = scale;
+    const bool four = d_ % 4 == 0;
+    const unsigned lanes = d_ <= 32 ? 8 : d_ <= 64 ? 16 : 32;
+    const auto kernel = lanes == 8    ? (four ? round_points<8, true> : round_points<8, false>)
+                        : lanes == 16 ? (four ? round_points<16, true> : round_points<16, false>)
+                                      : (four ? round_points<32, true> : round_points<32, false>);
+    kernel<<<blocks_at_most(rounded_.padded_n * lanes, 256, 8192), 256>>>(
+        exact_, n_, rounded_.padded_n, d_, frame(), shape_, rounded_.tiles, rounded_.residual,
+        rounded_.norm);
+    check_launch("round_points");
+  }
+
+  const float* exact_ = nullptr;
+  std::size_t n_ = 0;
+  unsigned d_ = 0;
+  HalfTiles shape_;
+  Arrays rounded_{};
+  double scale_ = 1.0;
+  float plain_ = 0.0f, moved_ = 0.0f; ///< see LargestBits
+  DeviceBuffer<ColumnFacts> d_facts_; ///< kept, as freeing it would wait for the device
+  DeviceBuffer<float> d_mean_;        ///< [d]
+  DeviceBuffer<LargestBits> d_largest_;
+  LargestBits* h_largest_ = nullptr;
+};
+
+} // namespace clusterbench::cuda

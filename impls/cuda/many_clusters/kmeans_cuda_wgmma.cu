@@ -1,0 +1,33 @@
+// K-means for many clusters: the asynchronous products of a whole warpgroup.
+//
+// Idea: wgmma takes both operands from shared memory and runs beside the arithmetic units, which
+//   look for the two least scores of one tile while the tensor cores make the next.
+// Changed since kmeans_cuda_mma: 64 x 128 x 16 products an instruction; no register holds an
+//   operand; a warp does nothing but start bulk copies, which barriers in shared memory count.
+//   Warpgroups with 64 points each share the centroids' tiles and run out of step by themselves:
+//   what one compares, another multiplies. Blocks stay, and their next points arrive early.
+// Source: kmeans_cuda_mma; docs/certified.md has the proof of the bound.
+// Cost per iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2, up to n k d /
+//   32 where a block has room for fewer points; 2 n k d flops.
+// Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
+// Needs: sm_90a
+#include "impls/cuda/many_clusters/wgmma_sweep.cuh"
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+// The kernel is in wgmma_sweep.cuh, because kmeans_cuda_certified has it, too. The rest of a pass is that of
+// all variants for many clusters (large_k.cuh).
+const Registration registration({.name = "kmeans_cuda_wgmma",
+                                 .idea = "warpgroup products beside the comparison of scores",
+                                 .source = "kmeans_cuda_mma, for compute capability 9.0",
+                                 .device = Device::gpu,
+                                 .multiplier = Multiplier::tensor_f16,
+                                 .max_d = kMostFeatures,
+                                 .previous = "kmeans_cuda_mma"},
+                                f32_only<LargeK<WgmmaSweep>>());
+
+} // namespace
+} // namespace clusterbench

@@ -1,0 +1,353 @@
+// The run that the variants for many clusters share: what is theirs is the first sweep over all
+// centroids. It leaves every row a label or a flag; the rest of a pass is the same for all.
+#pragma once
+
+#include "impls/contract.hpp"
+#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/many_clusters/exact_sums.cuh"
+#include "impls/cuda/many_clusters/second_level.cuh"
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace clusterbench::cuda {
+
+inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages fit shared memory
+
+inline constexpr unsigned kLossBlocks = 1024;
+
+/// All that prepare() allocates for a Sweep that works on padded_rows points at a time.
+struct PassArrays {
+  PassArrays() = default;
+  PassArrays(const Shape& shape, unsigned padded_rows, std::byte* memory)
+      : PassArrays(shape, padded_rows, Arena{memory}) {}
+  static std::size_t bytes(const Shape& shape, unsigned padded_rows) {
+    return PassArrays(shape, padded_rows, nullptr).used;
+  }
+
+  HalfCopy::Arrays points{};
+  __half* rounded = nullptr;     ///< tiles of the centroids
+  float* half_squares = nullptr; ///< see CentroidsView
+  float4* terms = nullptr;
+  long long* high = nullptr; ///< see SumsView
+  long long* low = nullptr;
+  unsigned* counts = nullptr;
+  std::size_t sums_bytes = 0;       ///< of those three together
+  std::int32_t* labels = nullptr;   ///< [n], by turns with those of the answer
+  PassCounters* counters = nullptr; ///< [2], by turns
+  FlaggedView flagged{};
+  SortedSums::Arrays sorted{};
+  double* partial = nullptr; ///< [k], or kLossBlocks if that is more
+  double* loss = nullptr;
+  double* shift = nullptr;
+  std::size_t used = 0;
+
+private:
+  PassArrays(const Shape& shape, unsigned padded_rows, Arena cutter) {
+    const std::size_t n = shape.n, k = shape.k, values = k * shape.d;
+    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
+    points = HalfCopy::Arrays::cut(n, shape.d, padded_rows, cutter);
+    rounded = cutter.take<__half>(HalfTiles::of(shape.d).size(k));
+    half_squares = cutter.take<float>(padded_k);
+    terms = cutter.take<float4>(padded_k);
+    const std::size_t before_sums = cutter.used;
+    high = cutter.take<long long>(values);
+    low = cutter.take<long long>(values);
+    counts = cutter.take<unsigned>(k);
+    sums_bytes = cutter.used - before_sums;
+    labels = cutter.take<std::int32_t>(n);
+    counters = cutter.take<PassCounters>(2);
+    const std::size_t pairs = std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31);
+    flagged = {.rows = cutter.take<unsigned>(n),
+               .thresholds = cutter.take<float>(n),
+               .candidates = cutter.take<unsigned>(n),
+               .nearest = cutter.take<unsigned long long>(n),
+               .overflowed = cutter.take<bool>(n),
+               .pairs = cutter.take<uint2>(pairs),
+               .capacity = static_cast<unsigned>(pairs)};
+    sorted.size = SortedSums::scratch_bytes(n, k);
+    sorted.scratch = cutter.take<unsigned char>(sorted.size);
+    for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
+      *rows = cutter.take<unsigned>(n + 3); // four are read at a time
+    }
+    partial = cutter.take<double>(std::max<std::size_t>(k, kLossBlocks));
+    loss = cutter.take<double>(1);
+    shift = cutter.take<double>(1);
+    used = cutter.used;
+  }
+};
+
+/// What a pass has added up over points, in device memory.
+struct PassTotals {
+  SumsView sums;
+  std::size_t words; ///< of 64 bits that the sums are, from `high` to the counts, all integers
+  const double* loss;
+  const unsigned* moved; ///< points whose label changed
+};
+
+/// A run on one device: its points are all points.
+struct OneDevice {
+  static bool has_points() { return true; }
+  PassTotals of_all(const PassTotals& own) const { return own; }
+};
+
+/// Sweep has: kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
+/// allocates itself; prepare(task), once, and follow(task), whenever the points have been rounded,
+/// both with tasks of which points and sizes count; launch(task); path(), in words. None blocks.
+/// Ranks, where the points are one device's share, has: of_all(own), the totals of all devices from
+/// those of this one, in the order of the stream; and has_points(), else it only takes part.
+template <typename Sweep, typename Ranks = OneDevice>
+class LargeK final : public Variant<float> {
+public:
+  explicit LargeK(Ranks ranks = {}) : ranks_(std::move(ranks)) {}
+
+  std::string refuse(const Shape& shape) const override {
+    const std::size_t most = std::size_t{1} << 31;
+    if (shape.n >= most || shape.k >= most / 2) {
+      return "points and clusters are counted in 32 bits";
+    }
+    if (shape.d > kMostFeatures) {
+      return "d = " + std::to_string(shape.d) + ": a tile of 64 rows in shared memory ends at " +
+             std::to_string(kMostFeatures) + " features";
+    }
+    static const std::size_t there = device_memory(); // asking takes longer than a pass
+    if (there > 0) {                                  // 0: no device, which others report
+      if (const std::size_t needed = bytes(shape); needed > there) {
+        return "needs " + std::to_string(needed >> 20) + " MiB of device memory, there are " +
+               std::to_string(there >> 20);
+      }
+    }
+    return Sweep::refuse(shape);
+  }
+
+  void prepare(const Shape& shape, const Points<float>& points) override {
+    shape_ = shape;
+    points_.measure(points.rows, shape.d); // goes on while memory is allocated
+    memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, Sweep::kPaddedRows));
+    at_ = PassArrays(shape, Sweep::kPaddedRows, memory_.data());
+    host_ = PinnedBuffer<HostWords>(1);
+    points_.prepare(at_.points, &host_[0].largest);
+    take_range(shape.n, points_.largest());
+    const HalfTiles tiles = points_.view().shape;
+    tiles_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
+    fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
+    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
+    compare_ = shape.d > 64 ? compare_candidates<32> : compare_candidates<8>;
+    compare_with_all_ = shape.d > 64 ? compare_with_all<32> : compare_with_all<8>;
+    second_bytes_ = second_sweep_shared_bytes(tiles);
+    allow_shared_memory(find_candidates_, second_bytes_);
+    second_blocks_ =
+        static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
+    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points, 256, 0));
+    sorted_.prepare(points_.view(), shape.k, at_.sorted);
+    const SweepTask before_any = task(nullptr, nullptr, nullptr);
+    sweep_.prepare(before_any);
+    sweep_.follow(before_any);
+  }
+
+  /// The largest |coordinate| of the points; and to make sums of n points up to `largest` possible,
+  /// for all devices the same, before a run.
+  double largest() const { return points_.largest(); }
+  void take_range(std::size_t n, double largest) { point_ = FixedPoint::of(n, largest); }
+  /// The words of PassTotals.
+  std::size_t words() const { return at_.sums_bytes / sizeof(long long); }
+
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+    StopTest stop(shape_.stop);
+    if (points_.fit(start.centroids)) { // rare; but float16 has to hold the centroids, too
+      sweep_.follow(task(nullptr, nullptr, nullptr));
+    }
+    float* centroids = answer.centroids.data();
+    std::int32_t *labels = answer.labels.data(), *before = at_.labels;
+    PassCounters *now = at_.counters, *next = at_.counters + 1;
+    fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet
+    copy_values(start.centroids, centroids);
+    zero_sums();
+    fill_bytes(std::span(at_.loss, 1), 0);
+    fill_bytes(std::span(now, 1), 0);
+    place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
+    bool last = false;
+    while (!last) {
+      const SweepTask pass = task(centroids, labels, now);
+      {
+        const Phase phase(observer, "assign", kDefaultStream);
+        sweep_.launch(pass);
+      }
+      {
+        const Phase phase(observer, "recheck", kDefaultStream);
+        recheck(pass);
+      }
+      if (stop.wants_loss() && ranks_.has_points()) {
+        const Phase phase(observer, "check", kDefaultStream);
+        add_distances(pass);
+      }
+      PassTotals all{};
+      {
+        const Phase phase(observer, "update", kDefaultStream);
+        if (ranks_.has_points()) {
+          add_points(before, labels, now, stop.passes() == 0);
+        }
+        all = ranks_.of_all(PassTotals{sums(), words(), at_.loss, &now->moved});
+        fill_bytes(std::span(next, 1), 0);
+        place(all.sums, centroids, answer.entering.data(), next,
+              stop.wants_shift() ? at_.partial : nullptr);
+      }
+      PassFacts facts;
+      if (stop.wants_loss()) {
+        facts.loss = download(all.loss, host_[0].total);
+      }
+      if (stop.wants_shift()) {
+        sum_up(at_.partial, static_cast<unsigned>(shape_.k), at_.shift);
+        facts.squared_shift = download(at_.shift, host_[0].total);
+      }
+      if (stop.wants_labels_changed()) {
+        facts.labels_changed = download(all.moved, host_[0].moved) != 0;
+      }
+      if (observer.recording()) {
+        report(observer, download(now));
+      }
+      observer.pass(answer.centroids);
+      std::swap(now, next);
+      std::swap(labels, before); // the newest labels are now those before
+      last = stop.after_pass(facts);
+    }
+    if (before != answer.labels.data()) {
+      copy_values(std::span(before, shape_.n), labels);
+    }
+    answer.iterations = stop.passes();
+  }
+
+  std::string chosen_path() const override { return sweep_.path(); }
+
+private:
+  static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
+
+  /// What the host asks for.
+  struct HostWords {
+    PassCounters counters;
+    double total;
+    unsigned moved;
+    LargestBits largest;
+  };
+
+  /// Device memory for the points and what prepare() allocates.
+  static std::size_t bytes(const Shape& shape) {
+    return shape.n * shape.d * sizeof(float) + PassArrays::bytes(shape, Sweep::kPaddedRows) +
+           Sweep::bytes(shape);
+  }
+
+  SweepTask task(const float* centroids, std::int32_t* labels, PassCounters* counters) const {
+    return {points_.view(),
+            {static_cast<unsigned>(shape_.k), tiles_, centroids, at_.rounded, at_.half_squares,
+             at_.terms},
+            at_.flagged,
+            counters,
+            labels,
+            points_.frame()};
+  }
+
+  SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
+
+  void zero_sums() {
+    fill_bytes(std::span(reinterpret_cast<std::byte*>(at_.high), at_.sums_bytes), 0);
+  }
+
+  /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
+  /// from the first pass on in which few do, only those that have moved.
+  void add_points(const std::int32_t* before, const std::int32_t* labels, PassCounters* now,
+                  bool first_pass) {
+    const std::size_t n = shape_.n;
+    many_move_ = first_pass ? n * shape_.d >= kFewValues : many_move_;
+    bool counted = false;
+    if (many_move_) {
+      count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
+      check_launch("count_moved");
+      counted = true;
+      many_move_ = first_pass || download(now).moved > n / 4;
+    }
+    if (many_move_) {
+      if (!first_pass) {
+        zero_sums();
+      }
+      sorted_.add_all(points_.view(), labels, sums());
+    } else {
+      move_points<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
+                                         counted ? nullptr : &now->moved);
+      check_launch("move_points");
+    }
+  }
+
+  const PassCounters& download(const PassCounters* counters) {
+    return download(counters, host_[0].counters);
+  }
+
+  template <typename T>
+  const T& download(const T* from, T& to) {
+    copy_values(std::span(from, 1), &to);
+    check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after a download");
+    return to;
+  }
+
+  void recheck(const SweepTask& pass) {
+    find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_>>>(pass);
+    check_launch("find_candidates");
+    compare_<<<wide_blocks_, 256>>>(pass);
+    check_launch("compare_candidates");
+    compare_with_all_<<<wide_blocks_, 256>>>(pass);
+    check_launch("compare_with_all");
+    relabel_flagged_rows<<<wide_blocks_, 256>>>(pass);
+    check_launch("relabel_flagged_rows");
+  }
+
+  /// See place_centroids().
+  void place(const SumsView& all, float* centroids, float* entering, PassCounters* counters,
+             double* shifts) {
+    place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
+        all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
+        points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
+        counters, shifts);
+    check_launch("place_centroids");
+  }
+
+  void add_distances(const SweepTask& pass) {
+    sum_distances<<<kLossBlocks, 256>>>(pass.points, pass.centroids.exact, pass.labels,
+                                        at_.partial);
+    check_launch("sum_distances");
+    sum_up(at_.partial, kLossBlocks, at_.loss);
+  }
+
+  static void sum_up(const double* values, unsigned count, double* total) {
+    sum_in_order<<<1, 256>>>(values, count, total);
+    check_launch("sum_in_order");
+  }
+
+  void report(Observer<float>& observer, const PassCounters& counters) const {
+    const double n = static_cast<double>(shape_.n);
+    observer.counter("certified_at_once", (n - counters.flagged) / n);
+    observer.counter("certified_at_second_level", counters.alone / n);
+    observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
+    observer.counter("candidates", static_cast<double>(counters.pairs));
+    observer.counter("moved", counters.moved / n);
+  }
+
+  Ranks ranks_;
+  Shape shape_;
+  Sweep sweep_;
+  HalfCopy points_;
+  FixedPoint point_{};
+  SortedSums sorted_;
+  bool many_move_ = true; ///< in the last pass
+  unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
+  std::size_t second_bytes_ = 0;
+  void (*find_candidates_)(SweepTask) = nullptr;
+  void (*compare_)(SweepTask) = nullptr;
+  void (*compare_with_all_)(SweepTask) = nullptr;
+  DeviceBuffer<std::byte> memory_;
+  PassArrays at_;
+  PinnedBuffer<HostWords> host_;
+};
+
+} // namespace clusterbench::cuda

@@ -1,0 +1,265 @@
+// The rows that the first level has flagged: a second sweep finds the centroids within their
+// bounds, and those, and only those, are compared in float32 by the difference form.
+#pragma once
+
+#include "impls/cuda/many_clusters/half_copy.cuh"
+#include "impls/cuda/many_clusters/tensor_tiles.cuh"
+
+namespace clusterbench::cuda {
+
+inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
+inline constexpr unsigned kSecondQueue = 256;
+
+inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
+  return (std::size_t{kSecondRows} * shape.chunks + kSecondStages * kHalfTileRows) * shape.width *
+         sizeof(__half);
+}
+
+/// Lists all centroids j of the flagged rows with score_j - error_j <= threshold: whatever is
+/// nearest in exact arithmetic is among them. Blocks take pieces of 64 rows and a part of the
+/// centroids; the fewer the rows, the more parts. Dynamic shared memory as above.
+template <unsigned kWidth>
+static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const SweepTask task) {
+  extern __shared__ __align__(128) unsigned char s_dynamic[];
+  __shared__ float s_threshold[kSecondRows], s_residual[kSecondRows], s_norm[kSecondRows];
+  __shared__ float s_limit[kSecondRows]; // the threshold with the largest error of all centroids
+  __shared__ uint2 s_queue[kSecondQueue];
+  __shared__ unsigned s_queued;
+  __shared__ unsigned long long s_first;
+  const HalfTiles shape = task.points.shape;
+  __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [chunks][kSecondRows][kWidth]
+  __half* s_stages = s_rows + std::size_t{kSecondRows} * shape.chunks * kWidth;
+  constexpr unsigned kStageSize = kHalfTileRows * kWidth;
+
+  const unsigned flagged = task.counters->flagged;
+  const unsigned pieces = (flagged + kSecondRows - 1) / kSecondRows;
+  if (pieces == 0) {
+    return;
+  }
+  const unsigned parts = min(task.centroids.tiles, max(1u, 2 * gridDim.x / pieces));
+  const ScoreError largest = task.counters->largest();
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const unsigned warp_rows = warp / 4 * 32, warp_columns = warp % 4 * 32;
+  if (threadIdx.x == 0) {
+    s_queued = 0;
+  }
+
+  const auto append = [&](unsigned long long place, uint2 pair) {
+    if (place < task.flagged.capacity) {
+      task.flagged.pairs[place] = pair;
+    } else {
+      task.flagged.overflowed[pair.x] = true;
+      task.counters->overflowed = 1;
+    }
+  };
+
+  for (unsigned work = blockIdx.x; work < pieces * parts; work += gridDim.x) {
+    const unsigned first_slot = work / parts * kSecondRows, part = work % parts;
+    const unsigned first_tile = task.centroids.tiles * part / parts;
+    const unsigned end_tile = task.centroids.tiles * (part + 1) / parts;
+    const unsigned steps = (end_tile - first_tile) * shape.chunks;
+
+    const auto fetch = [&](unsigned step) {
+      if (step < steps) {
+        const __half* from = task.centroids.rounded + first_tile * shape.tile_size() +
+                             std::size_t{step} * kStageSize;
+        __half* to = s_stages + step % kSecondStages * kStageSize;
+        for (unsigned e = threadIdx.x * 8; e < kStageSize; e += kSecondThreads * 8) {
+          cp_async(to + e, from + e);
+        }
+      }
+      cp_async_commit();
+    };
+
+    const auto list = [&](uint2 pair) {
+      const unsigned place = atomicAdd(&s_queued, 1u);
+      if (place < kSecondQueue) {
+        s_queue[place] = pair;
+      } else { // rare: straight to the list
+        append(atomicAdd(&task.counters->pairs, 1ull), pair);
+      }
+    };
+
+    __syncthreads();                    // the last piece is done with
+    const unsigned groups = kWidth / 8; // 16 bytes each
+    for (unsigned e = threadIdx.x; e < kSecondRows * shape.chunks * groups; e += kSecondThreads) {
+      const unsigned group = e % groups, r = e / groups % kSecondRows;
+      const unsigned chunk = e / groups / kSecondRows;
+      // Places behind the last flagged row repeat it; they list nothing.
+      const std::size_t row = task.flagged.rows[min(first_slot + r, flagged - 1)];
+      cp_async(s_rows + (chunk * kSecondRows + r) * kWidth +
+                   HalfTiles::swizzled(kWidth, r, group) * 8,
+               task.points.rounded + shape.offset(row, chunk * kWidth + group * 8));
+    }
+    for (unsigned r = threadIdx.x; r < kSecondRows; r += kSecondThreads) {
+      const unsigned slot = first_slot + r;
+      const bool real = slot < flagged;
+      const std::size_t row = task.flagged.rows[min(slot, flagged - 1)];
+      s_threshold[r] = real ? task.flagged.thresholds[slot] : -INFINITY;
+      s_residual[r] = task.points.residual[row];
+      s_norm[r] = task.points.norm[row];
+      s_limit[r] = s_threshold[r] + largest.of(s_residual[r], s_norm[r]) * kUpwards;
+      // Adding and subtracting an error may round differently; the threshold has room for neither.
+      s_limit[r] += fabsf(s_limit[r]) * 0x1p-20f;
+    }
+    fetch(0);
+
+    WarpSums<32> sums;
+    for (unsigned step = 0; step < steps; ++step) {
+      const unsigned chunk = step % shape.chunks;
+      if (chunk == 0) {
+#pragma unroll
+        for (unsigned e = 0; e < 32; ++e) {
+          sums[e / 16][e / 4 % 4][e % 4] = 0.0f;
+        }
+      }
+      const unsigned first_column =
+          (first_tile + step / shape.chunks) * kHalfTileRows + warp_columns + lane % 4 * 2;
+      const bool complete = chunk + 1 == shape.chunks;
+      float2 squares[4] = {}; // on their way while the products are made
+      if (complete) {
+#pragma unroll
+        for (unsigned ni = 0; ni < 4; ++ni) {
+          squares[ni] =
+              *reinterpret_cast<const float2*>(task.centroids.half_squares + first_column + ni * 8);
+        }
+      }
+      cp_async_wait<0>();
+      __syncthreads(); // every thread's part of the stage is there, and the other stage is free
+      fetch(step + 1);
+      multiply_chunk<kWidth, 32>(sums, s_rows + (chunk * kSecondRows + warp_rows) * kWidth,
+                                 s_stages + step % kSecondStages * kStageSize +
+                                     warp_columns * kWidth,
+                                 shape.steps - chunk * kWidth / 16, lane);
+      if (!complete) {
+        continue;
+      }
+      float limit[4]; // of the rows of this lane
+#pragma unroll
+      for (unsigned p = 0; p < 4; ++p) {
+        limit[p] = s_limit[warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4];
+      }
+#pragma unroll
+      for (unsigned ni = 0; ni < 4; ++ni) {
+        const unsigned j = first_column + ni * 8;
+#pragma unroll
+        for (unsigned e = 0; e < 8; ++e) {
+          const unsigned p = e / 2, column = e % 2;
+          const float score =
+              (column == 0 ? squares[ni].x : squares[ni].y) - sums[p / 2][ni][p % 2 * 2 + column];
+          if (score <= limit[p]) { // rare; only now with the error of this very centroid
+            const unsigned r = warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4;
+            const float4 terms = task.centroids.terms[j + column];
+            const ScoreError error{terms.x, terms.y, terms.z};
+            if (score - error.of(s_residual[r], s_norm[r]) <= s_threshold[r]) {
+              list({first_slot + r, j + column});
+            }
+          }
+        }
+      }
+    }
+
+    __syncthreads(); // the queue is complete
+    const unsigned queued = min(s_queued, kSecondQueue);
+    if (queued > 0) { // one atomic for all of them
+      if (threadIdx.x == 0) {
+        s_first = atomicAdd(&task.counters->pairs, static_cast<unsigned long long>(queued));
+      }
+      __syncthreads(); // the first place is known, and all threads have read s_queued
+      for (unsigned e = threadIdx.x; e < queued; e += kSecondThreads) {
+        append(s_first + e, s_queue[e]);
+      }
+      if (threadIdx.x == 0) {
+        s_queued = 0; // the barrier of the next piece comes before it is used again
+      }
+    }
+  }
+}
+
+/// sum((x - c)^2) over the kLanes lanes that share a pair, in an order that depends on nothing
+/// else.
+template <unsigned kLanes>
+__device__ float squared_distance(const float* x, const float* c, unsigned d, unsigned lane) {
+  float squared = 0.0f;
+  for (unsigned f = lane; f < d; f += kLanes) {
+    const float difference = x[f] - c[f];
+    squared += difference * difference;
+  }
+#pragma unroll
+  for (unsigned offset = kLanes / 2; offset > 0; offset /= 2) {
+    squared += __shfl_xor_sync(0xffffffffu, squared, static_cast<int>(offset));
+  }
+  return squared;
+}
+
+/// Distance and index as one number whose order is that of distances, and of indices in a tie.
+__device__ inline unsigned long long ranked(float squared, unsigned j) {
+  return static_cast<unsigned long long>(__float_as_uint(squared)) << 32 | j;
+}
+
+/// Compares the listed pairs. kLanes lanes a pair, all lanes of a warp in step.
+template <unsigned kLanes>
+static __global__ void compare_candidates(const SweepTask task) {
+  const unsigned pairs = static_cast<unsigned>(
+      min(task.counters->pairs, static_cast<unsigned long long>(task.flagged.capacity)));
+  const unsigned lane = threadIdx.x % kLanes;
+  const unsigned each = 32 / kLanes, stride = gridDim.x * (blockDim.x / 32) * each;
+  const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  for (unsigned first = warp * each; first < pairs; first += stride) {
+    const unsigned place = first + threadIdx.x % 32 / kLanes;
+    const uint2 pair = task.flagged.pairs[min(place, pairs - 1)];
+    const std::size_t row = task.flagged.rows[pair.x], d = task.points.d;
+    const float squared = squared_distance<kLanes>(
+        task.points.exact + row * d, task.centroids.exact + pair.y * d, task.points.d, lane);
+    if (lane == 0 && place < pairs) {
+      atomicMin(&task.flagged.nearest[pair.x], ranked(squared, pair.y));
+      atomicAdd(&task.flagged.candidates[pair.x], 1u);
+    }
+  }
+}
+
+/// Compares the rows whose candidates found no room with all centroids, a block a row; in the same
+/// order of additions, so that it does not matter which of its candidates a row has lost.
+template <unsigned kLanes>
+static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask task) {
+  if (task.counters->overflowed == 0) {
+    return;
+  }
+  const unsigned flagged = task.counters->flagged, d = task.points.d;
+  const unsigned lane = threadIdx.x % kLanes, each = 32 / kLanes;
+  for (unsigned slot = blockIdx.x; slot < flagged; slot += gridDim.x) {
+    if (!task.flagged.overflowed[slot]) {
+      continue;
+    }
+    const float* row = task.points.exact + std::size_t{task.flagged.rows[slot]} * d;
+    unsigned long long nearest = ~0ull;
+    for (unsigned first = threadIdx.x / 32 * each; first < task.centroids.k;
+         first += blockDim.x / 32 * each) {
+      const unsigned j = min(first + threadIdx.x % 32 / kLanes, task.centroids.k - 1);
+      const float* centroid = task.centroids.exact + std::size_t{j} * d;
+      nearest = min(nearest, ranked(squared_distance<kLanes>(row, centroid, d, lane), j));
+    }
+    if (lane == 0) {
+      atomicMin(&task.flagged.nearest[slot], nearest);
+      atomicAdd(&task.flagged.candidates[slot], 2u);
+    }
+  }
+}
+
+/// Writes the labels of the flagged rows.
+static __global__ void relabel_flagged_rows(const SweepTask task) {
+  const unsigned flagged = task.counters->flagged;
+  unsigned alone = 0;
+  for (unsigned slot = blockIdx.x * blockDim.x + threadIdx.x; slot < flagged;
+       slot += gridDim.x * blockDim.x) {
+    task.labels[task.flagged.rows[slot]] =
+        static_cast<std::int32_t>(static_cast<unsigned>(task.flagged.nearest[slot]));
+    alone += task.flagged.candidates[slot] == 1 ? 1 : 0;
+  }
+  const unsigned all = __reduce_add_sync(0xffffffffu, alone);
+  if (threadIdx.x % 32 == 0 && all > 0) {
+    atomicAdd(&task.counters->alone, all);
+  }
+}
+
+} // namespace clusterbench::cuda

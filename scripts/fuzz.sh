@@ -1,0 +1,77 @@
+#!/bin/sh
+# Runs every fuzz target for COUNT executions in all that it has, under ASan and UBSan, and says what
+# was run. Inputs that were found go to build/fuzz/corpus, inputs that crash to build/fuzz/crashes.
+#
+#     scripts/fuzz.sh COUNT [TARGET...]      a target: csv, npy, ...; none: all of tests/fuzz/corpus
+#
+# With clang the targets are libFuzzer programs, otherwise g++ builds them with the driver that mutates
+# the corpus. JOBS targets run at a time (default 1). Exit codes: 1 a target crashed, 64 usage.
+set -u
+
+if ! expr "${1:-}" : '[1-9][0-9]*$' >/dev/null; then
+  echo "usage: $0 COUNT [TARGET...]" >&2
+  exit 64
+fi
+count=$1
+shift
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=${CLUSTERBENCH_FUZZ_BUILD:-$root/build/fuzz}
+corpora=$root/tests/fuzz/corpus
+[ $# -gt 0 ] || set -- $(ls "$corpora")
+for target in "$@"; do
+  if [ ! -d "$corpora/$target" ]; then
+    echo "$0: no target $target; there are: $(ls "$corpora" | tr '\n' ' ')" >&2
+    exit 64
+  fi
+done
+
+cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCLUSTERBENCH_CUDA=OFF \
+  -DCLUSTERBENCH_TESTS=ON -DCLUSTERBENCH_SANITIZE=address,undefined >"$build.log" 2>&1 </dev/null &&
+  cmake --build "$build" --target $(printf 'fuzz_%s ' "$@") >>"$build.log" 2>&1 </dev/null || {
+  echo "$0: the targets cannot be built: $build.log" >&2
+  exit 1
+}
+
+# One target; prints one line.
+run() {
+  target=$1
+  program=$build/tests/fuzz_$target
+  crashes=$build/crashes/$target
+  grown=$build/corpus/$target
+  mkdir -p "$crashes" "$grown"
+  begin=$(date +%s)
+  if grep -q 'Fuzzing with libFuzzer: ON' "$build.log"; then
+    kind=libFuzzer
+    [ "$target" = ledger ] && longest=2048 || longest=512
+    "$program" -runs="$count" -seed=1 -max_len=$longest -timeout=20 -print_final_stats=1 \
+      -artifact_prefix="$crashes/" "$grown" "$corpora/$target" >"$crashes.log" 2>&1 </dev/null
+    code=$?
+    ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$crashes.log")
+  else
+    kind=driver
+    "$program" "$corpora/$target" "$count" >"$crashes.log" 2>&1 </dev/null
+    code=$?
+    ran=$(sed -n 's/.* and \([0-9]*\) mutations$/\1/p' "$crashes.log")
+  fi
+  seconds=$(($(date +%s) - begin))
+  if [ $code -eq 0 ]; then
+    echo "fuzz_$target: ${ran:-?} executions, no crash ($kind, ASan and UBSan, $seconds s)"
+  else
+    echo "fuzz_$target: CRASHED after ${ran:-?} executions: $crashes.log"
+    touch "$build/crashed"
+  fi
+}
+
+rm -f "$build/crashed"
+mkdir -p "$build/crashes"
+running=0
+for target in "$@"; do
+  run "$target" &
+  running=$((running + 1))
+  if [ $running -ge "${JOBS:-1}" ]; then
+    wait
+    running=0
+  fi
+done
+wait
+[ ! -e "$build/crashed" ]

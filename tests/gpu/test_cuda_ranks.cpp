@@ -1,0 +1,180 @@
+// Variants for several GPUs: over one, two and three ranks, judged by the verifier. Ranks share this
+// machine's first GPU where a variant allows that, and have one each where there are as many.
+//
+// Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small keeps problems and ranks few enough for
+// compute-sanitizer.
+#include "harness/judge/qualification.hpp"
+#include "harness/judge/verifier.hpp"
+#include "harness/machine/nvml.hpp"
+#include "tests/gpu/run_on_gpu.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <numeric>
+#include <random>
+
+namespace clusterbench {
+namespace {
+
+// Ranks that share a device wait for one another: none of them may wait for the driver to load a
+// kernel, which waits for all that run. As the harness does for several GPUs.
+const int g_eager = setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+
+bool small_subset() {
+  return std::getenv("CLUSTERBENCH_GPU_SUBSET") != nullptr;
+}
+
+struct Size {
+  std::size_t n, d, k;
+};
+
+/// Overlapping normal clouds, the rows of a cloud together, so that ranks see different data; the
+/// initial centroids are rows at equal distances.
+OwnedProblem<float> clouds(Size size, StopRule stop) {
+  OwnedProblem<float> problem;
+  problem.n = size.n;
+  problem.d = size.d;
+  problem.k = size.k;
+  problem.stop = stop;
+  problem.name = "n=" + std::to_string(size.n) + " d=" + std::to_string(size.d) +
+                 " k=" + std::to_string(size.k) +
+                 " stop=" + std::to_string(static_cast<int>(stop.kind));
+  std::mt19937_64 random(size.n + 1000 * size.d + 1000000 * size.k);
+  std::normal_distribution<float> normal;
+  std::vector<float> middles(std::min<std::size_t>(size.k, 7) * size.d);
+  std::ranges::generate(middles, [&] { return 3.0f * normal(random); });
+  const std::size_t count = middles.size() / size.d;
+  for (std::size_t i = 0; i < size.n; ++i) {
+    for (std::size_t f = 0; f < size.d; ++f) {
+      problem.points.push_back(middles[i * count / size.n * size.d + f] + normal(random));
+    }
+  }
+  for (std::size_t j = 0; j < size.k; ++j) {
+    const auto row =
+        problem.points.begin() + static_cast<std::ptrdiff_t>(j * size.n / size.k * size.d);
+    problem.centroids.insert(problem.centroids.end(), row,
+                             row + static_cast<std::ptrdiff_t>(size.d));
+  }
+  return problem;
+}
+
+std::vector<OwnedProblem<float>> awkward_problems() {
+  const StopRule few{StopRule::Kind::iterations, 0.0, 4};
+  std::vector<OwnedProblem<float>> problems;
+  for (const Size& size : {Size{1, 3, 1}, Size{2, 3, 2}, Size{3, 1, 2}, Size{33, 9, 5},
+                           Size{257, 2, 16}, Size{1025, 16, 31}, Size{1023, 100, 257}}) {
+    problems.push_back(clouds(size, few));
+  }
+  // Few features and many have other exchanges.
+  for (const Size& middle : {Size{1025, 9, 7}, Size{1025, 20, 7}}) {
+    problems.push_back(clouds(middle, {StopRule::Kind::loss, 20.0, 30}));
+    problems.push_back(clouds(middle, {StopRule::Kind::labels, 0.0, 30}));
+    problems.push_back(clouds(middle, {StopRule::Kind::shift, 1e-3, 30}));
+  }
+  if (!small_subset()) {
+    for (const std::size_t d : {9, 20}) {
+      for (const std::size_t n : {1, 2}) { // fewer than ranks: empty shards
+        problems.push_back(clouds({n, d, 1}, {StopRule::Kind::labels, 0.0, 30}));
+        problems.push_back(clouds({n, d, n}, {StopRule::Kind::loss, 1e-3, 30}));
+      }
+    }
+    problems.push_back(clouds({1000003, 9, 16}, few));
+    problems.push_back(clouds({300001, 3, 40}, {StopRule::Kind::shift, 1e-3, 60}));
+    problems.push_back(clouds({5000, 1000, 7}, few));
+    problems.push_back(clouds({70001, 128, 100}, {StopRule::Kind::labels, 0.0, 20}));
+    problems.push_back(clouds({100003, 2, 5}, {StopRule::Kind::loss, 1.0, 60}));
+    problems.push_back(clouds({200003, 32, 1024}, few));
+    for (OwnedProblem<float>& problem : qualification_problems<float>(Family::kmeans)) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  return problems;
+}
+
+/// Ranks on devices, in words.
+struct Ranks {
+  const char* name;
+  std::vector<int> devices;
+};
+
+std::vector<Ranks> ranks_here() {
+  std::vector<Ranks> ranks = {{"one rank", {0}}, {"two ranks on one device", {0, 0}}};
+  if (!small_subset()) {
+    ranks.push_back({"three ranks on one device", {0, 0, 0}});
+  }
+  if (const unsigned count = gpu_count(); count > 1) {
+    std::vector<int> all(count);
+    std::iota(all.begin(), all.end(), 0);
+    ranks.push_back({"a rank on each device", all});
+  }
+  return ranks;
+}
+
+class CudaRanks : public NamedGpuVariant {
+protected:
+  /// Three recorded runs, two of one object and one of another, which have to give the same.
+  OwnedAnswer<float> answer_of(const Problem<float>& problem,
+                               const std::vector<int>& devices) const {
+    OnGpu<float> object(variant(), problem, devices);
+    OwnedAnswer<float> first = object.run();
+    OwnedAnswer<float> recorded = object.run_recorded();
+    first.recorded = recorded.recorded; // a run that is not recorded has none
+    expect_same(recorded, first);
+    expect_same(OnGpu<float>(variant(), problem, devices).run_recorded(), first);
+    return first;
+  }
+};
+
+TEST_P(CudaRanks, AwkwardSizesStopRulesAndEmptyShards) {
+  const std::vector<OwnedProblem<float>> problems = awkward_problems();
+  for (const Ranks& ranks : ranks_here()) {
+    std::size_t taken = 0;
+    std::string refusal;
+    for (const OwnedProblem<float>& owned : problems) {
+      const Problem<float> problem = owned.view();
+      SCOPED_TRACE(meta().name + ", " + ranks.name + ": " + owned.name);
+      try {
+        const auto answer = answer_of(problem, ranks.devices);
+        const Verdict verdict =
+            verify_answer(meta(), problem, answer.view(), run_oracle(Family::kmeans, problem),
+                          {.judges_precision = false}); // as the qualification does
+        EXPECT_TRUE(verdict.right()) << verdict.message();
+        ++taken;
+      } catch (const Refusal& refused) {
+        refusal = refused.what();
+      }
+    }
+    std::cout << ranks.name << ": " << taken << " of " << problems.size() << " problems taken"
+              << (refusal.empty() ? "" : "; the others: " + refusal) << "\n";
+    EXPECT_TRUE(taken > 0 || !refusal.empty());
+  }
+}
+
+// Where no device writes to another one's memory, the host copies: the same to the bit.
+TEST(CudaRanksByCopies, GiveTheSame) {
+  if (const std::string reason = why_skipped("kmeans_nvlink"); !reason.empty()) {
+    GTEST_SKIP() << reason;
+  }
+  const RegisteredVariant& variant = built_variant("kmeans_nvlink");
+  for (const StopRule::Kind kind : {StopRule::Kind::loss, StopRule::Kind::labels}) {
+    const OwnedProblem<float> owned = clouds({1025, 20, 7}, {kind, 1.0, 20});
+    const std::vector<int> devices = gpu_count() > 1 ? std::vector{0, 1} : std::vector{0, 0};
+    OnGpu<float> writing(variant, owned.view(), devices);
+    const auto expected = writing.run_recorded();
+    EXPECT_NE(writing.chosen_path().find("2 ranks"), std::string::npos) << writing.chosen_path();
+    ASSERT_EQ(setenv("CLUSTERBENCH_NO_PEER_WRITES", "1", 1), 0);
+    OnGpu<float> copying(variant, owned.view(), devices);
+    ASSERT_EQ(unsetenv("CLUSTERBENCH_NO_PEER_WRITES"), 0);
+    expect_same(copying.run_recorded(), expected);
+    EXPECT_NE(copying.chosen_path().find("copied by the host"), std::string::npos);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CudaRanks,
+                         testing::Values("kmeans_nvlink", "kmeans_nvlink_persistent",
+                                         "kmeans_nccl"));
+
+} // namespace
+} // namespace clusterbench

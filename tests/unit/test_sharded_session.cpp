@@ -1,0 +1,165 @@
+// What a variant for several devices is given and what is taken from it, on devices that are host memory.
+#include "harness/worker/session.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace clusterbench {
+namespace {
+
+constexpr std::size_t kFeatures = 2, kClusters = 3;
+
+/// What a test wants to happen in a run beside an honest answer, and what the variant has seen.
+struct Probe {
+  std::function<void(std::span<Answer<float>>)> at_the_end = [](auto) {};
+  Shape shape;
+  std::vector<Shard<float>> shards;
+  bool was_poisoned = true;
+};
+
+/// Labels a row by its first feature, and leaves the start as centroids.
+class Probing final : public ShardedVariant<float> {
+public:
+  explicit Probing(Probe& probe) : probe_(probe) {}
+  void prepare_shards(const Shape& shape, std::span<const Shard<float>> shards) override {
+    probe_.shape = shape;
+    probe_.shards.assign(shards.begin(), shards.end());
+  }
+  void run_shards(std::span<const Start<float>> starts, std::span<Answer<float>> answers,
+                  Observer<float>&) override {
+    for (std::size_t r = 0; r < answers.size(); ++r) {
+      const auto poisoned = [](const auto& values, auto is_poison) {
+        return std::ranges::all_of(values, is_poison);
+      };
+      const auto is_nan = [](float value) { return std::isnan(value); };
+      probe_.was_poisoned = probe_.was_poisoned && poisoned(answers[r].centroids, is_nan) &&
+                            poisoned(answers[r].entering, is_nan) &&
+                            poisoned(answers[r].labels, [](auto label) { return label == -1; });
+      const std::span<const float> rows = probe_.shards[r].points.rows;
+      for (std::size_t i = 0; i < answers[r].labels.size(); ++i) {
+        answers[r].labels[i] = static_cast<std::int32_t>(rows[i * kFeatures]);
+      }
+      std::ranges::copy(starts[r].centroids, answers[r].centroids.begin());
+      std::ranges::copy(starts[r].centroids, answers[r].entering.begin());
+      answers[r].iterations = 4;
+    }
+    probe_.at_the_end(answers);
+  }
+
+private:
+  Probe& probe_;
+};
+
+class ShardedSession : public ::testing::Test {
+protected:
+  static void SetUpTestSuite() {
+    setenv("CLUSTERBENCH_FOLDER",
+           (std::string(std::getenv("CLUSTERBENCH_TOOLS")) + "/fake").c_str(), 1);
+  }
+  ShardedSession() {
+    variant_.meta = {.name = "kmeans_probing",
+                     .idea = "",
+                     .source = "",
+                     .device = Device::multi_gpu,
+                     .previous = ""};
+    variant_.factories.f32 = [this] { return std::make_unique<Probing>(probe_); };
+  }
+
+  Session<float> session(std::size_t n, std::vector<int> devices) {
+    points_.resize(n * kFeatures);
+    std::iota(points_.begin(), points_.end(), 0.0F);
+    labels_.assign(n, -2);
+    return {variant_, "/no/modules", {.n = n, .d = kFeatures, .k = kClusters, .stop = {}}, devices};
+  }
+  void take(Session<float>& session) { session.take({labels_, centroids_, entering_, {}, 0}); }
+  void expect_the_answer(std::size_t rotate = 0) const {
+    const std::size_t n = labels_.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(labels_[i], static_cast<std::int32_t>((i + rotate) % n * kFeatures)) << i;
+    }
+    EXPECT_EQ(centroids_, start_);
+    EXPECT_EQ(entering_, start_);
+  }
+
+  Probe probe_;
+  RegisteredVariant variant_;
+  std::vector<float> points_, start_ = {5, 4, 3, 2, 1, 0}, centroids_ = std::vector<float>(6),
+                              entering_ = std::vector<float>(6);
+  std::vector<std::int32_t> labels_;
+  Observer<float> nobody_;
+};
+
+TEST_F(ShardedSession, GivesEveryDeviceItsRowsAndPutsTheAnswerTogether) {
+  for (const std::size_t n : {1, 2, 3, 7, 100}) {
+    for (const std::vector<int>& devices :
+         {std::vector{0}, std::vector{0, 1}, std::vector{0, 1, 2}, std::vector{0, 0, 0, 1}}) {
+      SCOPED_TRACE(std::to_string(n) + " rows, " + std::to_string(devices.size()) + " shards");
+      Session<float> session = this->session(n, devices);
+      session.take_points(points_, 0);
+      session.prepare();
+      EXPECT_EQ(probe_.shape.n, n);
+      EXPECT_EQ(probe_.shape.world, static_cast<int>(devices.size()));
+      ASSERT_EQ(probe_.shards.size(), devices.size());
+      std::size_t next = 0;
+      for (std::size_t r = 0; r < devices.size(); ++r) {
+        const Shard<float>& shard = probe_.shards[r];
+        EXPECT_EQ(shard.device, devices[r]);
+        EXPECT_EQ(shard.points.first_row, next);
+        for (std::size_t e = 0; e < shard.points.rows.size(); ++e) {
+          EXPECT_EQ(shard.points.rows[e], points_[next * kFeatures + e]);
+        }
+        next += shard.points.rows.size() / kFeatures;
+      }
+      EXPECT_EQ(next, n);
+      for (int runs = 0; runs < 2; ++runs) {
+        session.run({start_, {}}, nobody_);
+        take(session);
+        expect_the_answer();
+        EXPECT_EQ(session.iterations(), 4u);
+        EXPECT_TRUE(probe_.was_poisoned);
+      }
+    }
+  }
+}
+
+TEST_F(ShardedSession, WholeAnswersOfRotatedRows) {
+  Session<float> session = this->session(10, {0, 1, 2});
+  session.take_points(points_, 4);
+  session.run_whole({start_, {}});
+  take(session);
+  expect_the_answer(4);
+  const Windows& windows = session.windows();
+  EXPECT_GT(windows.upload, 0.0);
+  EXPECT_GT(windows.download, 0.0);
+  EXPECT_GE(windows.whole, windows.upload + windows.prepare + windows.run + windows.download);
+}
+
+TEST_F(ShardedSession, CentroidsThatDifferAreNoAnswer) {
+  for (const bool entering : {false, true}) {
+    Session<float> session = this->session(10, {0, 1, 2});
+    session.take_points(points_, 0);
+    session.prepare();
+    probe_.at_the_end = [entering](std::span<Answer<float>> answers) {
+      (entering ? answers[2].entering : answers[2].centroids).back() =
+          -0.0F; // equal, with other bits
+    };
+    session.run({start_, {}}, nobody_);
+    EXPECT_THROW(take(session), std::runtime_error);
+  }
+}
+
+TEST_F(ShardedSession, ADeviceThatIsNotThereIsAnError) {
+  EXPECT_THROW(session(10, {0, 3}), std::runtime_error);
+}
+
+} // namespace
+} // namespace clusterbench
