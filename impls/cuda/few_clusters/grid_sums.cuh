@@ -132,7 +132,9 @@ public:
   /// All threads, once a round and before finish(): says what will arrive.
   __device__ void expect() const {
     if (threadIdx.x == 0) {
-      expect_bytes(&s_barriers_[0], owned_ * kCluster * sizeof(Value));
+      if (owned_ > 0) { // nobody waits where nothing arrives
+        expect_bytes(&s_barriers_[0], owned_ * kCluster * sizeof(Value));
+      }
       expect_bytes(&s_barriers_[1], count_ * sizeof(Value));
     }
   }
