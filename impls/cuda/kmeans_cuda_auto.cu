@@ -6,7 +6,7 @@
 //   refuses neither the shape nor the points; where that refuses a start, the next one. Several
 //   refuse rows far from the origin (certified_bound.hpp), where those further down are faster. A test
 //   compares the table with both measurements: never more than 10 % behind the best.
-// Source: measured on one NVIDIA H200; beyond k = 256 single runs (docs/ladder/any_shape.md).
+// Source: measured on one NVIDIA H200; beyond k = 64 single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: float. Meta states the loosest of what the table names; up to k = 16 and 512 features,
 //   and up to 64 of both, the picks give the same bits in every run on devices of compute
@@ -64,12 +64,21 @@ constexpr std::array kTable{
     Choice{kAny, 512, 16, "kmeans_cuda_fused"}, // bound by memory
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
-    Choice{kAny, 8, 256, "kmeans_cuda_cells"},
-    Choice{20000, 16, 256, "kmeans_cuda_shared_means"}, // few points: few launches
-    Choice{20000, kAny, 256, "kmeans_cublas"},
-    Choice{kAny, 4, 128, "kmeans_cuda_block_sums"},  // short rows, devices before 9.0
-    Choice{kAny, kAny, 512, "kmeans_cuda_wgmma"},    // a product of matrices, none in memory
-    Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
+    Choice{60000, 16, 256, "kmeans_cuda_cells"}, // more clusters: one launch for few points
+    Choice{100000, 4, 128, "kmeans_cuda_cells"},
+    Choice{kAny, 4, kAny, "kmeans_cuda_nearby"}, // few centroids are near a box
+    Choice{kAny, 6, 150, "kmeans_cuda_cells"},
+    Choice{200000, 6, 256, "kmeans_cuda_cells"},
+    Choice{kAny, 6, 256, "kmeans_cuda_nearby"},
+    Choice{500000, 6, kAny, "kmeans_cuda_certified"}, // its boxes are too large
+    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"},
+    Choice{kAny, 9, 256, "kmeans_cuda_cells"},
+    Choice{kAny, 12, 200, "kmeans_cuda_cells"},
+    Choice{kAny, 16, 128, "kmeans_cuda_cells"},
+    Choice{kAny, 16, 256, "kmeans_cuda_wgmma"},      // a product of matrices, none in memory
+    Choice{kAny, 16, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
+    Choice{kAny, 32, 512, "kmeans_cuda_wgmma"},
+    Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
     Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
 };

@@ -11,6 +11,7 @@
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 16) flops, and 68 n d bytes for groups.
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
+#include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {
@@ -126,48 +127,59 @@ struct FoldedGroups {
   }
 };
 
-/// Labels are the first centroids of groups: compares all 16 of the group, 8 lanes a row of up to
-/// 32 features. kFour: d is a multiple of 4, so that 16 bytes may be read at once.
-template <bool kFour>
-__global__ void resolve_groups(const SweepTask task) {
-  const unsigned lane = threadIdx.x % 8, d = task.points.d;
+constexpr unsigned kGroup = 16, kGroupsOfTile = kHalfTileRows / kGroup;
+
+/// Which centroid is place g of a group, and which group begins with a centroid.
+__device__ unsigned in_group(unsigned base, unsigned g) { return base + g / 2 * 8 + g % 2; }
+__device__ unsigned group_of(unsigned base) {
+  return base / kHalfTileRows * kGroupsOfTile + base % kHalfTileRows / 64 * 4 + base % 8 / 2;
+}
+__device__ unsigned first_of(unsigned group) {
+  return group / kGroupsOfTile * kHalfTileRows + group % kGroupsOfTile / 4 * 64 + group % 4 * 2;
+}
+
+/// grouped: [groups, 16, width] the centroids [k, d] of each group side by side, zero behind d, far
+/// away behind k.
+__global__ void group_centroids(const float* centroids, unsigned k, unsigned d, unsigned width,
+                                unsigned size, float* grouped) {
+  for (unsigned e = blockIdx.x * blockDim.x + threadIdx.x; e < size; e += gridDim.x * blockDim.x) {
+    const unsigned f = e % width, place = e / width;
+    const unsigned j = in_group(first_of(place / kGroup), place % kGroup);
+    grouped[e] = f >= d ? 0.0f : j < k ? centroids[std::size_t{j} * d + f] : INFINITY;
+  }
+}
+
+/// Labels are the first centroids of groups: compares all 16 of the group, 8 lanes a row, of which
+/// kLanes share a centroid of up to 4 kLanes features: so they read whole lines of 128 bytes. kFour: d
+/// is a multiple of 4, so that 16 bytes may be read at once.
+template <unsigned kLanes, bool kFour>
+__global__ void __launch_bounds__(256) resolve_groups(const SweepTask task, const float* grouped) {
+  constexpr unsigned kSide = 8 / kLanes; // centroids at a time
+  const unsigned lane = threadIdx.x % 8, of_centroid = lane % kLanes, d = task.points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x / 8;
   for (std::size_t first = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * 4;
        first < task.points.n; first += stride) {
     const std::size_t i = first + threadIdx.x % 32 / 8;
     const std::size_t row = min(i, task.points.n - 1); // all lanes are needed for the sums
     const unsigned base = static_cast<unsigned>(task.labels[row]);
-    float x[4], squared[16];
-    load_four<kFour>(task.points.exact + row * d, lane * 4, d, x);
+    const float* group = grouped + std::size_t{group_of(base)} * kGroup * 4 * kLanes + lane * 4;
+    float x[4], squared[2][kLanes];
+    load_four<kFour>(task.points.exact + row * d, of_centroid * 4, d, x);
 #pragma unroll
-    for (unsigned g = 0; g < 16; ++g) {
-      float c[4]; // the last tile may not be full
-      const unsigned j = min(base + g / 2 * 8 + g % 2, task.centroids.k - 1);
-      load_four<kFour>(task.centroids.exact + std::size_t{j} * d, lane * 4, d, c);
-      squared[g] = 0.0f;
-#pragma unroll
-      for (unsigned e = 0; e < 4; ++e) {
-        squared[g] += (x[e] - c[e]) * (x[e] - c[e]);
-      }
+    for (unsigned e = 0; e < 2 * kLanes; ++e) {
+      const float4 c = *reinterpret_cast<const float4*>(group + e * 32);
+      squared[e / kLanes][e % kLanes] =
+          (x[0] - c.x) * (x[0] - c.x) + (x[1] - c.y) * (x[1] - c.y) +
+          (x[2] - c.z) * (x[2] - c.z) + (x[3] - c.w) * (x[3] - c.w);
     }
+    const float sums[2] = {transposing_sum(squared[0], lane), transposing_sum(squared[1], lane)};
+    const unsigned own = of_centroid * kSide + lane / kLanes; // what this lane has the sum of, and 8 on
+    const bool second = sums[1] < sums[0];                    // ties go to the lowest index
+    unsigned long long nearest =
+        ranked(second ? sums[1] : sums[0], in_group(base, second ? own + kGroup / 2 : own));
 #pragma unroll
-    for (unsigned left = 8; left >= 2; left /= 2) { // each step halves the sums that a lane has
-      const unsigned offset = left / 2;
-#pragma unroll
-      for (unsigned g = 0; g < left; ++g) {
-        const float given = (lane & offset) != 0 ? squared[g] : squared[g + left];
-        const float kept = (lane & offset) != 0 ? squared[g + left] : squared[g];
-        squared[g] = kept + __shfl_xor_sync(0xffffffffu, given, static_cast<int>(offset));
-      }
-    }
-    unsigned long long nearest = ~0ull; // of the two that this lane has now, and then of all
-#pragma unroll
-    for (unsigned e = 0; e < 2; ++e) {
-      const unsigned g = lane * 2 + e, j = base + g / 2 * 8 + g % 2;
-      nearest = j < task.centroids.k ? min(nearest, ranked(squared[e], j)) : nearest;
-    }
-    for (int offset = 4; offset > 0; offset /= 2) {
-      nearest = min(nearest, __shfl_xor_sync(0xffffffffu, nearest, offset));
+    for (unsigned offset = 4; offset > 0; offset /= 2) {
+      nearest = min(nearest, __shfl_xor_sync(0xffffffffu, nearest, static_cast<int>(offset)));
     }
     if (lane == 0 && i < task.points.n) {
       task.labels[i] = static_cast<std::int32_t>(static_cast<unsigned>(nearest));
@@ -182,7 +194,9 @@ public:
   static std::string refuse(const Shape& shape) { return WgmmaSweep::refuse(shape); }
   static std::size_t bytes(const Shape& shape) {
     const bool groups = HalfTiles::of(shape.d).width == 32;
-    return groups ? (shape.n + shape.k) * kFoldedFeatures * sizeof(__half) : 0;
+    return groups ? (shape.n + shape.k) * kFoldedFeatures * sizeof(__half) +
+                        (shape.k + kHalfTileRows) * 32 * sizeof(float)
+                  : 0;
   }
 
   void prepare(const SweepTask& task) {
@@ -193,7 +207,14 @@ public:
     }
     d_points_ = DeviceBuffer<__half>(padded_n(task) * kFoldedFeatures);
     d_centroids_ = DeviceBuffer<__half>(padded_k(task) * kFoldedFeatures);
-    resolve_ = task.points.d % 4 == 0 ? resolve_groups<true> : resolve_groups<false>;
+    lanes_ = task.points.d <= 8 ? 2 : task.points.d <= 16 ? 4 : 8;
+    const bool four = task.points.d % 4 == 0;
+    resolve_ = lanes_ == 2   ? (four ? resolve_groups<2, true> : resolve_groups<2, false>)
+               : lanes_ == 4 ? (four ? resolve_groups<4, true> : resolve_groups<4, false>)
+                             : (four ? resolve_groups<8, true> : resolve_groups<8, false>);
+    resolving_blocks_ = std::min(resident_blocks(resolve_, 256, 0),
+                                 ceil_div(task.points.n * 8, 256));
+    d_grouped_ = DeviceBuffer<float>(std::size_t{padded_k(task)} * 4 * lanes_);
     launch_.prepare(task);
   }
   void follow(const SweepTask& task) {
@@ -214,7 +235,11 @@ public:
                                                 d_centroids_.data());
     check_launch("fold_centroids");
     launch_.launch(task, {d_centroids_.data(), d_points_.data()});
-    resolve_<<<blocks_at_most(task.points.n * 8, 256, 132 * 8), 256>>>(task);
+    const auto size = static_cast<unsigned>(d_grouped_.size());
+    group_centroids<<<blocks_at_most(size, 256, 1024), 256>>>(
+        task.centroids.exact, task.centroids.k, task.points.d, 4 * lanes_, size, d_grouped_.data());
+    check_launch("group_centroids");
+    resolve_<<<static_cast<unsigned>(resolving_blocks_), 256>>>(task, d_grouped_.data());
     check_launch("resolve_groups");
   }
 
@@ -229,8 +254,11 @@ private:
   bool groups_ = false;
   WgmmaSweep each_;
   WgmmaLaunch<FoldedGroups> launch_;
-  void (*resolve_)(SweepTask) = nullptr;
+  unsigned lanes_ = 0; // of a centroid in resolve_groups()
+  std::size_t resolving_blocks_ = 0;
+  void (*resolve_)(SweepTask, const float*) = nullptr;
   DeviceBuffer<__half> d_points_, d_centroids_;
+  DeviceBuffer<float> d_grouped_;
 };
 
 const Registration registration({.name = "kmeans_cuda_certified",
