@@ -522,6 +522,7 @@ public:
               .first_pass = true};
     fill_bytes(d_labels_.span(), 0xFF);
     d_rivals_.zero();
+    d_facts_.zero();
     d_words_.zero();
     copy_values(start.centroids, answer.centroids.data());
     place(task, answer, nullptr, nullptr);
