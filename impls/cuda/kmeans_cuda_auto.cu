@@ -65,6 +65,7 @@ constexpr std::array kTable{
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
     Choice{60000, 16, 256, "kmeans_cuda_cells"}, // more clusters: one launch for few points
+    Choice{5000, kAny, 256, "kmeans_cublas"},
     Choice{100000, 4, 128, "kmeans_cuda_cells"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"}, // few centroids are near a box
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},

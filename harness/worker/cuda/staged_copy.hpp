@@ -28,10 +28,11 @@ inline void check(cudaError_t error, const char* what) {
 
 class StagedCopy {
 public:
-  /// Locks the pages. Throws std::runtime_error.
+  /// For the calling thread's device. Locks the pages. Throws std::runtime_error.
   StagedCopy()
       : lanes_(std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMostLanes)),
         threads_(lanes_.size()) {
+    check(cudaGetDevice(&device_), "cudaGetDevice");
     for (Lane& lane : lanes_) {
       check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "cudaStreamCreate");
       for (Chunk& each : lane.chunks) {
@@ -105,6 +106,8 @@ private:
     std::vector<std::string> failures(lanes_.size());
     const auto work = [&](std::size_t index) {
       try {
+        // A thread begins on device 0, where memory of another device's pool is unknown.
+        check(cudaSetDevice(device_), "cudaSetDevice");
         Lane& lane = lanes_[index];
         std::size_t turn = 0;
         for (std::size_t at = next.fetch_add(chunk); at < bytes; at = next.fetch_add(chunk)) {
@@ -127,6 +130,7 @@ private:
     }
   }
 
+  int device_ = 0;
   std::vector<Lane> lanes_;
   CopyThreads threads_;
 };
