@@ -52,7 +52,7 @@ class Program(unittest.TestCase):
                                 env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run_program(self, *arguments, exit_code=0, program=BINARY, timeout=120):
+    def run_program(self, *arguments, exit_code=0, program=BINARY, timeout=300):
         """The program, run to its end, which must be `exit_code`, or one of several; output as
         text."""
         done = subprocess.run([program, *map(str, arguments)], cwd=self.folder,

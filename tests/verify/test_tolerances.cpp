@@ -78,7 +78,7 @@ TEST(Labels, goToTheLowestIndexWhereArithmeticIsExact) {
 }
 
 TEST(Labels, mayDifferMoreInExpandedFormFarFromTheOrigin) {
-  const auto owned = clouds<float>(2000, 4, 3, 1, 3000.0);
+  const auto owned = clouds<float>(2000, 4, 3, 1, 30000.0);
   const Problem<float> problem = owned.view();
   const auto answer = solve(meta_of(Family::kmeans, DistanceForm::expanded), problem);
   const Meta expanded = meta_of(Family::kmeans, DistanceForm::expanded);
