@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fmt/format.h>
 #include <optional>
 
 namespace clusterbench {
@@ -22,22 +23,44 @@ int gpus_of(const json& row) {
   return row.value("gpus", row.at("device") == "gpu" ? 1 : 0);
 }
 
-// The probe's figures of the device that the row was measured on.
-std::optional<json> device_limits(const json& row, const json& limits) {
+// What the probe found of a device, or why it found nothing that a row could stand beside.
+struct DeviceLimits {
+  std::optional<json> figures;
+  std::string missing;
+};
+
+// Of the device that the row was measured on.
+DeviceLimits device_limits(const json& row, const json& limits) {
+  if (limits.empty()) {
+    return {{}, "the machine's rates were not measured"};
+  }
   if (gpus_of(row) > 0) {
-    return limits.contains("gpu") && limits.at("gpu").is_object() ? std::optional(limits.at("gpu"))
-                                                                  : std::nullopt;
-  }
-  if (limits.contains("cpu")) {
-    for (const json& cpu : limits.at("cpu")) {
-      // Where other processes had the processor most of the time, the figures are no limits.
-      constexpr double kUndisturbed = 0.5;
-      if (cpu.at("threads") == row.at("threads") && cpu.at("cpu_share") >= kUndisturbed) {
-        return cpu;
-      }
+    if (const json gpu = limits.value("gpu", json()); gpu.is_object()) {
+      return {gpu, ""};
     }
+    const std::string reason = limits.value("gpu_missing", "");
+    return {{}, reason.empty() ? "the probe measured no rates of a GPU"
+                               : fmt::format("the probe measured no rates of a GPU ({})", reason)};
   }
-  return std::nullopt;
+  const int threads = row.at("threads");
+  DeviceLimits found{{}, fmt::format("the probe measured no rates of {} thread{}", threads,
+                                     threads == 1 ? "" : "s")};
+  for (const json& cpu : limits.value("cpu", json::array())) {
+    if (cpu.at("threads") != threads) {
+      continue;
+    }
+    // Where other processes had the processor most of the time, the figures are no limits.
+    constexpr double kUndisturbed = 0.5;
+    const double share = cpu.at("cpu_share");
+    if (share >= kUndisturbed) {
+      return {cpu, ""};
+    }
+    found.missing =
+        fmt::format("other programs disturbed the probe of the machine's rates, which had {:.0f} % of "
+                    "its processors' time and needs {:.0f} %",
+                    100.0 * share, 100.0 * kUndisturbed);
+  }
+  return found;
 }
 
 // How fast the row's variant could multiply; tensor cores that were not probed count as multiply-adds.
@@ -62,7 +85,7 @@ Rate multiplying_rate(const json& row, const json& device) {
 // A pass can be no faster than the slower of reading its points, at the bandwidth of the memory
 // level that holds them, and multiplying.
 std::optional<Limit> limit_per_pass(const json& row, const json& limits, const MinimalWork& work) {
-  const std::optional<json> device = device_limits(row, limits);
+  const std::optional<json> device = device_limits(row, limits).figures;
   if (!device) {
     return std::nullopt;
   }
@@ -78,6 +101,10 @@ std::optional<Limit> limit_per_pass(const json& row, const json& limits, const M
 }
 
 } // namespace
+
+std::string why_no_limit(const json& row, const json& limits) {
+  return device_limits(row, limits).missing;
+}
 
 MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std::size_t d,
                          std::size_t k) {

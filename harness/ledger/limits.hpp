@@ -4,6 +4,7 @@
 #include "harness/problem/problem_spec.hpp"
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace clusterbench {
 
@@ -20,5 +21,8 @@ MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std:
 /// percentage of the limit with the limit's name. `limits` is the output of `clusterbench probe`;
 /// without it the percentage is left out. Rows without samples are left alone.
 void add_derived_figures(nlohmann::json& row, const nlohmann::json& limits);
+
+/// Why `limits` give such a row no percentage, without a point at the end; empty if they give it one.
+std::string why_no_limit(const nlohmann::json& row, const nlohmann::json& limits);
 
 } // namespace clusterbench

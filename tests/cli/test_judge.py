@@ -14,6 +14,7 @@ import jsonschema
 from program import BINARY, SOURCE, Program, ledger
 
 FAST = ["--samples", 3, "--budget", 0, "--no-probe", "--threads", 1]
+NO_BOUND = "No percentage of the model bound is known: --no-probe was given."
 SMALL = ["--data", "mixture:3000,3,5,1,1", "--k", 4, "--iterations", 5]
 
 # Lloyd in one sweep. What stands in capitals is replaced.
@@ -168,8 +169,9 @@ class Right(Judge):
         done = self.judge(file, *SMALL, "--beside", "kmeans_serial")
         self.assertIn("kmeans_mine f32: right on the small awkward problems", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^kmeans_mine: right$")
-        for words in (r"ms per iteration +whole answer, ms", r"[12] of 2 +[\d.e-]+ \[.*\] kmeans_serial",
-                      r"assign [\d.]+ %, update [\d.]+ %", r"(?m)^ledger: out/ledger.jsonl$"):
+        for words in (r"ms per iteration +whole answer, ms", r"[12] of 2 +[\d.]+ [\[(].*[])] kmeans_serial",
+                      r"assign [\d.]+ %, update [\d.]+ %", r"(?m)^ledger: out/ledger.jsonl$",
+                      rf"(?m)^  {NO_BOUND}$"):
             self.assertRegex(done.stdout, words)
         rows = {row["variant"]: row for row in ledger(self.folder / "out")[1]}
         self.assertEqual(set(rows), {"kmeans_mine", "kmeans_serial"})
@@ -205,6 +207,7 @@ class Right(Judge):
         self.assertEqual((cell["rank"], cell["ranked"], cell["status"]), (1, 1, "ok"))
         self.assertNotIn("over_best", cell)
         self.assertAlmostEqual(sum(cell["phases_percent"].values()), 100.0)
+        self.assertEqual(entry["no_model_bound"], NO_BOUND)
 
     def test_all_default_problems(self):
         done = self.judge(self.write("mine.cpp", lloyd()), "--json", "--alone")
@@ -240,6 +243,7 @@ class Right(Judge):
                                     re.DOTALL)[1])
         self.assertEqual({cell["variant"] for cell in data["cells"]}, {"kmeans_own", "kmeans_serial"})
         self.assertIn("kmeans_own: right", data["judged"])
+        self.assertIn(NO_BOUND, data["judged"])
         self.assertRegex(page, r'<pre id="?judged"? hidden')
 
     def test_program_with_the_helper(self):

@@ -69,6 +69,7 @@ TEST(Limits, FiguresFromSamples) {
   EXPECT_LE(row.at("interval_ms").at(0), row.at("median_ms"));
   EXPECT_GE(row.at("interval_ms").at(1), row.at("median_ms"));
   EXPECT_FALSE(row.contains("percent_of_limit")); // no probe, no limit
+  EXPECT_EQ(why_no_limit(row, json::object()), "the machine's rates were not measured");
 }
 
 TEST(Limits, EverySampleHasItsOwnPasses) {
@@ -118,13 +119,22 @@ TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
   other_threads["threads"] = 3;
   add_derived_figures(other_threads, limits_of(1.0, 1.0));
   EXPECT_FALSE(other_threads.contains("percent_of_limit"));
+  EXPECT_EQ(why_no_limit(other_threads, limits_of(1.0, 1.0)), "the probe measured no rates of 3 threads");
   json gpu = measured_row();
   gpu["device"] = "gpu";
   add_derived_figures(gpu, limits_of(1.0, 1.0));
   EXPECT_FALSE(gpu.contains("percent_of_limit"));
+  EXPECT_EQ(why_no_limit(gpu, limits_of(1.0, 1.0)), "the probe measured no rates of a GPU");
+  json no_driver = limits_of(1.0, 1.0);
+  no_driver["gpu_missing"] = "no driver";
+  EXPECT_EQ(why_no_limit(gpu, no_driver), "the probe measured no rates of a GPU (no driver)");
   json busy = measured_row();
   add_derived_figures(busy, limits_of(1.0, 1.0, /*share=*/0.25));
   EXPECT_FALSE(busy.contains("percent_of_limit"));
+  EXPECT_EQ(why_no_limit(busy, limits_of(1.0, 1.0, 0.25)),
+            "other programs disturbed the probe of the machine's rates, which had 25 % of its processors' "
+            "time and needs 50 %");
+  EXPECT_EQ(why_no_limit(busy, limits_of(1.0, 1.0, 0.5)), "");
 }
 
 TEST(Limits, RowsWithoutSamplesAreLeftAlone) {

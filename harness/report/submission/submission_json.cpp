@@ -90,6 +90,7 @@ json to_json(const SubmissionReport& report) {
                 {"advice", report.advice},
                 {"cells", json::array()}};
   put_text(entry, "message", report.message);
+  put_text(entry, "no_model_bound", report.no_bound);
   for (const SubmissionCell& cell : report.cells) {
     entry["cells"].push_back(cell_json(cell));
   }

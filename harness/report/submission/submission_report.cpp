@@ -1,5 +1,6 @@
 #include "harness/report/submission/submission_report.hpp"
 
+#include "harness/ledger/limits.hpp"
 #include "harness/report/ranking_table.hpp"
 
 #include <algorithm>
@@ -45,6 +46,18 @@ std::optional<OverOther> over(const ReportCell& own, const ReportCell* other) {
   }
   return OverOther{other->spec.variant,
                    ratio_of(pass_costs(*other->measured), pass_costs(*own.measured), kResamples)};
+}
+
+// One sentence: the cells of a judgement have one device, one number of threads and one probe.
+std::string why_no_bound(const Row& row) {
+  const json& limits = row.header->line.at("limits");
+  std::string why = why_no_limit(json(row), limits);
+  if (limits.empty()) {
+    const json words = row.header->line.value("command_line", json::array());
+    const bool unwanted = std::ranges::find(words, json("--no-probe")) != words.end();
+    why = unwanted ? "--no-probe was given" : "the probe of the machine's rates failed";
+  }
+  return why.empty() ? "" : fmt::format("No percentage of the model bound is known: {}.", why);
 }
 
 CompanyCell company_cell(const ReportCell& cell) {
@@ -134,6 +147,9 @@ std::vector<SubmissionReport> make_submission_reports(const TableReport& report,
       if (const Row* const row = row_of(cell.spec, rows); row != nullptr) {
         const json origin = row->field("submission");
         submitted.origin = origin.is_null() ? submitted.origin : origin;
+      }
+      if (own.per_iteration && !own.percent_of_limit && submitted.no_bound.empty()) {
+        submitted.no_bound = why_no_bound(cell.measured->representative());
       }
       if (own.status == "ok") {
         exact = cell.approximate() ? "approximate" : "right";

@@ -59,6 +59,8 @@ struct SubmissionReport {
   std::string message;   ///< of that status
   std::vector<SubmissionCell> cells;
   std::vector<std::string> advice; ///< what to try next
+  /// Why times stand beside no model bound, as a sentence; empty if all do, or there are none.
+  std::string no_bound;
 };
 
 /// variants: those from outside, in their order. rows: of the ledger that the report was made from; tables

@@ -22,7 +22,7 @@ std::string with_interval(const std::optional<TimeFigure>& time) {
                                             : fmt::format(" [{}, {}]", figure(low), figure(high)));
 }
 
-std::string ratio_text(const std::optional<OverOther>& over) {
+std::string over_text(const std::optional<OverOther>& over) {
   if (!over) {
     return "";
   }
@@ -36,20 +36,24 @@ std::string name_of(const SubmissionCell& cell) {
 }
 
 std::string times_table(const SubmissionReport& report) {
+  std::vector<TextColumn> columns = {
+      {"problem", false}, {"ms per iteration", false}, {"whole answer, ms", false}};
+  const bool has_bound = std::ranges::any_of(
+      report.cells, [](const SubmissionCell& cell) { return cell.percent_of_limit.has_value(); });
+  if (has_bound) {
+    columns.insert(columns.end(), {{"%", true}, {"of the", false}});
+  }
   Lines lines;
   for (const SubmissionCell& cell : report.cells) {
     if (cell.per_iteration) {
-      lines.push_back({name_of(cell), with_interval(cell.per_iteration), with_interval(cell.whole),
-                       cell.percent_of_limit ? percentage(cell.percent_of_limit) : "", cell.limit});
+      std::vector<std::string>& line = lines.emplace_back();
+      line = {name_of(cell), with_interval(cell.per_iteration), with_interval(cell.whole)};
+      if (has_bound) {
+        line.insert(line.end(), {percentage(cell.percent_of_limit), cell.limit});
+      }
     }
   }
-  return lines.empty() ? ""
-                       : text_table({{"problem", false},
-                                     {"ms per iteration", false},
-                                     {"whole answer, ms", false},
-                                     {"%", true},
-                                     {"of the", false}},
-                                    lines, TextStyle::terminal);
+  return lines.empty() ? "" : text_table(columns, lines, TextStyle::terminal);
 }
 
 std::string places_table(const SubmissionReport& report) {
@@ -58,8 +62,8 @@ std::string places_table(const SubmissionReport& report) {
     if (cell.rank > 0 && cell.over_best) {
       lines.push_back(
           {name_of(cell), fmt::format("{} of {}", cell.rank, cell.ranked),
-           ratio_text(cell.over_best),
-           cell.over_next->variant == cell.over_best->variant ? "" : ratio_text(cell.over_next)});
+           over_text(cell.over_best),
+           cell.over_next->variant == cell.over_best->variant ? "" : over_text(cell.over_next)});
     }
   }
   return lines.empty() ? ""
@@ -139,6 +143,7 @@ std::string submission_text(const SubmissionReport& report) {
   }
   text += paragraph("Its times, the middle one with its 95 % interval (or all of few):",
                     times_table(report));
+  text += report.no_bound.empty() ? "" : wrapped(escaped(report.no_bound, TextStyle::terminal), "  ");
   text += paragraph("Its place, by time per iteration:", places_table(report));
   std::string unranked;
   for (const SubmissionCell& cell : report.cells) {
