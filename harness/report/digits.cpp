@@ -10,6 +10,26 @@ namespace {
 constexpr int kMost = 4;
 constexpr int kUnknown = 3; ///< of one sample
 
+std::string rounded_text(double value, int digits) {
+  return fmt::format("{:.{}e}", value, digits - 1);
+}
+
+// Of the leading digit, once the value is rounded: 9.98 has two digits as 10.
+int exponent_of(const std::string& rounded) {
+  return std::stoi(rounded.substr(rounded.find('e') + 1));
+}
+
+bool needs_exponent(double value, int exponent) {
+  return value != 0.0 && (exponent < -4 || exponent >= 6);
+}
+
+// Rounded at a power of ten.
+std::string at_place(double value, int place) {
+  const double unit = place > 0 ? std::pow(10.0, place) : 1.0;
+  const double rounded = place > 0 ? std::round(value / unit) * unit : value;
+  return fmt::format("{:.{}f}", rounded, std::max(-place, 0));
+}
+
 double relative_width(const Rounds& rounds) {
   const PooledRounds pooled = pool_rounds(rounds);
   return (pooled.interval.high - pooled.interval.low) / pooled.median;
@@ -34,12 +54,27 @@ std::string with_digits(std::optional<double> value, int digits) {
   if (!value || !std::isfinite(*value)) {
     return {};
   }
-  const std::string rounded = fmt::format("{:.{}e}", *value, digits - 1);
-  const int exponent = std::stoi(rounded.substr(rounded.find('e') + 1));
-  if (*value != 0.0 && (exponent < -4 || exponent >= 6)) {
-    return fmt::format("{:.{}g}", *value, digits);
-  }
-  return fmt::format("{:.{}f}", std::stod(rounded), std::max(0, digits - 1 - exponent));
+  const std::string rounded = rounded_text(*value, digits);
+  const int exponent = exponent_of(rounded);
+  return needs_exponent(*value, exponent)
+             ? fmt::format("{:.{}g}", *value, digits)
+             : at_place(std::stod(rounded), exponent - digits + 1);
+}
+
+std::string ms_text(double ms, const Interval& interval) {
+  return with_digits(ms, digits_of((interval.high - interval.low) / ms));
+}
+
+std::string ms_text(double ms, const Interval& interval, bool is_range) {
+  const int digits = digits_of((interval.high - interval.low) / ms);
+  const int exponent = exponent_of(rounded_text(ms, digits));
+  const auto end = [&](double value) {
+    return needs_exponent(ms, exponent) ? with_digits(value, digits)
+                                        : at_place(value, exponent - digits + 1);
+  };
+  const std::string low = end(interval.low), high = end(interval.high);
+  return ms_text(ms, interval) +
+         (is_range ? fmt::format(" ({} .. {})", low, high) : fmt::format(" [{}, {}]", low, high));
 }
 
 std::string times_text(const Ratio& ratio) {
@@ -47,10 +82,13 @@ std::string times_text(const Ratio& ratio) {
   return with_digits(ratio.ratio, std::min(digits_of(width), kUnknown));
 }
 
-std::string percent_of_bound_text(const Measured& cell) {
-  const std::optional<double> percent = cell.median_of("percent_of_limit");
+std::string percent_of_bound_text(std::optional<double> percent) {
   constexpr double kLeast = 0.1;
   return percent && *percent > 0.0 && *percent < kLeast ? "<0.1" : with_digits(percent, 2);
+}
+
+std::string percent_of_bound_text(const Measured& cell) {
+  return percent_of_bound_text(cell.median_of("percent_of_limit"));
 }
 
 std::string pass_ms_text(const Measured& cell) {

@@ -24,10 +24,17 @@ std::string run_ms_text(const Measured& cell);
 /// A time of single runs, one of each round: worth what one sample is, not what their median is.
 std::string single_ms_text(const Measured& cell, std::optional<double> ms);
 
+/// "1.034 [1.021, 1.047]", or of few samples or rounds "1.03 (0.98 .. 1.11)": a time [ms] with the digits that its
+/// interval bears out, and the interval's ends to the same place.
+std::string ms_text(double ms, const Interval& interval, bool is_range);
+/// The time alone.
+std::string ms_text(double ms, const Interval& interval);
+
 /// How many times longer, without its interval; at most three digits.
 std::string times_text(const Ratio& ratio);
 /// The share of the model bound that a pass reaches, without the sign of per cent: two digits, which is what a
 /// probe is worth.
+std::string percent_of_bound_text(std::optional<double> percent);
 std::string percent_of_bound_text(const Measured& cell);
 
 /// "1.034 [1.021, 1.047]", or of few samples or rounds "1.03 (0.98 .. 1.11)"; decimals by the interval.

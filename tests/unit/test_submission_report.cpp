@@ -1,5 +1,7 @@
-// What `clusterbench judge` says of a variant: why no model bound stands beside its times.
+// What `clusterbench judge` says of a variant: times with the digits that they are worth, and why no model bound
+// stands beside them.
 #include "harness/ledger/limits.hpp"
+#include "harness/report/digits.hpp"
 #include "harness/report/submission/submission_text.hpp"
 #include "harness/report/text_table.hpp"
 #include "tests/unit/ledger_rows.hpp"
@@ -65,15 +67,28 @@ SubmissionReport report_of(const std::vector<double>& samples, const json& limit
   return make_submission_reports(report, {"kmeans_mine"}, rows).at(0);
 }
 
-// Samples of runs of ten passes within a per cent of 10.34 ms.
+// Samples of runs of ten passes within a per cent of 10.34 ms, and within a half of it.
 const std::vector<double> kNarrow = {10.31, 10.32, 10.33, 10.34, 10.34, 10.35, 10.36, 10.37, 10.38};
+const std::vector<double> kWide = {6.0, 7.0, 8.0, 9.0, 10.34, 11.0, 12.0, 13.0, 14.0};
 
-TEST(SubmissionReport, WithAModelBoundItIsSilent) {
+TEST(SubmissionReport, TimesHaveTheDigitsOfTheirInterval) {
+  const std::string narrow = submission_text(report_of(kNarrow, limits(1.0)));
+  EXPECT_NE(narrow.find(" 1.034 [1.032, 1.037]"), std::string::npos) << narrow;
+  const std::string wide = submission_text(report_of(kWide, limits(1.0)));
+  EXPECT_NE(wide.find(" 1.0 [0.7, 1.3]"), std::string::npos) << wide;
+  EXPECT_EQ(wide.find("1.034"), std::string::npos) << wide;
+  EXPECT_NE(wide.find(" 2.1\n"), std::string::npos) << wide; // beside it
+  // For programs nothing is rounded.
+  EXPECT_DOUBLE_EQ(to_json(report_of(kWide, limits(1.0))).at("cells").at(0).at("per_iteration").at("ms"),
+                   1.034);
+}
+
+TEST(SubmissionReport, PercentagesHaveTwoDigits) {
   // 100 points of 2 features, 4 clusters: 1600 operations at 1 GFLOP/s are 0.0016 ms.
   const SubmissionReport report = report_of(kNarrow, limits(1.0));
   EXPECT_EQ(report.no_bound, "");
   const std::string text = submission_text(report);
-  EXPECT_NE(text.find(" 0.2  FMA rate"), std::string::npos) << text;
+  EXPECT_NE(text.find(" 0.15  FMA rate"), std::string::npos) << text;
   EXPECT_EQ(text.find("model bound"), std::string::npos) << text;
   EXPECT_FALSE(to_json(report).contains("no_model_bound"));
 }
@@ -93,6 +108,16 @@ TEST(SubmissionReport, WithoutAModelBoundItSaysWhy) {
   expect(report_of(kNarrow, limits(0.31)),
          "No percentage of the model bound is known: other programs disturbed the probe of the machine's "
          "rates, which had 31 % of its processors' time and needs 50 %.");
+}
+
+TEST(Digits, ATimeAndItsIntervalEndAtTheSamePlace) {
+  EXPECT_EQ(ms_text(1.0342, {1.0213, 1.0469}, false), "1.03 [1.02, 1.05]");
+  EXPECT_EQ(ms_text(1.0342, {1.0341, 1.0343}, false), "1.034 [1.034, 1.034]");
+  EXPECT_EQ(ms_text(12345.6, {11789.0, 12944.0}, false), "12300 [11800, 12900]");
+  EXPECT_EQ(ms_text(9.98, {9.3, 10.6}, true), "10 (9 .. 11)"); // rounded, it has another leading digit
+  EXPECT_EQ(ms_text(0.00512, {0.0004, 0.0113}, true), "0.0051 (0.0004 .. 0.0113)");
+  EXPECT_EQ(ms_text(0.0000512, {0.00004, 0.00006}, true), "5.1e-05 (4e-05 .. 6e-05)");
+  EXPECT_EQ(ms_text(3.14159, {3.14159, 3.14159}, true), "3.14 (3.14 .. 3.14)"); // one sample
 }
 
 } // namespace

@@ -1,4 +1,5 @@
 #include "harness/report/submission/submission_report.hpp"
+#include "harness/report/digits.hpp"
 #include "harness/report/table_part.hpp"
 
 #include <algorithm>
@@ -29,7 +30,7 @@ Bound bound_of(const SubmissionCell& cell) {
 std::string sentence(Bound bound, const SubmissionCell& cell) {
   const bool is_cpu = cell.device == "cpu";
   const std::string where =
-      fmt::format("{} % of the {}", percentage(cell.percent_of_limit), cell.limit);
+      fmt::format("{} % of the {}", percent_of_bound_text(cell.percent_of_limit), cell.limit);
   switch (bound) {
   case Bound::memory:
     return fmt::format(
@@ -45,7 +46,7 @@ std::string sentence(Bound bound, const SubmissionCell& cell) {
     return fmt::format(
         "bound by latency ({}, and that limit is {} ms): a pass is over before {}; use fewer {} "
         "for each pass",
-        where, figure(cell.limit_ms),
+        where, with_digits(cell.limit_ms, 2),
         is_cpu ? "all threads are awake" : "launches and barriers are paid for",
         is_cpu ? "parallel regions and barriers, or fewer threads,"
                : "launches, barriers and copies");
@@ -105,7 +106,7 @@ std::vector<std::string> advice_for(const std::vector<SubmissionCell>& cells) {
       advice.push_back(
           fmt::format("{}: `{}` is {} times faster; `clusterbench explain {}` says how it "
                       "works",
-                      cell.problem, cell.over_best->variant, times(cell.over_best->ratio.ratio),
+                      cell.problem, cell.over_best->variant, times_text(cell.over_best->ratio),
                       cell.over_best->variant));
       break;
     }

@@ -1,5 +1,6 @@
 #include "harness/report/submission/submission_text.hpp"
 
+#include "harness/report/digits.hpp"
 #include "harness/report/table_part.hpp"
 #include "harness/report/text_table.hpp"
 
@@ -12,23 +13,16 @@ namespace {
 
 using Lines = std::vector<std::vector<std::string>>;
 
-// "1.034 [1.021, 1.047]", or a range: "1.034 (1.021 .. 1.047)".
 std::string with_interval(const std::optional<TimeFigure>& time) {
-  if (!time) {
-    return "";
-  }
-  const auto& [low, high] = time->interval;
-  return figure(time->ms) + (time->is_range ? fmt::format(" ({} .. {})", figure(low), figure(high))
-                                            : fmt::format(" [{}, {}]", figure(low), figure(high)));
+  return time ? ms_text(time->ms, time->interval, time->is_range) : "";
 }
 
 std::string over_text(const std::optional<OverOther>& over) {
   if (!over) {
     return "";
   }
-  const Interval& interval = over->ratio.interval;
-  return fmt::format("{} [{}, {}] {}", times(over->ratio.ratio), times(interval.low),
-                     times(interval.high), over->variant);
+  const Ratio& ratio = over->ratio;
+  return ratio_text(ratio.ratio, ratio.interval, ratio.is_range) + " " + over->variant;
 }
 
 std::string name_of(const SubmissionCell& cell) {
@@ -49,7 +43,7 @@ std::string times_table(const SubmissionReport& report) {
       std::vector<std::string>& line = lines.emplace_back();
       line = {name_of(cell), with_interval(cell.per_iteration), with_interval(cell.whole)};
       if (has_bound) {
-        line.insert(line.end(), {percentage(cell.percent_of_limit), cell.limit});
+        line.insert(line.end(), {percent_of_bound_text(cell.percent_of_limit), cell.limit});
       }
     }
   }
@@ -98,8 +92,9 @@ std::string company_table(const SubmissionReport& report) {
     for (const std::string& name : names) {
       const auto other = std::ranges::find(cell.company, name, &CompanyCell::variant);
       line.push_back(other == cell.company.end() ? ""
-                     : other->rank > 0           ? figure(other->per_iteration->ms)
-                                                 : other->verified);
+                     : other->rank > 0
+                         ? ms_text(other->per_iteration->ms, other->per_iteration->interval)
+                         : other->verified);
     }
   }
   return text_table(columns, lines, TextStyle::terminal);
