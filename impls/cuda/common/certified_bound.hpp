@@ -86,7 +86,7 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
 }
 
 /// Products of a score of up to 32 features that the tensor cores make whole, see
-/// docs/certified.md.
+/// docs/certified_variants.md.
 inline constexpr unsigned kFoldedProducts = 48;
 
 /// For such scores, and any centroid: `largest` has the largest terms of all centroids (the first

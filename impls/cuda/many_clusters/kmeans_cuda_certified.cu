@@ -7,7 +7,7 @@
 //   the product, so that scores are complete and not negative: their bits are compared as integers,
 //   three in one instruction, half an operation a score instead of five. Then a kernel compares the
 //   16 centroids of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
-// Source: kmeans_cuda_wgmma; docs/certified.md has the proof for groups and complete scores.
+// Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups and complete scores.
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 16) flops, and 68 n d bytes for groups.
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
