@@ -1,6 +1,6 @@
 // One row in full: figures, raw samples, and where they are from.
 import {MEASURES, samplesOf} from './data.js';
-import {element, figure, plural, short, worth} from './format.js';
+import {element, figure, linkTo, plural, short, worth} from './format.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -70,7 +70,8 @@ function approximation(cell) {
     gap === undefined ? '' : `objective ${figure(gap)} off, relatively`].filter(Boolean).join('; ');
 }
 
-export function showDetail(box, row, state, data) {
+/** `open` is called with the name of a variant whose section is wanted. */
+export function showDetail(box, row, state, data, open) {
   const {cell} = row;
   const machine = data.machines.get(row.machine);
   const figures = row.figures[state.measure];
@@ -80,10 +81,10 @@ export function showDetail(box, row, state, data) {
     return [measure.unit, each && `${worth(each)}${intervalText(each) && `, ${intervalText(each)}`}`];
   });
   box.replaceChildren(
-    element('h3', {title: row.variant.slice(0, 300)}, short(row.variant, 120)),
+    element('h3', {title: row.variant.slice(0, 300)}, linkTo(row.variant, open, 120)),
     element('p', {class: `answer ${row.status}`}, row.answer + (row.quick ? ', of a quick run' : '')),
     facts([['problem', row.problem.title], ...measures,
-      ['iterations', figure(cell.iterations)], ['bound set by', cell.limit],
+      ['file', data.variants.get(row.variant)?.file], ['iterations', figure(cell.iterations)], ['bound set by', cell.limit],
       ['differs', approximation(cell)], ['other work', row.reasons.join('; ')], ['message', cell.message]]));
   if (samples.length) {
     box.append(element('h4', {}, `${plural(samples.length, 'raw sample')}, ${MEASURES[state.measure].title}`),

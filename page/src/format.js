@@ -40,6 +40,13 @@ export function short(text, most = 60) {
   return line.length > most ? line.slice(0, most - 1) + '…' : line;
 }
 
+/** A variant's name that opens its section. */
+export function linkTo(name, open, most) {
+  const link = element('button', {type: 'button', class: 'link'}, short(name, most));
+  link.addEventListener('click', () => open(name));
+  return link;
+}
+
 export function plural(count, word) {
   return `${count} ${word}${count === 1 ? '' : 's'}`;
 }

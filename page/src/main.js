@@ -62,7 +62,7 @@ function start() {
   at('judged').hidden = !data.judged;
   const plot = new Plot(at('plot'), at('legend'), data.kinds, row => tell(row));
   const tell = row => {
-    showDetail(at('detail'), row, state, data);
+    showDetail(at('detail'), row, state, data, name => variants.open(name));
     plot.mark(row);
   };
   const table = new Rows(at('rows'), () => state, tell);

@@ -1,13 +1,7 @@
 // A section for each variant: what it is, its neighbours on the ladder, why it was refused, what it counted.
-import {element, figure, listed, plural, short} from './format.js';
+import {element, figure, linkTo, listed, plural, short} from './format.js';
 
 const MOST_SECTIONS = 300;
-
-function linkTo(name, open) {
-  const link = element('button', {type: 'button', class: 'link'}, short(name));
-  link.addEventListener('click', () => open(name));
-  return link;
-}
 
 function line(list, name, ...content) {
   list.append(element('dt', {}, name), element('dd', {}, ...content));

@@ -102,6 +102,18 @@ class ReportPage(Program):
         look.wait("document.querySelector('#detail .phases') !== null")
         self.assertEqual(look.run("[...document.querySelectorAll('.phase-names li')].map(e => e.textContent)"),
                          ["assign: 3 ms, 75 %", "update: 1 ms, 25 %"])
+        # The name of the row's variant leads to its section, which names its file.
+        name = look.run("document.querySelector('#detail h3').textContent")
+        look.click("#detail h3 button")
+        look.wait("document.querySelector('#variants details[open] dl') !== null")
+        section = look.run("document.querySelector('#variants details[open]').textContent")
+        self.assertIn(name, section)
+        file = next(each["file"] for each in data["variants"] if each["name"] == name)
+        self.assertTrue((SOURCE / file).is_file(), file)
+        self.assertIn(file, section)
+        self.assertIn(file, look.run("document.getElementById('detail').textContent"))
+        self.assertEqual(look.run("document.activeElement.closest('details') === "
+                                  "document.querySelector('#variants details[open]')"), True)
         # Verdicts are those of the table.
         table = json.loads(self.run_program("table", "article004", "--from", "out", "--json").stdout)
         shown = look.run("[...document.querySelectorAll('#verdicts tbody tr')].map(e => "
