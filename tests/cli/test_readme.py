@@ -1,6 +1,7 @@
 """The figures in README.md and in the pages of tables are those of the reference runs."""
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -40,6 +41,23 @@ class Readme(unittest.TestCase):
                                 .replace(" times as fast as that C++", " times as slow"))
         for page, text in self.updated(change).items():
             self.assertEqual(text, (SOURCE / page).read_text())
+
+    def test_every_figure_of_the_first_page_is_the_scripts(self):
+        def change(text):
+            return re.sub(r"(?ms)^<!-- (\w+) begin -->$.*?^<!-- \1 end -->$",
+                          lambda block: re.sub(r"\d", "9", block[0]), text)
+        page = (SOURCE / "README.md").read_text()
+        self.assertEqual(len(re.findall(r"(?m)^<!-- \w+ begin -->$", page)), 2)
+        self.assertNotEqual(change(page), page)
+        self.assertEqual(self.updated(change)["README.md"], page)
+
+    def test_the_ledgers_are_committed(self):
+        listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "results/reference"], capture_output=True, text=True)
+        if listed.returncode != 0:
+            self.skipTest("there is no git")
+        ledgers = {str(path.relative_to(SOURCE)) for path in SOURCE.glob("results/reference/**/*.jsonl")}
+        self.assertGreater(len(ledgers), 3)
+        self.assertEqual(ledgers - set(listed.stdout.splitlines()), set())
 
 
 if __name__ == "__main__":

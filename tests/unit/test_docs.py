@@ -189,6 +189,27 @@ def complaints_about_files(path, text, files):
             and name not in files and not any(file.endswith("/" + name) for file in files)]
 
 
+# A time, a rate, or how many times as fast: what somebody has measured.
+MEASURED = re.compile(r"(?<![\w.])\d[\d.,]*\s*(?:(?:ns|µs|us|ms|s|sec|seconds?|minutes?)\b|[GTM](?:B|FLOP)/s"
+                      r"|(?:times|×|x)\s+(?:as|faster|slower)\b|×|-fold\b)"
+                      r"|\b(?:twice|two|three|four|five|six|seven|eight|nine|ten)(?:\s+times)?\s+as\s+(?:fast|slow)\b")
+
+
+def complaints_about_figures(path, text, written):
+    """Measured figures stand in blocks that a script writes, and nowhere else. written: the names of those."""
+    blocks = set(re.findall(r"(?m)^<!-- ([\w -]+) begin -->$", text))
+    found = [f"{path}: no script writes its block '{name}'" for name in sorted(blocks - written)]
+    for number, line in enumerate(without(GENERATED, without(CODE, text)).splitlines(), 1):
+        found += [f"{path}: line {number} says '{figure.strip()}', which no script has put there"
+                  for figure in MEASURED.findall(line)]
+    return found
+
+
+def blocks_of(scripts):
+    """The names of the blocks that scripts write, by their marks."""
+    return {name for text in scripts for name in re.findall(r'"<!-- ([\w -]+) begin -->', text)}
+
+
 def complaints_about_words(path, text):
     found = []
     for number, line in enumerate(prose(text).splitlines(), 1):
@@ -252,6 +273,11 @@ class Docs(unittest.TestCase):
         self.assertGreater(sum(len(named_files(text)) for text in self.pages.values()), 30)
         self.check(complaints_about_files, self.files)
 
+    def test_figures_of_the_first_page_come_by_script(self):
+        written = blocks_of((SOURCE / "scripts" / name).read_text() for name in ("headline.py", "verdicts.py"))
+        self.assertEqual(written, {"headline", "verdicts"})
+        self.assertEqual(complaints_about_figures("README.md", self.pages["README.md"], written), [])
+
     def test_words_are_the_fields(self):
         self.check(complaints_about_words)
 
@@ -313,6 +339,21 @@ class RulesCanFail(unittest.TestCase):
         calls = "`scripts/x.sh --all` and\n```\n./run_all.sh\n```\n"
         self.assertEqual(complaints_about_scripts("a.md", calls, {"scripts/x.sh", "run_all.sh"}), [])
         self.assertEqual(len(complaints_about_scripts("a.md", calls, {})), 2)
+
+    def test_figures(self):
+        block = "<!-- headline begin -->\n| 15.3 ms, 3 times as fast |\n<!-- headline end -->\n"
+        good = (block + "```\nrun --budget 3 s\n```\nAt 50 % of 16 clusters, version 2.0 has 5 sizes; 3 samples. Twice.\n"
+                "The 1st, some 30 times.\n")
+        self.assertEqual(complaints_about_figures("a.md", good, {"headline"}), [])
+        for bad in ("in 15.3 ms", "`2 µs`", "1,000 s", "65 times as fast", "4.6 times faster", "a 23× speed-up", "3x faster",
+                    "twice as fast", "at 22 GB/s", "three times as slow", "a tenth in 16 minutes", "a 5-fold gain"):
+            with self.subTest(bad):
+                complaint, = complaints_about_figures("a.md", f"{block}It runs {bad}.\n", {"headline"})
+                self.assertIn("line 4", complaint)
+        self.assertEqual(len(complaints_about_figures("a.md", block, {"verdicts"})), 1)
+        unclosed = block.replace("headline end", "other end")
+        self.assertEqual(len(complaints_about_figures("a.md", unclosed, {"headline"})), 2)
+        self.assertEqual(blocks_of(['BEGIN = "<!-- a b begin -->\\n"', "<!-- c begin -->"]), {"a b"})
 
     def test_named_files(self):
         files = {"impls/cuda/common/check.hpp", "scripts/house.py"}
