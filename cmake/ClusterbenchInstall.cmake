@@ -54,7 +54,8 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Who judges sources needs a compiler; who looks at Python's peers needs them.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++, python3-numpy")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, python3-scipy, python3-sklearn, python3-faiss")
+# Who judges sources needs a compiler; who looks at Python's peers needs them, and a matrix product that is
+# not the reference one.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++, python3-numpy, libopenblas0-pthread")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, make, python3-scipy, python3-sklearn, python3-faiss")
 include(CPack)

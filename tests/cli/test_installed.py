@@ -4,6 +4,7 @@ with nothing but that. The folders of source and build are out of reach of the i
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -111,6 +112,11 @@ class Installed(unittest.TestCase):
         about = self.run_here("dpkg-deb", "--field", package).stdout
         self.assertRegex(about, r"(?m)^Package: clusterbench$")
         self.assertRegex(about, r"(?m)^Depends: .*libseccomp2")
+        # The page names every package that apt-get brings along or may bring along.
+        page = (SOURCE / "docs" / "judge.md").read_text()
+        for field in ("Depends", "Recommends", "Suggests"):
+            for name in re.findall(r"(?:^|, )([\w.+-]+)", re.search(rf"(?m)^{field}: (.*)$", about)[1]):
+                self.assertIn(f"`{name}`", page, field)
         # A system of its own: an empty folder.
         system = self.folder / "system"
         for folder in ("info", "updates", "triggers"):
