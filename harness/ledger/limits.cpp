@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fmt/format.h>
 #include <optional>
 
@@ -58,7 +59,7 @@ DeviceLimits device_limits(const json& row, const json& limits) {
     found.missing =
         fmt::format("other programs disturbed the probe of the machine's rates, which had {:.0f} % of "
                     "its processors' time and needs {:.0f} %",
-                    100.0 * share, 100.0 * kUndisturbed);
+                    std::floor(100.0 * share), 100.0 * kUndisturbed);
   }
   return found;
 }

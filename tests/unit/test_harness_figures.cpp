@@ -134,6 +134,8 @@ TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
   EXPECT_EQ(why_no_limit(busy, limits_of(1.0, 1.0, 0.25)),
             "other programs disturbed the probe of the machine's rates, which had 25 % of its processors' "
             "time and needs 50 %");
+  // What is too little does not look like enough.
+  EXPECT_NE(why_no_limit(busy, limits_of(1.0, 1.0, 0.499)).find("had 49 %"), std::string::npos);
   EXPECT_EQ(why_no_limit(busy, limits_of(1.0, 1.0, 0.5)), "");
 }
 
