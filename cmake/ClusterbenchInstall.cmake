@@ -16,6 +16,9 @@ install(FILES ${descriptions} ${PROJECT_BINARY_DIR}/modules/list DESTINATION ${h
 if(TARGET device)
   install(TARGETS device gpu_probe LIBRARY DESTINATION ${home}/plugins)
 endif()
+if(TARGET ranks)
+  install(TARGETS ranks LIBRARY DESTINATION ${home}/plugins)
+endif()
 install(FILES ${PROJECT_BINARY_DIR}/page/template.html DESTINATION ${home}/page OPTIONAL)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/impls/python DESTINATION ${home}/impls FILES_MATCHING PATTERN "*.py"
@@ -57,5 +60,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # Who judges sources needs a compiler; who looks at Python's peers needs them, and a matrix product that is
 # not the reference one.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "g++, python3-numpy, libopenblas0-pthread")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, make, python3-scipy, python3-sklearn, python3-faiss")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, make, openmpi-bin, python3-scipy, python3-sklearn, python3-faiss")
 include(CPack)

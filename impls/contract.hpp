@@ -29,7 +29,7 @@ namespace clusterbench {
 /// Which algorithm a variant implements.
 enum class Family { kmeans, fcm };
 
-/// Where a variant computes.
+/// Where a variant computes; mpi: on the processors of several processes, its ranks (docs/ranks.md).
 enum class Device { cpu, gpu, multi_gpu, mpi };
 
 /// The arithmetic of the distances: that of the data, or a narrower one on the same data.
@@ -116,7 +116,7 @@ struct Shape {
   StopRule stop;
   double fuzzifier = 2.0;               ///< m of FCM, > 1
   bool starts_from_memberships = false; ///< FCM: the start is memberships and not centres
-  int threads = 1;                      ///< CPU threads that a variant may use
+  int threads = 1;                      ///< CPU threads that a variant, or its rank, may use
   int rank = 0;                         ///< this process among `world` processes (MPI)
   int world = 1;                        ///< for a ShardedVariant: its devices
 };
@@ -162,8 +162,8 @@ public:
   /// The centroids that a pass has produced, [k, d]; once per executed pass, in order. They lie where
   /// the variant computes. On a GPU the observer waits for the device before it reads them.
   virtual void pass(std::span<const T> /*centroids*/) {}
-  /// A phase ("assign", "update", ...) of the current pass begins or ends; see Phase. stream: the
-  /// CUDA stream that its work is put into, or null.
+  /// A phase ("assign", "update", ...) of the current pass begins or ends; see Phase. Ranks wait for one
+  /// another in "exchange" alone. stream: the CUDA stream that its work is put into, or null.
   virtual void begin_phase(std::string_view /*name*/, void* /*stream*/) {}
   virtual void end_phase(void* /*stream*/) {}
   /// Seconds of a phase that only the variant itself can time, inside a kernel say.

@@ -16,6 +16,7 @@ optional=(
   python3-matplotlib # without it there are no pictures
   python3-h5py       # without it no HDF5 file is read
   dpkg-dev file      # without them cpack makes no .deb
+  libopenmpi-dev openmpi-bin # without them no variant computes in several processes
 )
 # Without npm, whoever it is from, `clusterbench report` has no page. It brings some 200 packages, which tests
 # do not need.

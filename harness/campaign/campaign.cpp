@@ -263,6 +263,7 @@ private:
                        {"rounds", options_.rounds},
                        {"threads", options_.cell.threads},
                        {"gpus", options_.cell.gpus},
+                       {"ranks", options_.cell.ranks},
                        {"sampling", options_.cell.sampling},
                        {"cache_between_samples", "kept"},
                        {"starts_seed", starts_seed_},
@@ -310,6 +311,11 @@ private:
     if (gpus > 0) {
       row["gpus"] = gpus;
     }
+    const int ranks = ranks_of(variant->meta, options_.cell.ranks);
+    if (ranks > 0) {
+      row["ranks"] = ranks;
+      row["threads"] = std::max(options_.cell.threads, ranks); // a rank has at least one
+    }
     row["backend"] = variant->backend;
     if (!variant->submission.is_null()) {
       row["submission"] = variant->submission;
@@ -353,7 +359,7 @@ private:
     }
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
-                          options_.cell.threads, gpus, options_.cell.sampling, binary_hash_,
+                          options_.cell.threads, gpus, ranks, options_.cell.sampling, binary_hash_,
                           environment_hash_, fingerprint(*variant), starts_seed_});
     const std::filesystem::path stem = answers_.stem(cell, round);
     if (is_known(row)) {

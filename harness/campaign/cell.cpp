@@ -81,6 +81,7 @@ WorkerOptions CellRunner::worker_options() const {
   WorkerOptions options;
   options.threads = options_.threads;
   options.gpus = options_.gpus;
+  options.ranks = options_.ranks;
   options.timeout = options_.timeout;
   options.sandboxed = options_.sandboxed;
   options.hidden = options_.hidden;

@@ -19,6 +19,7 @@ namespace clusterbench {
 struct CellOptions {
   int threads = 1;
   int gpus = 1; ///< for variants of Device::multi_gpu
+  int ranks = kUsualRanks; ///< of variants of Device::mpi
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell
   std::uint64_t starts_seed = 0;                 ///< of the starts: the campaign's secret

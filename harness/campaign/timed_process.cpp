@@ -145,7 +145,7 @@ private:
     const auto timed_run = [&] {
       const std::size_t number = runs.size();
       put_start(number);
-      const DisturbanceWatch watch(gpu.get(), worker_.pid());
+      const DisturbanceWatch watch(gpu.get(), worker_.processes());
       const RunReply run = worker_.run();
       if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
         json entry = disturbance;
@@ -212,7 +212,7 @@ private:
     row_["sandbox_lacks"] = worker_.sandbox_lacks();
     row_["clock"] = worker_.clock().report();
     row_["output_tail"] = worker_.output_tail();
-    if (cell_.variant.is_program) {
+    if (cell_.variant.is_program || !worker_.versions().empty()) {
       row_["versions"] = worker_.versions();
     }
   }

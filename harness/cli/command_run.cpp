@@ -35,6 +35,7 @@ struct RunArguments : ProblemOptions {
   std::vector<std::string> peers;
   int threads = default_threads();
   int gpus = 1;
+  int ranks = kUsualRanks;
   int rounds = 1;
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;
@@ -67,6 +68,10 @@ void check(const RunArguments& arguments) {
   }
   if (arguments.gpus > 1 && static_cast<unsigned>(arguments.gpus) > gpu_count()) {
     throw InputError(fmt::format("--gpus {}: this machine has {}", arguments.gpus, gpu_count()));
+  }
+  if (arguments.ranks < 1 || arguments.ranks > most_threads()) {
+    throw InputError(fmt::format("--ranks {}: 1 to {} processes can be started here",
+                                 arguments.ranks, most_threads()));
   }
   if (arguments.rounds < 1 || arguments.sampling.samples < 1) {
     throw InputError("--rounds, --samples: at least 1 is needed");
@@ -239,6 +244,7 @@ ExitCode run(const RunArguments& arguments) {
   options.cells = tables.empty() ? adhoc_cells(arguments) : table_cells(arguments, tables);
   options.cell.threads = arguments.threads;
   options.cell.gpus = arguments.gpus;
+  options.cell.ranks = arguments.ranks;
   SamplingPlan& sampling = options.cell.sampling = arguments.sampling;
   sampling.target = arguments.target_percent / 100.0;
   sampling.max_samples = std::max(sampling.max_samples, sampling.samples);
@@ -291,6 +297,9 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
       ->capture_default_str();
   command->add_option("--gpus", arguments->gpus, "GPUs of a variant for several of them")
+      ->capture_default_str();
+  command->add_option("--ranks", arguments->ranks,
+                      "Processes of a variant for several of them, which share the threads")
       ->capture_default_str();
   command->add_option("--rounds", arguments->rounds, "Run every cell so often, in fresh processes")
       ->capture_default_str();

@@ -3,11 +3,9 @@
 #include "datasets/errors.hpp"
 #include "harness/gate/suspicion.hpp"
 #include "harness/problem/cell_choice.hpp"
+#include "harness/system/find_program.hpp"
 
-#include <cstdlib>
 #include <fmt/format.h>
-#include <sstream>
-#include <unistd.h>
 
 namespace clusterbench {
 namespace {
@@ -68,15 +66,11 @@ void count_typed(const std::filesystem::path& valgrind,
 } // namespace
 
 std::filesystem::path find_valgrind() {
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::filesystem::path candidate = std::filesystem::path(folder) / "valgrind";
-    if (access(candidate.c_str(), X_OK) == 0) {
-      return candidate;
-    }
+  const std::filesystem::path valgrind = find_program("valgrind");
+  if (valgrind.empty()) {
+    throw InputError("--instructions: valgrind is not installed (Debian's package valgrind)");
   }
-  throw InputError("--instructions: valgrind is not installed (Debian's package valgrind)");
+  return valgrind;
 }
 
 CountedCell count_instructions(const std::filesystem::path& valgrind,

@@ -54,10 +54,11 @@ void add_limits(json& known, const json& limits) {
   }
 }
 
-// A cell on one machine with one number of threads and GPUs.
+// A cell on one machine with one number of threads, GPUs and ranks.
 std::string place_of(const Row& row) {
   const int gpus = row.gpus > 1 ? row.gpus : 0; // an older ledger does not say that it was one
-  return fmt::format("{}\n{}\n{}\n{}", row.header->environment_hash, row.threads, gpus, row.name);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", row.header->environment_hash, row.threads, gpus, row.ranks,
+                     row.name);
 }
 
 class Builder {

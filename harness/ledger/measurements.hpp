@@ -30,11 +30,11 @@ struct Machine {
 /// "A", "B", ... for index 0, 1, ...
 std::string machine_id(std::size_t index);
 
-/// All rounds of one cell on one machine with one number of threads and GPUs; never none.
+/// All rounds of one cell on one machine with one number of threads, GPUs and ranks; never none.
 struct Measured {
   std::size_t machine = 0; ///< index into Measurements::machines
   bool shown_first =
-      false;               ///< of several machines, threads and GPUs: the one that short forms show
+      false;               ///< of several machines, threads, GPUs and ranks: the one that short forms show
   std::vector<Row> rounds; ///< by number
 
   /// The row that speaks for the cell: the first that is not ok, otherwise the last.
@@ -43,6 +43,7 @@ struct Measured {
   const std::string& name() const { return rounds.front().name; }
   int threads() const { return rounds.front().threads; }
   int gpus() const { return rounds.front().gpus; }
+  int ranks() const { return rounds.front().ranks; }
 
   /// The median over the rounds of a figure that all of them have.
   std::optional<double> median_of(const std::function<std::optional<double>(const Row&)>& of) const;
@@ -61,8 +62,8 @@ struct Measurements {
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
 };
 
-/// Which rows count: of the rows of one cell, machine, number of threads, GPUs and round the newest, that
-/// is, the last; but one that says `unavailable`, of a build without the backend, never takes the
+/// Which rows count: of the rows of one cell, machine, number of threads, GPUs, ranks and round the newest,
+/// that is, the last; but one that says `unavailable`, of a build without the backend, never takes the
 /// place of another. In the order in which the cells came first.
 std::vector<Row> rows_that_count(std::vector<Row> rows);
 

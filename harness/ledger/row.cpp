@@ -67,6 +67,7 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"threads", [](Row& row, View value) { row.threads = small(value); }},
       {"round", [](Row& row, View value) { row.round = small(value); }},
       {"gpus", [](Row& row, View value) { row.gpus = small(value); }},
+      {"ranks", [](Row& row, View value) { row.ranks = small(value); }},
       {"samples_ms", [](Row& row, View value) { row.samples_ms = text::numbers(value); }},
       {"warm_up_samples_ms",
        [](Row& row, View value) { row.warm_up_samples_ms = text::numbers(value); }},

@@ -48,6 +48,7 @@ struct Row {
   std::string status, message;
   int threads = 0, round = 0;
   int gpus = 0; ///< that it computed on; 0: none, or of a ledger that does not say it
+  int ranks = 0; ///< processes that computed together; 0: one that is no rank
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
   std::vector<WholeAnswer> whole;

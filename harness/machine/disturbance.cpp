@@ -38,6 +38,14 @@ long involuntary_switches(pid_t process) {
   return switches;
 }
 
+long involuntary_switches(const std::vector<pid_t>& processes) {
+  long switches = 0;
+  for (const pid_t process : processes) {
+    switches += involuntary_switches(process);
+  }
+  return switches;
+}
+
 std::optional<double> current_mhz() {
   const int cpu = sched_getcpu();
   return cpu >= 0 ? cpu_mhz(cpu) : std::nullopt;
@@ -112,6 +120,18 @@ std::optional<double> waited_seconds(pid_t process) {
   return seconds;
 }
 
+std::optional<double> waited_seconds(const std::vector<pid_t>& processes) {
+  double seconds = 0.0;
+  for (const pid_t process : processes) {
+    const std::optional<double> waited = waited_seconds(process);
+    if (!waited) {
+      return std::nullopt;
+    }
+    seconds += *waited;
+  }
+  return seconds;
+}
+
 double waited_seconds_of_first_thread(pid_t process) {
   return waited_seconds_of_thread(fmt::format("/proc/{0}/task/{0}", process)).value_or(0.0);
 }
@@ -179,16 +199,19 @@ void to_json(nlohmann::json& json, const Disturbance& disturbance) {
   }
 }
 
-DisturbanceWatch::DisturbanceWatch(const GpuPaceReader* gpu, pid_t process)
-    : gpu_(gpu), process_(process != 0 ? process : getpid()) {
+DisturbanceWatch::DisturbanceWatch(const GpuPaceReader* gpu, std::vector<pid_t> processes)
+    : gpu_(gpu), processes_(std::move(processes)) {
+  if (processes_.empty()) {
+    processes_ = {getpid()};
+  }
   if (gpu_ != nullptr) {
     before_.gpu_before = gpu_->now();
   }
   before_.stolen = stolen_seconds();
   before_.throttles = thermal_throttles();
   before_.mhz_before = current_mhz();
-  before_.involuntary_switches = involuntary_switches(process_);
-  before_.waited = waited_seconds(process_);
+  before_.involuntary_switches = involuntary_switches(processes_);
+  before_.waited = waited_seconds(processes_);
   start_ = std::chrono::steady_clock::now();
 }
 
@@ -198,8 +221,8 @@ Disturbance DisturbanceWatch::since() const {
   if (gpu_ != nullptr) { // first: its clock falls soon
     result.gpu_after = gpu_->now();
   }
-  result.waited = difference(waited_seconds(process_), before_.waited);
-  result.involuntary_switches = involuntary_switches(process_) - before_.involuntary_switches;
+  result.waited = difference(waited_seconds(processes_), before_.waited);
+  result.involuntary_switches = involuntary_switches(processes_) - before_.involuntary_switches;
   result.mhz_after = current_mhz();
   result.stolen = difference(stolen_seconds(), before_.stolen);
   result.throttles = difference(thermal_throttles(), before_.throttles);

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <optional>
 #include <sys/types.h>
+#include <vector>
 
 namespace clusterbench {
 
@@ -23,6 +24,8 @@ std::optional<double> stolen_seconds();
 /// Time that the living threads of a process were ready to run and waited for a CPU that another
 /// process had [s], together; empty where the kernel keeps no such account.
 std::optional<double> waited_seconds(pid_t process);
+/// The same of several processes.
+std::optional<double> waited_seconds(const std::vector<pid_t>& processes);
 
 /// The same of a process's first thread alone, and of the thread that asks [s]; 0 where there is no
 /// account.
@@ -56,14 +59,14 @@ void to_json(nlohmann::json& json, const Disturbance& disturbance);
 /// Notes the state of the machine when it is made; since() compares with it.
 class DisturbanceWatch {
 public:
-  /// gpu: the device that the sample runs on, or null; must live as long as this. process: the one
-  /// that runs it; 0: this one.
-  explicit DisturbanceWatch(const GpuPaceReader* gpu = nullptr, pid_t process = 0);
+  /// gpu: the device that the sample runs on, or null; must live as long as this. processes: those
+  /// that run it; none: this one.
+  explicit DisturbanceWatch(const GpuPaceReader* gpu = nullptr, std::vector<pid_t> processes = {});
   Disturbance since() const;
 
 private:
   const GpuPaceReader* gpu_;
-  pid_t process_;
+  std::vector<pid_t> processes_;
   Disturbance before_; ///< of its fields those that count from some other moment
   std::chrono::steady_clock::time_point start_;
 };

@@ -6,6 +6,7 @@
 #include "harness/problem/description.hpp"
 #include "harness/problem/programs.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/find_program.hpp"
 #include "harness/system/program_folder.hpp"
 
 #include <algorithm>
@@ -129,7 +130,14 @@ int gpus_of(const Meta& meta, int gpus) {
   return meta.device == Device::multi_gpu ? gpus : meta.device == Device::gpu ? 1 : 0;
 }
 
+int ranks_of(const Meta& meta, int ranks) {
+  return meta.device == Device::mpi ? ranks : 0;
+}
+
 std::string unavailable_reason(const KnownVariant& variant) {
+  if (variant.meta.device == Device::mpi && find_program("mpirun").empty()) {
+    return "mpirun was not found on the PATH (Debian package openmpi-bin)";
+  }
   const bool needs_gpu =
       variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
   const std::string program = variant.is_program ? start_of(variant).reason_if_not : "";

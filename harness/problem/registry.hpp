@@ -69,6 +69,12 @@ bool supports(const KnownVariant& variant, Precision precision);
 /// How many GPUs the variant computes on where it may use `gpus`; 0 on a CPU.
 int gpus_of(const Meta& meta, int gpus);
 
+/// How many processes a variant for several of them has, unless told otherwise.
+inline constexpr int kUsualRanks = 2;
+
+/// How many ranks the variant has where it may have `ranks`; 0 if it computes in one process.
+int ranks_of(const Meta& meta, int ranks);
+
 /// Why the variant cannot run on this machine at all; empty if it can. Creates no device context.
 std::string unavailable_reason(const KnownVariant& variant);
 

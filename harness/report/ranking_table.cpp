@@ -89,6 +89,16 @@ std::vector<Column> columns_of(const TableReport& report) {
          [](const ReportCell& cell) { return fmt::format("{}", cell.measured->gpus()); },
          false});
   }
+  if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
+        return cell.measured && cell.measured->ranks() > 1;
+      })) {
+    columns.push_back({{"ranks", true},
+                       [](const ReportCell& cell) {
+                         const int ranks = cell.measured->ranks();
+                         return ranks > 0 ? fmt::format("{}", ranks) : std::string();
+                       },
+                       false});
+  }
   columns.push_back(time("ms/iteration", pass_ms_text));
   columns.push_back({{"× the first [95 %]", true}, over_first});
   columns.push_back(time("whole answer ms", whole_ms_text));

@@ -57,6 +57,9 @@ void put_measured(json& entry, const Measured& measured, const std::vector<Machi
   if (measured.gpus() > 0) {
     entry["gpus"] = measured.gpus();
   }
+  if (measured.ranks() > 0) {
+    entry["ranks"] = measured.ranks();
+  }
   entry["status"] = row.status;
   put_if_text(entry, "device", row.device);
   put_if_text(entry, "message", row.message);

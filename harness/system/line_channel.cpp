@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace clusterbench {
 
@@ -53,32 +55,56 @@ bool LineChannel::read_line(std::string& line) {
 
 LineChannel::Ending LineChannel::read_line(std::string& line,
                                            std::chrono::duration<double> timeout) {
+  Received received = read_line_of_any({this, 1}, timeout);
+  line = std::move(received.line);
+  return received.ending;
+}
+
+LineChannel::Received LineChannel::read_line_of_any(std::span<LineChannel> channels,
+                                                    std::chrono::duration<double> timeout) {
   using Clock = std::chrono::steady_clock;
   constexpr int kPollMilliseconds = 250; // rarely enough not to disturb what is being measured
   const auto deadline = Clock::now() + timeout;
+  Received received;
+  std::vector<pollfd> readable(channels.size());
   char buffer[4096];
-  while (!take_line(line)) {
-    pollfd readable{descriptor_, POLLIN, 0};
-    const int ready = poll(&readable, 1, kPollMilliseconds);
+  for (;;) {
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      if (channels[i].take_line(received.line)) {
+        received.ending = Ending::line;
+        received.channel = i;
+        return received;
+      }
+      readable[i] = {channels[i].descriptor_, POLLIN, 0};
+    }
+    const int ready = poll(readable.data(), readable.size(), kPollMilliseconds);
     if (interrupt_signal() != 0) {
-      return Ending::interrupted;
+      received.ending = Ending::interrupted;
+      return received;
     }
     if (ready <= 0) {
       if (Clock::now() > deadline) {
-        return Ending::late;
+        return received;
       }
       continue;
     }
-    const ssize_t got = read(descriptor_, buffer, sizeof buffer);
-    if (got <= 0) {
-      return Ending::closed;
-    }
-    unread_.append(buffer, static_cast<std::size_t>(got));
-    if (unread_.size() > kLongestLine) {
-      return Ending::too_long;
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      if (readable[i].revents == 0) {
+        continue;
+      }
+      received.channel = i;
+      const ssize_t got = read(channels[i].descriptor_, buffer, sizeof buffer);
+      if (got <= 0) {
+        received.ending = Ending::closed;
+        return received;
+      }
+      channels[i].unread_.append(buffer, static_cast<std::size_t>(got));
+      if (channels[i].unread_.size() > kLongestLine) {
+        received.ending = Ending::too_long;
+        return received;
+      }
     }
   }
-  return Ending::line;
 }
 
 } // namespace clusterbench

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace clusterbench {
@@ -23,6 +24,16 @@ public:
 
   /// The same, until the deadline or a signal of interrupt_signal().
   Ending read_line(std::string& line, std::chrono::duration<double> timeout);
+
+  /// What came first of several channels: a line, or the end of one of them.
+  struct Received {
+    Ending ending = Ending::late;
+    std::size_t channel = 0; ///< its index; of no meaning where the ending is late or interrupted
+    std::string line;
+  };
+  /// Waits for a whole line from any of the channels, as read_line() does for one.
+  static Received read_line_of_any(std::span<LineChannel> channels,
+                                   std::chrono::duration<double> timeout);
 
 private:
   bool take_line(std::string& line);

@@ -211,6 +211,10 @@ public:
     add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone),
         {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}});
   }
+  // Of threads that there are already, too.
+  void take_in_all_threads() {
+    complete_ = complete_ && seccomp_attr_set(filter_, SCMP_FLTATR_CTL_TSYNC, 1) == 0;
+  }
   bool load() { return filter_ != nullptr && complete_ && seccomp_load(filter_) == 0; }
 
 private:
@@ -269,6 +273,13 @@ bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
 }
 
 } // namespace
+
+bool forbid_processes() {
+  Seccomp filter;
+  filter.take_in_all_threads();
+  filter.forbid_processes();
+  return filter.load();
+}
 
 std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   std::vector<std::string> missing;

@@ -30,4 +30,8 @@ struct SandboxPlan {
 ///   there is no network at all.
 std::vector<std::string> enter_sandbox(const SandboxPlan& plan);
 
+/// From now on no thread of this process can start a process, whatever a plan before has allowed. Whether
+/// the kernel offers that.
+bool forbid_processes();
+
 } // namespace clusterbench

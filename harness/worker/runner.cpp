@@ -6,6 +6,8 @@
 //   clusterbench-runner SETUP                      serves the protocol on standard input and output
 //   clusterbench-runner SETUP --describe MODULE    confines itself, and replies as a program does
 //   clusterbench-runner SETUP -- PROGRAM ...       confines itself and becomes the program
+//   clusterbench-runner --rank SOCKET              serves the protocol on that socket as one of the
+//                                                  processes that such a program, mpirun, has started
 //
 // SETUP is a RunnerSetup. The variant's module is loaded after the runner has entered its sandbox.
 #include "harness/system/line_channel.hpp"
@@ -13,6 +15,8 @@
 #include "harness/system/sandbox.hpp"
 #include "harness/worker/module.hpp"
 #include "harness/worker/protocol.hpp"
+#include "harness/worker/rank_calls.hpp"
+#include "harness/worker/rank_marks.hpp"
 #include "harness/worker/recorder.hpp"
 #include "harness/worker/session.hpp"
 
@@ -30,7 +34,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <variant>
 
@@ -103,13 +109,19 @@ void write_file(const std::string& path, std::span<const std::byte> bytes) {
   }
 }
 
+bool computes_on_devices(const Meta& meta) {
+  return meta.device == Device::gpu || meta.device == Device::multi_gpu;
+}
+
 /// One set of points and its answer, in one precision.
 template <typename T>
 class Work {
 public:
+  /// mark: of this rank, or null if the variant computes in one process.
   Work(const RegisteredVariant& variant, const std::filesystem::path& modules,
-       const PointsRequest& request, const std::vector<int>& devices)
-      : place_(variant.meta.device == Device::cpu ? Place::host : Place::device), request_(request),
+       const PointsRequest& request, const std::vector<int>& devices, RankMark* mark)
+      : place_(computes_on_devices(variant.meta) ? Place::device : Place::host), request_(request),
+        mark_(mark),
         start_(request.start, MappedFile::Access::read),
         labels_(request.labels, MappedFile::Access::write),
         centroids_(request.centroids, MappedFile::Access::write),
@@ -118,30 +130,38 @@ public:
         session_(variant, modules, request.shape, devices) {
     const MappedFile points(request.points, MappedFile::Access::read);
     session_.take_points(points.as<const T>(), request.rotate);
+    if (mark_ != nullptr) {
+      session_.meet_with([this] {
+        const std::string asked = mark_->activity;
+        mark_->set(kMeeting);
+        rank_calls().barrier();
+        mark_->set(asked); // until a phase says more
+      });
+      session_.watch_with(marking_.emplace(*mark_, nobody_));
+    }
   }
 
   json prepare() {
     session_.prepare();
     const Windows& windows = session_.windows();
-    return {{"seconds", windows.upload + windows.prepare},
-            {"upload_s", windows.upload},
-            {"prepare_s", windows.prepare},
-            {"chosen_path", session_.chosen_path()}};
+    return with_moments({{"seconds", windows.upload + windows.prepare},
+                         {"upload_s", windows.upload},
+                         {"prepare_s", windows.prepare},
+                         {"chosen_path", session_.chosen_path()}});
   }
 
   json run(bool record) {
     if (!record) {
-      Observer<T> nobody;
-      session_.run(start(), nobody);
+      run_watched(nobody_);
       return end_of_run();
     }
     Recorder<T> recorder(place_);
-    session_.run(start(), recorder);
+    run_watched(recorder);
     json reply = end_of_run();
     reply["phases"] = recorder.phases();
     reply["counters"] = recorder.counters();
     reply["printed_loss"] = recorder.printed_losses();
-    if (!request_.record.empty()) {
+    if (!request_.record.empty() && is_first()) {
       write_file(request_.record, std::as_bytes(std::span(recorder.passes())));
     }
     return reply;
@@ -150,19 +170,64 @@ public:
   json whole() {
     session_.run_whole(start());
     const Windows& windows = session_.windows();
-    return {{"seconds", windows.whole},       {"upload_s", windows.upload},
-            {"prepare_s", windows.prepare},   {"run_s", windows.run},
-            {"download_s", windows.download}, {"iterations", session_.iterations()},
-            {"chosen_path", session_.chosen_path()}};
+    return with_moments({{"seconds", windows.whole},
+                         {"upload_s", windows.upload},
+                         {"prepare_s", windows.prepare},
+                         {"run_s", windows.run},
+                         {"download_s", windows.download},
+                         {"iterations", session_.iterations()},
+                         {"chosen_path", session_.chosen_path()}});
   }
 
   json take() {
-    session_.take({labels_.as<std::int32_t>(), centroids_.as<T>(), entering_.as<T>(),
-                   memberships_.as<T>(), 0});
+    const auto own = [rows = session_.rows()](auto all, std::size_t width) {
+      return all.empty() ? all : all.subspan(rows.first * width, rows.count * width);
+    };
+    Answer<T> answer{own(labels_.as<std::int32_t>(), 1), centroids_.as<T>(), entering_.as<T>(),
+                     own(memberships_.as<T>(), request_.shape.k), 0};
+    if (is_first()) {
+      session_.take(answer);
+    } else {
+      take_and_compare(answer);
+    }
     return {{"seconds", session_.windows().download}};
   }
 
 private:
+  bool is_first() const { return request_.shape.rank == 0; }
+
+  void run_watched(Observer<T>& observer) {
+    if (mark_ == nullptr) {
+      session_.run(start(), observer);
+    } else {
+      MarkingObserver<T> marking(*mark_, observer);
+      session_.run(start(), marking);
+    }
+  }
+
+  // The first rank has written its centroids already: those of the others are the same, or there is no
+  // answer.
+  void take_and_compare(const Answer<T>& answer) {
+    std::vector<T> centroids(answer.centroids.size()), entering(answer.entering.size());
+    session_.take({answer.labels, centroids, entering, answer.memberships, 0});
+    const auto equal = [](const std::vector<T>& own, std::span<const T> first) {
+      return std::memcmp(own.data(), first.data(), first.size_bytes()) == 0;
+    };
+    if (!equal(centroids, answer.centroids) || !equal(entering, answer.entering)) {
+      throw std::runtime_error("its centroids are not those of rank 0");
+    }
+  }
+
+  json with_moments(json reply) const {
+    if (mark_ != nullptr) {
+      const Windows& windows = session_.windows();
+      reply["began"] = windows.began;
+      reply["prepared"] = windows.prepared;
+      reply["ended"] = windows.ended;
+    }
+    return reply;
+  }
+
   Start<T> start() const {
     Start<T> start;
     (request_.shape.starts_from_memberships ? start.memberships : start.centroids) =
@@ -170,13 +235,16 @@ private:
     return start;
   }
   json end_of_run() const {
-    return {{"seconds", session_.windows().run},
-            {"iterations", session_.iterations()},
-            {"chosen_path", session_.chosen_path()}};
+    return with_moments({{"seconds", session_.windows().run},
+                         {"iterations", session_.iterations()},
+                         {"chosen_path", session_.chosen_path()}});
   }
 
   Place place_;
   PointsRequest request_;
+  RankMark* mark_;
+  Observer<T> nobody_;
+  std::optional<MarkingObserver<T>> marking_; ///< of whole answers
   MappedFile start_, labels_, centroids_, entering_, memberships_;
   Session<T> session_;
 };
@@ -184,12 +252,20 @@ private:
 /// Obeys the protocol.
 class Server {
 public:
+  explicit Server(bool is_rank) : is_rank_(is_rank) {}
+
   json answer(const json& request) {
     const std::string asked = request.at("request");
+    if (mark_ != nullptr) {
+      mark_->set(asked);
+    }
     if (asked == "load") {
       return load(request);
     }
     if (asked == "ping") {
+      if (is_rank_) { // how long it takes them to meet is a part of every round trip
+        rank_calls().barrier();
+      }
       return json::object();
     }
     if (asked == "points") {
@@ -200,33 +276,55 @@ public:
 
 private:
   json load(const json& request) {
+    json reply = {{"versions", json::object()}, {"context_s", 0.0}};
+    if (is_rank_) {
+      reply = join_ranks(request);
+    }
     modules_ = request.at("folder").get<std::string>();
     variant_ = &load_module(request.contains("module")
                                 ? std::filesystem::path(request.at("module").get<std::string>())
                                 : module_file(modules_, request.at("variant")));
-    double context_seconds = 0.0;
-    if (variant_->meta.device != Device::cpu) {
+    if (computes_on_devices(variant_->meta)) {
       const auto start = std::chrono::steady_clock::now();
       devices_.resize(request.value("gpus", std::size_t{1}));
       std::iota(devices_.begin(), devices_.end(), 0);
       for (const int device : devices_) {
         device_calls().open(device); // makes the context
       }
-      context_seconds =
+      reply["context_s"] =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
-    return {{"versions", json::object()}, {"context_s", context_seconds}};
+    return reply;
   }
 
-  json take_points(const PointsRequest& request) {
+  // Before the variant's module is there, which may only have threads: starting processes was for mpirun.
+  json join_ranks(const json& request) {
+    const auto start = std::chrono::steady_clock::now();
+    rank_calls().open();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 && !forbid_processes()) {
+      throw std::runtime_error("the sandbox of a rank cannot be closed");
+    }
+    marks_.emplace(request.at("marks").get<std::string>(), MappedFile::Access::write);
+    mark_ = &marks_->as<RankMark>()[static_cast<std::size_t>(rank_calls().rank())];
+    mark_->set("load");
+    return {{"versions", {{"MPI", rank_calls().version()}}}, {"context_s", seconds}};
+  }
+
+  json take_points(PointsRequest request) {
     if (variant_ == nullptr) {
       throw std::runtime_error("no variant is loaded");
     }
+    if (is_rank_) {
+      request.shape.rank = rank_calls().rank();
+      request.shape.world = rank_calls().world();
+    }
     work_ = std::monostate(); // what an earlier problem held is free before the next is read
     if (request.precision == "f32") {
-      work_.emplace<Work<float>>(*variant_, modules_, request, devices_);
+      work_.emplace<Work<float>>(*variant_, modules_, request, devices_, mark_);
     } else {
-      work_.emplace<Work<double>>(*variant_, modules_, request, devices_);
+      work_.emplace<Work<double>>(*variant_, modules_, request, devices_, mark_);
     }
     return json::object();
   }
@@ -251,6 +349,9 @@ private:
     throw std::runtime_error("the protocol has no request " + asked);
   }
 
+  bool is_rank_;
+  std::optional<MappedFile> marks_; ///< of all ranks
+  RankMark* mark_ = nullptr;        ///< of this one
   const RegisteredVariant* variant_ = nullptr;
   std::filesystem::path modules_;
   std::vector<int> devices_ = {0};
@@ -268,11 +369,14 @@ json failure(const std::exception& error) {
           {"message", message == "std::bad_alloc" ? "an allocation failed" : message}};
 }
 
-/// Standard input becomes a channel that a variant does not find under 0 or 1; what it prints goes to
+/// A socket becomes a channel that a variant does not find under 0 or 1; what it prints goes to
 /// standard error.
-int hidden_channel() {
+int hidden_channel(int socket) {
   const int at_least = 100 + static_cast<int>(std::random_device{}() % 800);
-  const int channel = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, at_least);
+  const int channel = fcntl(socket, F_DUPFD_CLOEXEC, at_least);
+  if (socket != STDIN_FILENO) {
+    close(socket);
+  }
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(nothing, STDIN_FILENO);
   dup2(STDERR_FILENO, STDOUT_FILENO);
@@ -304,11 +408,11 @@ void watch_closed_answers() {
   sigaction(SIGSEGV, &action, nullptr);
 }
 
-int serve() {
-  g_channel = hidden_channel();
+int serve(int socket, bool is_rank) {
+  g_channel = hidden_channel(socket);
   LineChannel channel(g_channel);
   watch_closed_answers();
-  Server server;
+  Server server(is_rank);
   for (std::string line; channel.read_line(line);) {
     json reply;
     std::string asked;
@@ -385,6 +489,26 @@ int describe_confined(const char* module) {
   std::_Exit(0);
 }
 
+// mpirun closes every descriptor of the ranks that it starts, and it lies between us and the harness, to
+// whom the ranks come by a socket that has a name.
+int serve_as_rank(const char* name) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // mpirun is the parent
+  const char* const number = std::getenv("OMPI_COMM_WORLD_RANK");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (number == nullptr || std::strlen(name) >= sizeof address.sun_path) {
+    fmt::print(stderr, "clusterbench-runner --rank is started by mpirun\n");
+    return 64;
+  }
+  std::strcpy(address.sun_path, name);
+  const int channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connect(channel, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    throw std::runtime_error(fmt::format("{}: {}", name, std::strerror(errno)));
+  }
+  LineChannel(channel).write_line(number);
+  return serve(channel, /*is_rank=*/true);
+}
+
 int run_runner(int argc, char** argv) {
   if (argc == 2 && std::string_view(argv[1]) == "--protocol") {
     fmt::print("{}\n", kProtocol);
@@ -393,6 +517,9 @@ int run_runner(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--describe") {
     fmt::print("{}\n", describe(load_module(std::filesystem::absolute(argv[2]))).dump(2));
     return 0;
+  }
+  if (argc == 3 && std::string_view(argv[1]) == "--rank") {
+    return serve_as_rank(argv[2]);
   }
   if (argc < 2) {
     fmt::print(stderr, "clusterbench-runner is started by clusterbench\n");
@@ -418,7 +545,8 @@ int run_runner(int argc, char** argv) {
     fmt::print(stderr, "{}: {}\n", argv[3], std::strerror(errno));
     return 127;
   }
-  return argc == 4 && std::string_view(argv[2]) == "--describe" ? describe_confined(argv[3]) : serve();
+  return argc == 4 && std::string_view(argv[2]) == "--describe" ? describe_confined(argv[3])
+                                                                     : serve(STDIN_FILENO, false);
 }
 
 } // namespace

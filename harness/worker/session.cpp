@@ -21,6 +21,11 @@ namespace {
 // Every label becomes -1 and every number NaN: what a variant leaves as it was is seen.
 constexpr unsigned char kPoison = 0xFF;
 
+// Seconds of the steady clock, since whenever it began.
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 template <typename Function>
 double seconds_of(Function&& function) {
   const auto start = std::chrono::steady_clock::now();
@@ -59,7 +64,15 @@ template <typename T>
 Session<T>::Session(const RegisteredVariant& variant, std::filesystem::path modules,
                     const Shape& shape, std::vector<int> devices)
     : registered_(variant), modules_(std::move(modules)), shape_(shape),
-      place_(place_of(variant.meta)), has_memberships_(variant.meta.family == Family::fcm) {
+      rows_{0, shape.n}, place_(place_of(variant.meta)),
+      has_memberships_(variant.meta.family == Family::fcm) {
+  if (variant.meta.device == Device::mpi) {
+    rows_ = shard_of_rows(shape.n, static_cast<std::size_t>(shape.world),
+                          static_cast<std::size_t>(shape.rank));
+    shape_.n = rows_.count;
+    parts_.emplace_back().rows = rows_;
+    return;
+  }
   if (variant.meta.device != Device::multi_gpu) {
     devices = {0};
   }
@@ -97,11 +110,15 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate) {
   for (Part& part : parts_) {
     part.points = {};
   }
-  PlacedArray<T> copy(Place::host, points.size()); // while the old one is there: another address
-  const std::span<const T> tail = points.subspan(rotate * shape_.d);
-  std::ranges::copy(tail, copy.span().begin());
-  std::ranges::copy(points.first(rotate * shape_.d),
-                    copy.span().begin() + static_cast<std::ptrdiff_t>(tail.size()));
+  const std::size_t n = points.size() / shape_.d;
+  const std::size_t first = (rows_.first + rotate) % std::max<std::size_t>(n, 1);
+  const std::size_t tail = std::min(rows_.count, n - first); // then it goes on with row 0
+  // While the old one is there: another address.
+  PlacedArray<T> copy(Place::host, rows_.count * shape_.d);
+  const auto rest = std::ranges::copy(points.subspan(first * shape_.d, tail * shape_.d),
+                                      copy.span().begin())
+                        .out;
+  std::ranges::copy(points.first((rows_.count - tail) * shape_.d), rest);
   host_points_ = std::move(copy);
   allocate_answer();
   poison_answer();
@@ -158,7 +175,8 @@ template <typename T>
 void Session<T>::prepare_made(Variant<T>& made) {
   if (registered_.meta.device != Device::multi_gpu) {
     made.prepare(shape_,
-                 {place_ == Place::device ? parts_.front().points.span() : host_points_.span(), 0});
+                 {place_ == Place::device ? parts_.front().points.span() : host_points_.span(),
+                  rows_.first});
     return;
   }
   std::vector<Shard<T>> shards;
@@ -215,6 +233,7 @@ void Session<T>::clocked_prepare() {
     prepare_next();
     wait_for_devices();
   });
+  windows_.prepared = now();
 }
 
 template <typename T>
@@ -301,7 +320,10 @@ void Session<T>::clocked_run(Observer<T>& observer) {
 template <typename T>
 void Session<T>::prepare() {
   windows_ = {};
+  meet_();
+  windows_.began = now();
   clocked_prepare();
+  windows_.ended = now();
 }
 
 template <typename T>
@@ -310,7 +332,10 @@ void Session<T>::run(const Start<T>& start, Observer<T>& observer) {
     throw Refusal("it is not prepared");
   }
   place_start(start);
+  meet_();
+  windows_.began = now();
   clocked_run(observer);
+  windows_.ended = now();
   open_answer(false);
   downloaded_ = false;
 }
@@ -349,14 +374,16 @@ template <typename T>
 void Session<T>::run_whole(const Start<T>& start) {
   windows_ = {};
   place_start(start);
-  Observer<T> nobody;
+  meet_();
+  windows_.began = now();
   windows_.whole = seconds_of([&] {
     clocked_prepare();
-    clocked_run(nobody);
+    clocked_run(*observer_);
     if (place_ == Place::device) {
       windows_.download = seconds_of([&] { download(); });
     }
   });
+  windows_.ended = now();
   open_answer(false);
   downloaded_ = true;
 }

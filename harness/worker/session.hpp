@@ -7,6 +7,7 @@
 #include "impls/contract.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct Windows {
   double run = 0.0;      ///< likewise
   double download = 0.0; ///< labels, centroids and memberships, to host memory
   double whole = 0.0;    ///< all of these as one window
+  /// Moments of the steady clock, which all processes of a machine share: when the last request's window
+  /// began, when its preparing had ended, and when it ended.
+  double began = 0.0, prepared = 0.0, ended = 0.0;
 };
 
 /// Whether the address lies in an answer that nobody may write to any more. For signal handlers.
@@ -32,12 +36,13 @@ template <typename T>
 class Session {
 public:
   /// modules: the folder where delegates are found. devices: of a variant of Device::multi_gpu, one
-  /// for each shard; all others compute in the first place that there is.
+  /// for each shard; all others compute in the first place that there is. Of a variant of Device::mpi
+  /// the session is one rank's, shape.rank of shape.world: its rows are a shard of the shape's n.
   Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape,
           std::vector<int> devices = {0});
 
   /// Takes a copy of the points, [n, d] in host memory: row i of it is row (i + rotate) mod n. What
-  /// was prepared is gone. The copy lies at a new address.
+  /// was prepared is gone. The copy lies at a new address. A rank copies its own rows of that order.
   void take_points(std::span<const T> points, std::size_t rotate);
 
   /// Brings the points to where the variant computes, and prepares a fresh object.
@@ -55,6 +60,12 @@ public:
   /// answer is poisoned for the next run.
   void take(const Answer<T>& target);
 
+  /// What ranks do before a clock of theirs starts: wait for one another.
+  void meet_with(std::function<void()> meet) { meet_ = std::move(meet); }
+  /// Told of whole answers' runs, in which there is no observer else; must live as long as this.
+  void watch_with(Observer<T>& observer) { observer_ = &observer; }
+
+  RowRange rows() const { return rows_; } ///< of the problem: all, or a rank's
   std::size_t iterations() const { return iterations_; } ///< of the last run
   const Windows& windows() const { return windows_; }
   std::string chosen_path() const;
@@ -89,6 +100,10 @@ private:
   const RegisteredVariant& registered_;
   std::filesystem::path modules_;
   Shape shape_;
+  RowRange rows_;
+  std::function<void()> meet_ = [] {};
+  Observer<T> nobody_;
+  Observer<T>* observer_ = &nobody_;
   Place place_;
   bool has_memberships_;
 

@@ -23,14 +23,27 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMostNoise = std::size_t{1} << 20; // bytes of lines that are no replies
 constexpr std::size_t kLastWords = 500;                  // bytes
+constexpr std::size_t kWordsOfMpirun = 8000;             // bytes, behind what ranks printed
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// CUDA reserves far more address space than it uses, so only CPU variants get a limit.
+bool computes_on_processors(const Meta& meta) {
+  return meta.device == Device::cpu || meta.device == Device::mpi;
+}
+
+// CUDA reserves far more address space than it uses, so only CPU variants get a limit; each rank that of
+// one process.
 std::size_t memory_limit(const Meta& meta) {
-  return meta.device == Device::cpu ? available_memory_bytes() : 0;
+  return computes_on_processors(meta) ? available_memory_bytes() : 0;
+}
+
+// That all processes of a variant may use; a rank has at least one.
+int threads_of(const Meta& meta, const WorkerOptions& options) {
+  return computes_on_processors(meta)
+             ? std::max(options.threads, ranks_of(meta, options.ranks))
+             : 0;
 }
 
 // Copying a start to the device, and waiting for it: beside honest runs of 0.1 ms a loaded host of one
@@ -43,9 +56,14 @@ Worker::Worker(const KnownVariant& variant, WorkerOptions options)
     : options_(std::move(options)),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.timeout)),
       output_("output"), report_("report"),
-      clock_(variant.is_program, variant.meta.device == Device::cpu ? options_.threads : 0),
-      untimed_seconds_(variant.meta.device == Device::cpu ? 0.0 : kDeviceStart) {
+      clock_(variant.is_program, threads_of(variant.meta, options_)),
+      untimed_seconds_(computes_on_processors(variant.meta) ? 0.0 : kDeviceStart) {
   options_.gpus = gpus_of(variant.meta, options_.gpus);
+  options_.ranks = ranks_of(variant.meta, options_.ranks);
+  if (options_.ranks > 0) {
+    ranks_ = std::make_unique<Ranks>(static_cast<std::size_t>(options_.ranks), scratch_.path());
+    options_.threads = std::max(options_.threads / options_.ranks, 1);
+  }
   if (options_.build.empty()) {
     options_.build = program_folder();
   }
@@ -59,6 +77,10 @@ Worker::Worker(const KnownVariant& variant, WorkerOptions options)
                  {"folder", (options_.build / "modules").string()}};
     if (!variant.module.empty()) {
       load["module"] = variant.module.string();
+    }
+    if (ranks_ != nullptr) {
+      wait_for_ranks();
+      load["marks"] = fmt::format("/proc/{}/fd/{}", pid_, ranks_->marks_descriptor());
     }
     const json reply = ask(load);
     start_seconds_ = seconds_since(begin);
@@ -89,7 +111,7 @@ void Worker::start(const KnownVariant& variant) {
   constexpr std::size_t kRest = std::size_t{256} << 20; // what it prints, caches
   setup.file_limit = options_.largest_file + kRest;
   setup.sandboxed = options_.sandboxed;
-  setup.own_network = variant.meta.device == Device::multi_gpu;
+  setup.own_network = variant.meta.device == Device::multi_gpu || ranks_ != nullptr;
   for (const auto& folder : options_.hidden) {
     setup.hidden.push_back(folder.string());
   }
@@ -101,23 +123,31 @@ void Worker::start(const KnownVariant& variant) {
     throw WorkerFailure("error", fmt::format("cannot make a socket: {}", std::strerror(errno)));
   }
   socket_ = sockets[0];
-  channel_ = LineChannel(socket_);
+  channels_ = {LineChannel(socket_)};
+  const std::filesystem::path runner = options_.build / "clusterbench-runner";
   ProcessOptions process;
   process.arguments = options_.wrapper;
-  process.arguments.push_back((options_.build / "clusterbench-runner").string());
+  process.arguments.push_back(runner.string());
   process.arguments.push_back(to_json(setup).dump());
-  if (variant.is_program) {
-    process.arguments.emplace_back("--");
-    const std::vector<std::string> command = start_of(variant).command;
-    process.arguments.insert(process.arguments.end(), command.begin(), command.end());
-  }
   process.inherited_descriptors = options_.descriptors;
   process.inherited_descriptors.push_back(report_.fd());
   process.environment =
       confined_environment(options_.environment, options_.threads, options_.gpus, scratch_.path());
-  process.input_descriptor = sockets[1];
-  process.reply_descriptor = sockets[1];
+  if (variant.is_program || ranks_ != nullptr) {
+    process.arguments.emplace_back("--");
+    const std::vector<std::string> command =
+        ranks_ != nullptr ? ranks_->command(runner) : start_of(variant).command;
+    process.arguments.insert(process.arguments.end(), command.begin(), command.end());
+  }
   process.output_descriptor = output_.fd();
+  if (ranks_ == nullptr) {
+    process.input_descriptor = sockets[1];
+    process.reply_descriptor = sockets[1];
+  } else {
+    process.inherited_descriptors.push_back(ranks_->marks_descriptor());
+    const std::vector<std::string> more = ranks_->environment();
+    process.environment.insert(process.environment.end(), more.begin(), more.end());
+  }
   ended_for_memory_ = processes_ended_for_memory();
   try {
     pid_ = start_process(process);
@@ -126,6 +156,31 @@ void Worker::start(const KnownVariant& variant) {
     throw WorkerFailure("error", error.what());
   }
   close(sockets[1]);
+}
+
+// mpirun runs in the place of a runner, and the ranks have come by a socket of theirs.
+void Worker::wait_for_ranks() {
+  if (!ranks_->wait_for_all(pid_, deadline_)) {
+    if (interrupt_signal() != 0) {
+      throw WorkerFailure("interrupted", "the campaign was interrupted");
+    }
+    // mpirun and its ranks meet over TCP.
+    if (read_all(report_.fd()).find("a network namespace") != std::string::npos) {
+      throw WorkerFailure("unavailable",
+                          "mpirun needs a network of its own, which the sandbox cannot give it here");
+    }
+    if (Clock::now() < deadline_) {
+      explain_end();
+    }
+    throw WorkerFailure("timed_out",
+                        fmt::format("killed after {:.0f} s: mpirun had not started all ranks",
+                                    options_.timeout.count()),
+                        read_tail(output_.fd(), kLastWords));
+  }
+  channels_.clear();
+  for (const int socket : ranks_->sockets()) {
+    channels_.emplace_back(socket);
+  }
 }
 
 void Worker::end() {
@@ -138,6 +193,10 @@ void Worker::end() {
     pid_ = -1;
   }
   scratch_.remove();
+}
+
+std::vector<pid_t> Worker::processes() const {
+  return ranks_ != nullptr ? ranks_->pids() : std::vector<pid_t>{pid_};
 }
 
 std::string Worker::finish() {
@@ -153,7 +212,11 @@ std::string Worker::finish() {
 }
 
 std::size_t Worker::peak_rss_bytes() const {
-  return std::max(peak_rss_, pid_ > 0 ? clusterbench::peak_rss_bytes(pid_) : 0);
+  std::size_t bytes = 0;
+  for (const pid_t process : processes()) {
+    bytes += process > 0 ? clusterbench::peak_rss_bytes(process) : 0;
+  }
+  return std::max(peak_rss_, bytes);
 }
 
 std::string Worker::output_tail() const {
@@ -161,70 +224,141 @@ std::string Worker::output_tail() const {
 }
 
 double Worker::processor_seconds() const {
-  clockid_t clock{};
-  timespec time{};
-  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) {
-    return 0.0;
+  double seconds = 0.0;
+  for (const pid_t process : processes()) {
+    clockid_t clock{};
+    timespec time{};
+    if (clock_getcpuclockid(process, &clock) == 0 && clock_gettime(clock, &time) == 0) {
+      seconds += static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+    }
   }
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  return seconds;
 }
 
 // Of the threads that the round trip needs.
 double Worker::seconds_of_waiting() const {
-  return waited_seconds_of_first_thread(pid_) + waited_seconds_of_this_thread();
+  double seconds = waited_seconds_of_this_thread();
+  for (const pid_t process : processes()) {
+    seconds += waited_seconds_of_first_thread(process);
+  }
+  return seconds;
 }
 
-std::string Worker::read_reply_line() {
-  std::string line;
-  switch (channel_.read_line(line, deadline_ - Clock::now())) {
+// With the rank that it is about, where there are ranks.
+std::string Worker::naming(std::size_t rank, const std::string& message) const {
+  return ranks_ != nullptr ? fmt::format("rank {}: {}", rank, message) : message;
+}
+
+LineChannel::Received Worker::read_line(const std::vector<bool>& answered) {
+  LineChannel::Received received =
+      LineChannel::read_line_of_any(channels_, deadline_ - Clock::now());
+  switch (received.ending) {
   case LineChannel::Ending::interrupted:
     throw WorkerFailure("interrupted", "the campaign was interrupted");
-  case LineChannel::Ending::late:
-    throw WorkerFailure("timed_out", fmt::format("killed after {:.0f} s", options_.timeout.count()),
-                        read_tail(output_.fd(), kLastWords));
+  case LineChannel::Ending::late: {
+    std::string message = fmt::format("killed after {:.0f} s", options_.timeout.count());
+    if (ranks_ != nullptr) {
+      message += ": " + ranks_->who_holds_up(answered);
+    }
+    throw WorkerFailure("timed_out", message, read_tail(output_.fd(), kLastWords));
+  }
   case LineChannel::Ending::too_long:
-    throw WorkerFailure("error", fmt::format("it wrote a line of more than {} bytes",
-                                             LineChannel::kLongestLine));
+    throw WorkerFailure("error", naming(received.channel,
+                                        fmt::format("it wrote a line of more than {} bytes",
+                                                    LineChannel::kLongestLine)));
   case LineChannel::Ending::closed:
     explain_end();
   case LineChannel::Ending::line:
     break;
   }
-  return line;
+  return received;
 }
 
 json Worker::ask(const json& request) {
+  const std::size_t all = channels_.size();
+  if (ranks_ == nullptr) {
+    return ask(request, 0, 1).front();
+  }
+  // The others compare their centroids with what the first rank has written.
+  const std::size_t at_once = request.at("request") == "take" ? 1 : all;
+  std::vector<json> replies = ask(request, 0, at_once);
+  if (at_once < all) {
+    ask(request, at_once, all - at_once);
+  }
+  return reply_of_all(replies);
+}
+
+// Of so many processes, beginning with one of them. A refusal is told when all have replied, for they may
+// be asked something else then; any other failure at once, because the others may wait for that one.
+std::vector<json> Worker::ask(const json& request, std::size_t first, std::size_t count) {
   const std::string asked = request.at("request");
+  const std::string line_of_request = request.dump();
+  std::vector<json> replies(channels_.size());
+  std::vector<bool> answered(channels_.size(), true);
   try {
-    channel_.write_line(request.dump());
+    for (std::size_t i = first; i < first + count; ++i) {
+      answered[i] = false;
+      channels_[i].write_line(line_of_request);
+    }
   } catch (const std::runtime_error&) { // it is gone
     explain_end();
   }
-  for (std::size_t noise = 0;;) {
-    const std::string line = read_reply_line();
-    if (std::optional<json> reply = reply_in(line, asked)) {
-      return *std::move(reply);
+  std::optional<WorkerFailure> refusal;
+  for (std::size_t noise = 0; std::ranges::find(answered, false) != answered.end();) {
+    const auto [ending, from, line] = read_line(answered);
+    try {
+      if (std::optional<json> reply = reply_in(line, answered[from] ? "nothing" : asked)) {
+        replies[from] = *std::move(reply);
+        answered[from] = true;
+        continue;
+      }
+    } catch (const WorkerFailure& failure) {
+      const bool refuses = failure.status() == "refused" || failure.status() == "unavailable";
+      if (!refuses || answered[from]) {
+        throw WorkerFailure(failure.status(), naming(from, failure.what()), failure.last_words());
+      }
+      refusal = failure;
+      answered[from] = true;
+      continue;
     }
     noise += line.size() + 1;
     if (noise > kMostNoise) {
-      throw WorkerFailure("error", "it printed a megabyte instead of a reply");
+      throw WorkerFailure("error", naming(from, "it printed a megabyte instead of a reply"));
     }
     write_all(output_.fd(), line + "\n");
   }
+  if (refusal) {
+    throw *refusal;
+  }
+  return {replies.begin() + static_cast<std::ptrdiff_t>(first),
+          replies.begin() + static_cast<std::ptrdiff_t>(first + count)};
+}
+
+// The kernel ends the largest process when memory runs out, and counts it. One that had less than half of
+// what there was to have was ended by somebody else.
+bool Worker::ended_for_lack_of_memory() const {
+  const auto ended = processes_ended_for_memory();
+  return peak_rss_ >= available_memory_bytes() / 2 &&
+         (!ended || !ended_for_memory_ || *ended > *ended_for_memory_);
 }
 
 // The worker has closed the channel: says how it ended.
 void Worker::explain_end() {
   peak_rss_ = peak_rss_bytes();
-  const ProcessOutcome outcome = end_process(pid_, std::chrono::duration<double>(1));
+  // mpirun asks the other ranks to end, and waits for them.
+  const ProcessOutcome outcome =
+      end_process(pid_, std::chrono::duration<double>(ranks_ != nullptr ? 10 : 1));
   pid_ = -1;
+  if (ranks_ != nullptr && outcome.kind != ProcessOutcome::Kind::interrupted) {
+    if (const auto ended = rank_that_ended(read_tail(output_.fd(), kWordsOfMpirun))) {
+      const bool no_memory = ended->signal == SIGKILL && ended_for_lack_of_memory();
+      throw WorkerFailure(no_memory ? "out_of_memory" : "crashed", ended->text,
+                          read_tail(output_.fd(), kLastWords));
+    }
+  }
   switch (outcome.kind) {
   case ProcessOutcome::Kind::signalled:
-    // The kernel ends the largest process when memory runs out, and counts it. One that had less than
-    // half of what there was to have was ended by somebody else.
-    if (const auto ended = processes_ended_for_memory();
-        outcome.signal == SIGKILL && peak_rss_ >= available_memory_bytes() / 2 &&
-        (!ended || !ended_for_memory_ || *ended > *ended_for_memory_)) {
+    if (outcome.signal == SIGKILL && ended_for_lack_of_memory()) {
       throw WorkerFailure("out_of_memory",
                           fmt::format("killed by the kernel (signal 9) with {} MiB resident: most "
                                       "likely out of memory",
@@ -245,7 +379,18 @@ void Worker::explain_end() {
                       read_tail(output_.fd(), kLastWords));
 }
 
-void Worker::points(const PointsRequest& request) {
+void Worker::points(PointsRequest request) {
+  if (ranks_ != nullptr) {
+    request.shape.threads = options_.threads; // of a rank
+    // mpirun has inherited the memory, and closed it for the ranks.
+    for (std::string* path : {&request.points, &request.start, &request.labels, &request.centroids,
+                              &request.entering, &request.memberships, &request.record}) {
+      constexpr std::string_view kOwn = "/proc/self/";
+      if (path->starts_with(kOwn)) {
+        path->replace(0, kOwn.size(), fmt::format("/proc/{}/", pid_));
+      }
+    }
+  }
   const Shape& shape = request.shape;
   start_bytes_ = shape.k * (shape.starts_from_memberships ? shape.n : shape.d) *
                  (request.precision == "f32" ? sizeof(float) : sizeof(double));

@@ -1,4 +1,5 @@
-// The parent's side of a worker: one process that runs one variant, asked by the protocol.
+// The parent's side of a worker: one process that runs one variant, or the ranks that run it together,
+// asked by the protocol.
 #pragma once
 
 #include "harness/problem/registry.hpp"
@@ -7,12 +8,14 @@
 #include "harness/system/shared_memory.hpp"
 #include "harness/worker/clock_check.hpp"
 #include "harness/worker/protocol.hpp"
+#include "harness/worker/ranks.hpp"
 #include "harness/worker/replies.hpp"
 #include "harness/worker/scratch_folder.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -23,6 +26,7 @@ namespace clusterbench {
 struct WorkerOptions {
   int threads = 1;                           ///< that the variant may use
   int gpus = 1;                              ///< that a variant of Device::multi_gpu is given
+  int ranks = kUsualRanks;                   ///< processes of a variant of Device::mpi
   std::chrono::duration<double> timeout{900}; ///< of the whole process
   bool sandboxed = true;
   std::filesystem::path build;               ///< folder of runner and modules; empty: this program's
@@ -42,7 +46,7 @@ struct RunReply {
 };
 
 /// A running worker; it ends with this object, with whatever it left behind. Everything throws
-/// WorkerFailure.
+/// WorkerFailure. Ranks are asked all at once, and their reply is one.
 class Worker {
 public:
   /// Starts the process, confines it and loads the variant.
@@ -51,7 +55,7 @@ public:
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  void points(const PointsRequest& request);
+  void points(PointsRequest request);
   nlohmann::json prepare(); ///< seconds, upload_s, prepare_s where the worker can tell them apart
   RunReply run(bool record = false);
   RunReply whole();
@@ -66,6 +70,7 @@ public:
   double context_seconds() const { return context_seconds_; } ///< of them: the device's context
   std::size_t peak_rss_bytes() const;
   int pid() const { return pid_; }
+  std::vector<pid_t> processes() const; ///< that compute
   const ClockCheck& clock() const { return clock_; }
   const std::vector<std::string>& sandbox_lacks() const { return sandbox_lacks_; }
   const nlohmann::json& versions() const { return versions_; } ///< of a program's libraries
@@ -73,9 +78,14 @@ public:
 
 private:
   nlohmann::json ask(const nlohmann::json& request);
+  std::vector<nlohmann::json> ask(const nlohmann::json& request, std::size_t first,
+                                  std::size_t count);
   RunReply timed(const nlohmann::json& request);
-  std::string read_reply_line();
+  LineChannel::Received read_line(const std::vector<bool>& answered);
+  std::string naming(std::size_t rank, const std::string& message) const;
   void start(const KnownVariant& variant);
+  void wait_for_ranks();
+  bool ended_for_lack_of_memory() const;
   [[noreturn]] void explain_end();
   double processor_seconds() const;
   double seconds_of_waiting() const;
@@ -84,9 +94,10 @@ private:
   std::chrono::steady_clock::time_point deadline_;
   ScratchFolder scratch_;
   SharedMemory output_, report_;
-  int pid_ = -1;
+  int pid_ = -1; ///< of the process, or of mpirun
   int socket_ = -1;
-  LineChannel channel_{-1};
+  std::unique_ptr<Ranks> ranks_; ///< of an MPI variant
+  std::vector<LineChannel> channels_;
   ClockCheck clock_;
   double untimed_seconds_ = 0.0; ///< of a request, beside reading the start and what it asks for
   std::size_t peak_rss_ = 0;

@@ -36,7 +36,8 @@ Timings from_ledger(const std::filesystem::path& path) {
   timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
   for (const Measured& cell : measurements.cells) {
     const std::string gpus = cell.gpus() > 1 ? fmt::format(", {} GPUs", cell.gpus()) : "";
-    timings.cells[{cell.name() + gpus, cell.threads()}] = timings_of(cell);
+    const std::string ranks = cell.ranks() > 1 ? fmt::format(", {} ranks", cell.ranks()) : "";
+    timings.cells[{cell.name() + gpus + ranks, cell.threads()}] = timings_of(cell);
     for (const Row& row : cell.rounds) {
       timings.environments.insert(row.header->environment_hash);
       timings.environment = comparable_environment(row.header->line.at("provenance"));

@@ -1,0 +1,22 @@
+// MPI for the runner, which is built without it: a plug-in beside it holds the calls.
+#pragma once
+
+#include <string>
+
+namespace clusterbench {
+
+/// The harness's own calls of MPI, for one thread. All ranks make the same ones.
+struct RankCalls {
+  /// Joins the ranks that mpirun has started; before all others. Throws std::runtime_error.
+  void (*open)() = nullptr;
+  int (*rank)() = nullptr;  ///< the number of this one
+  int (*world)() = nullptr; ///< how many there are
+  /// Waits until every rank is here.
+  void (*barrier)() = nullptr;
+  std::string (*version)() = nullptr; ///< of the library
+};
+
+/// Loads the plug-in at the first call. Throws std::runtime_error where there is none.
+const RankCalls& rank_calls();
+
+} // namespace clusterbench
