@@ -36,7 +36,13 @@ LAYERS = (("system",), ("machine",), ("problem",), ("worker", "judge", "ledger")
 # Within a line: a gate runs cells of campaigns, and a report shows what a gate found.
 BESIDE = {("gate", "campaign"), ("report", "gate")}
 # The process of a variant holds contract, memory and clock, and nothing that judges.
-RUNNER = r"harness/worker/(runner|session|module|protocol|recorder|placed_array|device_memory|shards)\."
+RUNNER = (r"harness/worker/(runner|session|module|protocol|recorder|placed_array|device_memory|shards|plugin|"
+          r"rank_calls|rank_marks)\.")
+# Plug-ins of the runner, and the calls that each makes.
+PLUGINS = {"harness/worker/cuda/": "harness/worker/device_memory.hpp",
+           "harness/worker/mpi/": "harness/worker/rank_calls.hpp"}
+# A rank of MPI does what a process on a CPU does: it has its kernels.
+ALSO = {"impls/mpi": "impls/simd/support/"}
 
 
 # ---- the rules: each takes a path and a text, and returns complaints
@@ -61,7 +67,8 @@ def may_include(path, name):
         if backend == "impls/cuda":  # a family: itself, and what families share
             return (name == "impls/contract.hpp" or name.startswith("impls/cuda/common/")
                     or name.startswith(f"{pathlib.PurePath(path).parent}/") and is_header(name))
-        return name == "impls/contract.hpp" or name.startswith(backend + "/support/")
+        return name == "impls/contract.hpp" or name.startswith(
+            (backend + "/support/", ALSO.get(backend, backend + "/support/")))
     if folder == "harness":
         return (name == "impls/contract.hpp" or name.startswith("datasets/")
                 or name.startswith("harness/") and is_below(path, name))
@@ -83,8 +90,9 @@ def is_below(path, name):
     """Whether a file of the harness may use another one of it."""
     if path.count("/") == 1:  # main.cpp
         return name.startswith("harness/cli/")
-    if path.startswith("harness/worker/cuda/"):  # a plug-in of the runner
-        return name == "harness/worker/device_memory.hpp" or name.startswith("harness/worker/cuda/")
+    for plugin, calls in PLUGINS.items():
+        if path.startswith(plugin):
+            return name == calls or name.startswith(plugin)
     if re.match(RUNNER, path):
         return name.startswith("harness/system/") or re.match(RUNNER, name) is not None
     own, other = path.split("/")[1], name.split("/")[1]
@@ -323,6 +331,9 @@ class RulesCanFail(unittest.TestCase):
                            (self.PATH, "impls/cuda/few_clusters/tile_run.cuh"),
                            ("impls/cuda/common/memory.hpp", "impls/cuda/published/pass_facts.cuh"),
                            (self.PATH, "impls/openmp/support/x.hpp"),
+                           ("impls/mpi/kmeans_mpi.cpp", "impls/openmp/support/x.hpp"),
+                           ("impls/openmp/kmeans_openmp.cpp", "impls/simd/support/team.hpp"),
+                           ("harness/worker/mpi/x.cpp", "harness/worker/session.hpp"),
                            (self.PATH, "common/check.hpp"),
                            (self.PATH, "../contract.hpp"),
                            ("impls/contract.hpp", "harness/worker/session.hpp"),
@@ -355,7 +366,9 @@ class RulesCanFail(unittest.TestCase):
             for line in (f'#include "{name}"\n', f'  #  include "{name}" // why\n'):
                 with self.subTest(path=path, line=line):
                     self.assertEqual(len(complaints_about_includes(path, line)), 1)
-        for path, name in (("harness/cli/x.cpp", "harness/gate/gate.hpp"),
+        for path, name in (("impls/mpi/kmeans_mpi.cpp", "impls/simd/support/team.hpp"),
+                           ("harness/worker/mpi/x.cpp", "harness/worker/rank_calls.hpp"),
+                           ("harness/cli/x.cpp", "harness/gate/gate.hpp"),
                            ("harness/gate/x.cpp", "harness/campaign/oracles.hpp"),
                            ("harness/gate/x.cpp", "harness/gate/gate.hpp"),
                            ("harness/report/quality/x.cpp", "harness/report/text_table.hpp"),
