@@ -155,6 +155,22 @@ class Input(Ranks):
         self.assertEqual(row["status"], "unavailable")
         self.assertEqual(row["message"], "mpirun was not found on the PATH (Debian package openmpi-bin)")
 
+    def test_without_a_network_namespace_it_is_not_available(self):
+        limited = ["unshare", "--user", "--map-root-user", "sh", "-c",
+                   'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"', "sh"]
+        if subprocess.run([*limited, "true"], capture_output=True).returncode != 0:
+            self.skipTest("namespaces of users cannot be made or limited here")
+        arguments = ["run", *PROBLEM, "--variant", "kmeans_mpi", "--variant", "kmeans_serial", *QUICK]
+        done = subprocess.run([*limited, BINARY, *map(str, arguments), "--out", "out"], cwd=self.folder,
+                              env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = {row["variant"]: row for row in ledger(self.folder / "out")[1]}
+        self.assertEqual(rows["kmeans_serial"]["status"], "ok")
+        self.assertEqual(rows["kmeans_mpi"]["status"], "unavailable", rows["kmeans_mpi"]["message"])
+        self.assertIn("mpirun needs a network of its own", rows["kmeans_mpi"]["message"])
+        self.assertEqual(self.left_running(), [])
+
     def test_an_mpirun_that_fails_is_a_row(self):
         tools = self.folder / "tools"
         tools.mkdir()
