@@ -129,11 +129,18 @@ class OneAnswer(Ranks):
 
     def test_tables_keep_numbers_of_ranks_apart(self):
         for ranks in (1, 2):
-            self.rows(*PROBLEM, "--variant", "kmeans_mpi", "--ranks", ranks, *SAME_STARTS, out=f"out{ranks}")
-        done = self.run_program("table", "adhoc", "--from", "out1", "out2", "--wide", exit_code=(0, 64))
-        if done.returncode == 64:  # an ad-hoc problem has no table: compare keeps them apart, too
-            done = self.run_program("compare", "out1", "out2", exit_code=(0, 1, 3, 4, 5))
-            self.assertIn("2 ranks", done.stdout + done.stderr)
+            self.rows("ranks", "--quick", "--variant", "*_mpi", "--ranks", ranks, out=f"out{ranks}")
+        both = ["table", "ranks", "--quick", "--from", "out1", "out2"]
+        cells = json.loads(self.run_program(*both, "--json").stdout)["cells"]
+        for variant, problems in (("kmeans_mpi", 3), ("fcm_mpi", 2)):
+            found = sorted((cell["ranks"], cell["threads"]) for cell in cells
+                           if cell["variant"] == variant and cell["status"] == "ok")
+            self.assertEqual(found, [(1, 1)] * problems + [(2, 2)] * problems)
+        heading = next(line for line in self.run_program(*both, "--wide").stdout.splitlines()
+                       if "variant" in line)
+        self.assertRegex(heading, r"threads +(\| +)?ranks")
+        done = self.run_program("compare", "out1", "out2", exit_code=(0, 1, 3, 4, 5))
+        self.assertIn("2 ranks", done.stdout + done.stderr)
 
 
 class Input(Ranks):
