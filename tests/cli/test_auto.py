@@ -86,10 +86,8 @@ class Auto(unittest.TestCase):
             self.assertNotIn(".arithmetic", meta(name))
 
     def test_the_grid_has_auto_and_all_it_may_pick(self):
-        # For a few points of 9 to 16 features and more than 64 clusters, and devices before 9.0.
-        not_on_the_grid = {"kmeans_cuda_shared_means", "kmeans_cuda_block_sums"}
         rows = {row["variant"]: row["problems"] for row in SHAPES["rows"]}
-        for name in {"kmeans_cuda_auto", *picks()} - not_on_the_grid:
+        for name in {"kmeans_cuda_auto", *picks()}:
             self.assertEqual(rows[name], [problem["id"] for problem in SHAPES["problems"]])
 
     def test_the_borders_have_auto_and_what_it_picks_there(self):
