@@ -85,7 +85,8 @@ class Fake:
         if self.strikes("lies"):
             time.sleep(0.05)
             seconds = 1e-6
-        elif self.strikes("claims_nothing"):
+        elif self.strikes("claims_nothing"):  # longer than waiting for a processor may explain
+            time.sleep(0.05)
             seconds = 0.0
         elif self.strikes("claims_a_nanosecond"):
             seconds = 1e-9
