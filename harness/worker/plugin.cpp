@@ -2,15 +2,14 @@
 
 #include "harness/system/program_folder.hpp"
 
-#include <dlfcn.h>
 #include <stdexcept>
 #include <string>
 
 namespace clusterbench {
 
-const void* calls_of_plugin(const char* name, const char* symbol) {
+const void* calls_of_plugin(const char* name, const char* symbol, int scope) {
   const auto file = program_folder() / "plugins" / (std::string(name) + ".so");
-  void* plugin = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* plugin = dlopen(file.c_str(), RTLD_NOW | scope);
   if (plugin == nullptr) {
     throw std::runtime_error(dlerror());
   }

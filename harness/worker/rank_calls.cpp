@@ -5,8 +5,9 @@
 namespace clusterbench {
 
 const RankCalls& rank_calls() {
-  static const auto* const calls =
-      static_cast<const RankCalls*>(calls_of_plugin("ranks", "clusterbench_rank_calls"));
+  // Global, so that a module's MPI_Abort is the plug-in's.
+  static const auto* const calls = static_cast<const RankCalls*>(
+      calls_of_plugin("ranks", "clusterbench_rank_calls", RTLD_GLOBAL));
   return *calls;
 }
 

@@ -5,6 +5,8 @@
 
 namespace clusterbench {
 
+struct RankMark;
+
 /// The harness's own calls of MPI, for one thread. All ranks make the same ones.
 struct RankCalls {
   /// Joins the ranks that mpirun has started; before all others. Throws std::runtime_error.
@@ -14,6 +16,8 @@ struct RankCalls {
   /// Waits until every rank is here.
   void (*barrier)() = nullptr;
   std::string (*version)() = nullptr; ///< of the library
+  /// From now on a call of MPI_Abort is noted there.
+  void (*note_abort_in)(RankMark& mark) = nullptr;
 };
 
 /// Loads the plug-in at the first call. Throws std::runtime_error where there is none.

@@ -1,5 +1,5 @@
 // Where each rank is: notes in memory that the ranks share with the harness. Only read where a cell took
-// too long, to say which rank the others wait for.
+// too long or a rank has ended, to say which rank it was.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -15,7 +15,8 @@ namespace clusterbench {
 /// What a rank does. It writes, the harness reads; not trusted.
 struct RankMark {
   std::atomic<std::uint64_t> passes = 0; ///< of the run, finished
-  char activity[56] = {};                ///< a request, or a phase of a pass
+  char activity[48] = {};                ///< a request, or a phase of a pass
+  std::atomic<bool> has_aborted = false; ///< it has called MPI_Abort
 
   void set(std::string_view text) {
     const std::size_t length = std::min(text.size(), sizeof activity - 1);

@@ -163,6 +163,30 @@ std::string Ranks::who_holds_up(const std::vector<bool>& answered) const {
   return fmt::format("{}", fmt::join(others.empty() ? waiting : others, "; "));
 }
 
+std::optional<std::size_t> Ranks::aborted() const {
+  const auto* const marks = reinterpret_cast<const RankMark*>(marks_.span().data());
+  for (std::size_t r = 0; r < count_; ++r) {
+    if (marks[r].has_aborted) {
+      return r;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> Ranks::only_one_gone() const {
+  std::optional<std::size_t> gone;
+  for (std::size_t r = 0; r < count_; ++r) {
+    pollfd event{sockets_[r], POLLRDHUP, 0};
+    if (sockets_[r] >= 0 && poll(&event, 1, 0) > 0) {
+      if (gone) {
+        return std::nullopt;
+      }
+      gone = r;
+    }
+  }
+  return gone;
+}
+
 json reply_of_all(const std::vector<json>& replies) {
   json all = replies.front();
   for (std::size_t r = 1; r < replies.size() && all.contains("iterations"); ++r) {
@@ -208,6 +232,15 @@ std::optional<EndedRank> rank_that_ended(const std::string& output) {
     return EndedRank{fmt::format("rank {}: called MPI_Abort", found[1].str())};
   }
   return std::nullopt;
+}
+
+EndedRank ended_rank(std::size_t rank, int exit_code) {
+  constexpr int kSignal = 128; // shells add it to the number of a signal, and so does mpirun
+  if (exit_code > kSignal) {
+    const int signal = exit_code - kSignal;
+    return {fmt::format("rank {}: signal {} ({})", rank, signal, strsignal(signal)), signal};
+  }
+  return {fmt::format("rank {}: exited with code {} before it answered", rank, exit_code)};
 }
 
 } // namespace clusterbench

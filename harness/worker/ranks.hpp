@@ -44,6 +44,10 @@ public:
   /// In words: which ranks have not `answered`, and where they are. Those that wait for others are named
   /// only if there is nobody for whom they wait.
   std::string who_holds_up(const std::vector<bool>& answered) const;
+  /// The rank that called MPI_Abort, if one has.
+  std::optional<std::size_t> aborted() const;
+  /// The rank that has closed its socket, if exactly one has.
+  std::optional<std::size_t> only_one_gone() const;
 
 private:
   std::size_t count_;
@@ -58,12 +62,14 @@ private:
 /// had ended, everything else is rank 0's. Throws WorkerFailure where ranks disagree about the passes.
 nlohmann::json reply_of_all(const std::vector<nlohmann::json>& replies);
 
-/// A rank that ended before it was asked to, from what Open MPI's mpirun said: "rank 1: signal 9
-/// (Killed)", say. Empty if it says nothing of a rank.
+/// A rank that ended before it was asked to, in words: "rank 1: signal 9 (Killed)", say.
 struct EndedRank {
   std::string text;
   int signal = 0; ///< 0: none
 };
+/// From what Open MPI's mpirun said. Empty if it says nothing of a rank.
 std::optional<EndedRank> rank_that_ended(const std::string& output);
+/// From the exit code of mpirun, which is that of the rank.
+EndedRank ended_rank(std::size_t rank, int exit_code);
 
 } // namespace clusterbench

@@ -342,15 +342,31 @@ bool Worker::ended_for_lack_of_memory() const {
          (!ended || !ended_for_memory_ || *ended > *ended_for_memory_);
 }
 
+// mpirun mostly says it, but may end before it has printed what the rank told it.
+std::optional<EndedRank> Worker::rank_that_ended(std::optional<std::size_t> first_gone,
+                                                 const ProcessOutcome& mpirun) const {
+  if (const auto rank = ranks_->aborted()) {
+    return EndedRank{fmt::format("rank {}: called MPI_Abort", *rank)};
+  }
+  if (auto said = clusterbench::rank_that_ended(read_tail(output_.fd(), kWordsOfMpirun))) {
+    return said;
+  }
+  if (first_gone && mpirun.kind == ProcessOutcome::Kind::exited && mpirun.exit_code != 0) {
+    return ended_rank(*first_gone, mpirun.exit_code);
+  }
+  return std::nullopt;
+}
+
 // The worker has closed the channel: says how it ended.
 void Worker::explain_end() {
   peak_rss_ = peak_rss_bytes();
+  const auto first_gone = ranks_ != nullptr ? ranks_->only_one_gone() : std::nullopt;
   // mpirun asks the other ranks to end, and waits for them.
   const ProcessOutcome outcome =
       end_process(pid_, std::chrono::duration<double>(ranks_ != nullptr ? 10 : 1));
   pid_ = -1;
   if (ranks_ != nullptr && outcome.kind != ProcessOutcome::Kind::interrupted) {
-    if (const auto ended = rank_that_ended(read_tail(output_.fd(), kWordsOfMpirun))) {
+    if (const auto ended = rank_that_ended(first_gone, outcome)) {
       const bool no_memory = ended->signal == SIGKILL && ended_for_lack_of_memory();
       throw WorkerFailure(no_memory ? "out_of_memory" : "crashed", ended->text,
                           read_tail(output_.fd(), kLastWords));

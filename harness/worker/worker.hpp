@@ -86,6 +86,8 @@ private:
   void start(const KnownVariant& variant);
   void wait_for_ranks();
   bool ended_for_lack_of_memory() const;
+  std::optional<EndedRank> rank_that_ended(std::optional<std::size_t> first_gone,
+                                           const ProcessOutcome& mpirun) const;
   [[noreturn]] void explain_end();
   double processor_seconds() const;
   double seconds_of_waiting() const;

@@ -64,6 +64,13 @@ TEST(RankThatEnded, NothingIsGuessed) {
   }
 }
 
+TEST(RankThatEnded, ByTheCodeOfMpirun) {
+  EXPECT_EQ(ended_rank(1, 5).text, "rank 1: exited with code 5 before it answered");
+  EXPECT_EQ(ended_rank(1, 5).signal, 0);
+  EXPECT_EQ(ended_rank(0, 128 + SIGKILL).text, "rank 0: signal 9 (Killed)");
+  EXPECT_EQ(ended_rank(0, 128 + SIGKILL).signal, SIGKILL);
+}
+
 // ---- one reply of all
 
 TEST(ReplyOfAll, WindowsReachFromTheFirstToTheLast) {
@@ -186,7 +193,7 @@ TEST_F(RanksTest, WhoeverIsWaitedForIsNamed) {
     observer.begin_phase(r == 1 ? "a phase with\n" + std::string(100, 'x') : "exchange", nullptr);
   }
   EXPECT_EQ(ranks.who_holds_up({false, false, false}),
-            "rank 1 is in `a phase with?" + std::string(42, 'x') + "`, after 2 passes");
+            "rank 1 is in `a phase with?" + std::string(34, 'x') + "`, after 2 passes");
   EXPECT_EQ(ranks.who_holds_up({false, true, true}), "rank 0 waits in `exchange`, after 2 passes");
   marks[1].set("exchange");
   EXPECT_EQ(ranks.who_holds_up({true, false, false}),
@@ -195,7 +202,28 @@ TEST_F(RanksTest, WhoeverIsWaitedForIsNamed) {
   int status = 0;
   waitpid(ranks.pids()[2], &status, WUNTRACED);
   EXPECT_EQ(ranks.who_holds_up({false, false, false}), "rank 2 is stopped in `exchange`, after 2 passes");
+  EXPECT_FALSE(ranks.aborted());
+  marks[1].has_aborted = true;
+  EXPECT_EQ(ranks.aborted(), 1);
   munmap(marks, 3 * sizeof(RankMark));
+}
+
+TEST_F(RanksTest, WhoeverIsGoneIsKnownWhileItIsOne) {
+  Ranks ranks(3, folder_);
+  for (const char* number : {"0", "1", "2"}) {
+    come(number);
+  }
+  ASSERT_TRUE(ranks.wait_for_all(getpid(), soon(20)));
+  EXPECT_FALSE(ranks.only_one_gone());
+  const auto ends = [this](pid_t rank) { // its socket is closed before it can be waited for
+    kill(rank, SIGKILL);
+    waitpid(rank, nullptr, 0);
+    std::erase(children_, rank);
+  };
+  ends(ranks.pids()[1]);
+  EXPECT_EQ(ranks.only_one_gone(), 1);
+  ends(ranks.pids()[0]);
+  EXPECT_FALSE(ranks.only_one_gone()); // which of them was the first?
 }
 
 TEST(RanksOfVariants, AreThoseOfMpiAlone) {

@@ -1,6 +1,8 @@
 // The runner's calls of MPI. An error in any of them ends all ranks, as MPI does by itself.
 #include "harness/worker/rank_calls.hpp"
 
+#include "harness/worker/rank_marks.hpp"
+
 #include <mpi.h>
 #include <stdexcept>
 #include <string>
@@ -41,11 +43,26 @@ std::string version() {
   return whole.substr(0, whole.find(',')); // "Open MPI v4.1.4, package: ..."
 }
 
+RankMark* mark_of_this_rank = nullptr;
+
+void note_abort_in(RankMark& mark) {
+  mark_of_this_rank = &mark;
+}
+
 } // namespace
 } // namespace clusterbench
 
+/// In the place of the library's, through MPI's interface for profilers: mpirun ends all ranks when one
+/// of them aborts, and may end before it has said which.
+extern "C" [[gnu::visibility("default")]] int MPI_Abort(MPI_Comm communicator, int code) {
+  if (clusterbench::mark_of_this_rank != nullptr) {
+    clusterbench::mark_of_this_rank->has_aborted = true;
+  }
+  return PMPI_Abort(communicator, code);
+}
+
 extern "C" [[gnu::visibility("default")]] const void* clusterbench_rank_calls() {
   using namespace clusterbench;
-  static const RankCalls calls{open, rank, world, barrier, version};
+  static const RankCalls calls{open, rank, world, barrier, version, note_abort_in};
   return &calls;
 }
