@@ -1,11 +1,10 @@
 // MPI for the runner, which is built without it: a plug-in beside it holds the calls.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace clusterbench {
-
-struct RankMark;
 
 /// The harness's own calls of MPI, for one thread. All ranks make the same ones.
 struct RankCalls {
@@ -16,8 +15,8 @@ struct RankCalls {
   /// Waits until every rank is here.
   void (*barrier)() = nullptr;
   std::string (*version)() = nullptr; ///< of the library
-  /// From now on a call of MPI_Abort is noted there.
-  void (*note_abort_in)(RankMark& mark) = nullptr;
+  /// From now on a call of MPI_Abort makes it true.
+  void (*note_abort_in)(std::atomic<bool>& has_aborted) = nullptr;
 };
 
 /// Loads the plug-in at the first call. Throws std::runtime_error where there is none.

@@ -312,7 +312,7 @@ private:
     marks_.emplace(request.at("marks").get<std::string>(), MappedFile::Access::write);
     mark_ = &marks_->as<RankMark>()[static_cast<std::size_t>(rank_calls().rank())];
     mark_->set("load");
-    rank_calls().note_abort_in(*mark_);
+    rank_calls().note_abort_in(mark_->has_aborted);
     return {{"versions", {{"MPI", rank_calls().version()}}}, {"context_s", seconds}};
   }
 

@@ -1,8 +1,7 @@
 // The runner's calls of MPI. An error in any of them ends all ranks, as MPI does by itself.
 #include "harness/worker/rank_calls.hpp"
 
-#include "harness/worker/rank_marks.hpp"
-
+#include <atomic>
 #include <mpi.h>
 #include <stdexcept>
 #include <string>
@@ -43,10 +42,10 @@ std::string version() {
   return whole.substr(0, whole.find(',')); // "Open MPI v4.1.4, package: ..."
 }
 
-RankMark* mark_of_this_rank = nullptr;
+std::atomic<bool>* noted_abort = nullptr;
 
-void note_abort_in(RankMark& mark) {
-  mark_of_this_rank = &mark;
+void note_abort_in(std::atomic<bool>& has_aborted) {
+  noted_abort = &has_aborted;
 }
 
 } // namespace
@@ -55,8 +54,8 @@ void note_abort_in(RankMark& mark) {
 /// In the place of the library's, through MPI's interface for profilers: mpirun ends all ranks when one
 /// of them aborts, and may end before it has said which.
 extern "C" [[gnu::visibility("default")]] int MPI_Abort(MPI_Comm communicator, int code) {
-  if (clusterbench::mark_of_this_rank != nullptr) {
-    clusterbench::mark_of_this_rank->has_aborted = true;
+  if (clusterbench::noted_abort != nullptr) {
+    *clusterbench::noted_abort = true;
   }
   return PMPI_Abort(communicator, code);
 }
