@@ -3,6 +3,7 @@
 #include "datasets/sha256.hpp"
 
 #include <fmt/format.h>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -13,14 +14,27 @@ using nlohmann::json;
 
 json comparable_environment(const json& provenance) {
   json environment;
-  for (const char* key : {"model", "cores", "online"}) {
-    environment["cpu"][key] = provenance.at("cpu").value(key, json());
-  }
+  const auto take = [&](const char* part, std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      environment[part][key] = provenance.at(part).value(key, json());
+    }
+  };
+  take("cpu", {"model", "cores", "online"});
   environment["environment"] = provenance.at("environment");
-  environment["kernel"] = provenance.at("system").value("kernel", json());
   environment["gpus"] = json::array();
   for (const json& gpu : provenance.at("gpu").value("devices", json::array())) {
     environment["gpus"].push_back({{"name", gpu.at("name")}, {"driver", gpu.at("driver_version")}});
+  }
+  if (!provenance.at("cpu").contains("microcode")) { // written before hosts of one name were told apart
+    environment["kernel"] = provenance.at("system").value("kernel", json());
+    return environment;
+  }
+  take("cpu", {"family", "model_number", "stepping", "microcode", "flags", "caches", "sockets"});
+  take("system", {"kernel", "virtual_machine", "product"});
+  for (std::size_t i = 0; i < environment["gpus"].size(); ++i) {
+    for (const char* key : {"memory_total_bytes", "power_limit_watts", "sm_max_mhz", "memory_max_mhz"}) {
+      environment["gpus"][i][key] = provenance.at("gpu").at("devices").at(i).value(key, json());
+    }
   }
   return environment;
 }

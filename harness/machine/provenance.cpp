@@ -174,6 +174,10 @@ json cpu_facts() {
   };
   return {
       {"model", or_null(value_of("/proc/cpuinfo", "model name", ':'))},
+      {"family", or_null(value_of("/proc/cpuinfo", "cpu family", ':'))},
+      {"model_number", or_null(value_of("/proc/cpuinfo", "model", ':'))},
+      {"stepping", or_null(value_of("/proc/cpuinfo", "stepping", ':'))},
+      {"microcode", or_null(value_of("/proc/cpuinfo", "microcode", ':'))},
       {"sockets", sockets.empty() ? json(nullptr) : json(sockets.size())},
       {"cores", cores.empty() ? json(nullptr) : json(cores.size())},
       {"online", sysconf(_SC_NPROCESSORS_ONLN)},

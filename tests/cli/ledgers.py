@@ -34,12 +34,22 @@ def write(folder, lines):
     return folder
 
 
-def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, samples=9, **changes):
+def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, samples=9, cpu=None,
+           **changes):
     """A header of a machine; with `changes`, of one that is not what its hash says."""
-    cpu = {"model": model, "cores": 2, "online": 2}
+    cpu = {"model": model, "cores": 2, "online": 2} | (cpu or {})
     devices = [{"name": name, "driver_version": "1"} for name in gpus]
-    environment = {"cpu": cpu, "environment": {}, "kernel": "k",
+    environment = {"cpu": cpu, "environment": {},
                    "gpus": [{"name": each["name"], "driver": "1"} for each in devices]}
+    if "microcode" in cpu:
+        told = ("family", "model_number", "stepping", "microcode", "flags", "caches", "sockets")
+        environment["cpu"] = cpu | {key: cpu.get(key) for key in told}
+        environment["system"] = {"kernel": "k", "virtual_machine": None, "product": None}
+        for each in environment["gpus"]:
+            each |= dict.fromkeys(("memory_total_bytes", "power_limit_watts", "sm_max_mhz",
+                                   "memory_max_mhz"))
+    else:  # as ledgers were before hosts of one name were told apart
+        environment["kernel"] = "k"
     line = {"type": "header", "schema": SCHEMA, "time": "2026-11-20T00:00:00Z",
             "environment_hash": sha256(canonical(environment)), "sampling": {"samples": samples},
             "provenance": {"cpu": cpu, "environment": {}, "system": {"kernel": "k"},
