@@ -40,7 +40,7 @@ cd "$(dirname "$0")"
 . scripts/exit_codes.sh
 out=${out:-results/runs/$size}
 if [[ $size == quick && ! $budget ]]; then
-  sizes+=(--budget 0.2)
+  sizes+=(--rounds 1 --budget 0.2)
 fi
 
 scripts/setup.sh --page

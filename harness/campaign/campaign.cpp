@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <iterator>
@@ -186,6 +187,26 @@ CellOptions cell_options(const CampaignOptions& options, std::uint64_t seed) {
   return cell;
 }
 
+// What a cell's rounds have taken.
+class Spent {
+public:
+  void add(const Row& row) {
+    const double seconds = row.number("took_ms").value_or(0.0) * 1e-3;
+    sum_ += seconds;
+    longest_ = std::max(longest_, seconds);
+    goes_on_ = row.status == "ok";
+    began_ = true;
+  }
+  // What has failed is not tried again for the sake of another figure.
+  bool leaves_another(double allowed) const {
+    return !began_ || std::isinf(allowed) || (goes_on_ && sum_ + longest_ <= allowed);
+  }
+
+private:
+  double sum_ = 0.0, longest_ = 0.0;
+  bool began_ = false, goes_on_ = true;
+};
+
 class Campaign {
 public:
   explicit Campaign(const CampaignOptions& options)
@@ -212,13 +233,19 @@ public:
     limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
     write_header();
     Progress progress(options_.cells.size() * static_cast<std::size_t>(options_.rounds));
+    std::vector<Spent> spent(options_.cells.size());
     for (int round = 1; round <= options_.rounds && interrupt_signal() == 0; ++round) {
       for (const std::size_t index : shuffled(round)) {
         const CellSpec& cell = options_.cells[index];
+        if (!spent[index].leaves_another(options_.rounds_seconds)) {
+          progress.leave_out();
+          continue;
+        }
         progress.start(cell_name(cell));
         const Row& row = run_cell(cell, round);
         progress.finish(cell_name(cell), row.status, figures_text(row));
         result_.exit_code = graver(result_.exit_code, end_of(row));
+        spent[index].add(row);
         if (interrupt_signal() != 0) {
           break;
         }
@@ -368,8 +395,11 @@ private:
       }
       ++unsaved_;
     }
+    const auto begin = std::chrono::steady_clock::now();
     const CellEnd end = runner_.run(*variant, work, cell_name(cell));
     row.update(end.row);
+    row["took_ms"] =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     add_derived_figures(row, limits_);
     const Row& kept = keep(row); // first of all: no disk that is full of answers may cost it
     if (answers_.wanted() && end.save) {

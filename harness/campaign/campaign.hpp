@@ -1,4 +1,4 @@
-// One campaign: an ordered list of cells, run `rounds` times, every end of a cell in the ledger.
+// One campaign: an ordered list of cells, run in several rounds, every end of a cell in the ledger.
 #pragma once
 
 #include "harness/campaign/cell.hpp"
@@ -7,6 +7,7 @@
 #include "harness/system/exit_codes.hpp"
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,9 @@ namespace clusterbench {
 struct CampaignOptions {
   std::vector<CellSpec> cells;
   CellOptions cell;
-  int rounds = 1;
+  int rounds = 1; ///< of every cell
+  /// A cell gets fewer rounds where so many would take longer together; its first one it always gets.
+  double rounds_seconds = std::numeric_limits<double>::infinity();
   std::uint32_t seed = 1; ///< of the order of cells within a round
   /// Of the starts. Without one it is drawn, or read from the ledger that is resumed.
   std::optional<std::uint64_t> starts_seed;

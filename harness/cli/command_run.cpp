@@ -4,6 +4,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/problem_options.hpp"
+#include "harness/ledger/rounds.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/usable_processors.hpp"
 #include "harness/problem/cell_choice.hpp"
@@ -13,6 +14,7 @@
 #include "harness/report/table_text.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/progress.hpp"
+#include "harness/system/shell_words.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -36,7 +38,7 @@ struct RunArguments : ProblemOptions {
   int threads = default_threads();
   int gpus = 1;
   int ranks = kUsualRanks;
-  int rounds = 1;
+  std::optional<int> rounds; ///< not given: kUsualRounds, or as many as the budget allows
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;
   double timeout = 900.0;
@@ -73,7 +75,7 @@ void check(const RunArguments& arguments) {
     throw InputError(fmt::format("--ranks {}: 1 to {} processes can be started here",
                                  arguments.ranks, most_threads()));
   }
-  if (arguments.rounds < 1 || arguments.sampling.samples < 1) {
+  if (arguments.rounds.value_or(1) < 1 || arguments.sampling.samples < 1) {
     throw InputError("--rounds, --samples: at least 1 is needed");
   }
   if (arguments.sampling.samples > kMostSamples) {
@@ -187,27 +189,11 @@ void print_json(const std::vector<TableReport>& reports, const CampaignOptions& 
                          .dump(2));
 }
 
-// A word of a command line, quoted if a shell would read it as more than a word.
-std::string quoted(const std::string& word) {
-  const bool plain = std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_./+:=,@%-").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
-  });
-  if (plain && !word.empty()) {
-    return word;
-  }
-  std::string text = "'";
-  for (const char c : word) {
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return text + "'";
-}
-
 // The last lines: where the files are, and what may be done with them. At most four.
 std::string files_and_next(const RunArguments& arguments, const CampaignOptions& options,
                            const CampaignResult& result,
                            std::chrono::steady_clock::time_point begin) {
-  const std::string out = quoted(options.out.string());
+  const std::string out = quoted_for_shell(options.out.string());
   std::string text = fmt::format(
       "ledger: {}, after {}{}\n", (options.out / "ledger.jsonl").string(),
       rough_time(std::chrono::steady_clock::now() - begin),
@@ -222,7 +208,7 @@ std::string files_and_next(const RunArguments& arguments, const CampaignOptions&
   text += fmt::format("next: clusterbench report {} --out report.html    a page to play with\n", out);
   if (!arguments.tables.empty()) {
     text += fmt::format("next: clusterbench table {} --from {}{} --wide    all columns\n",
-                        quoted(arguments.tables.front()), out, arguments.quick ? " --quick" : "");
+                        quoted_for_shell(arguments.tables.front()), out, arguments.quick ? " --quick" : "");
   }
   return text;
 }
@@ -249,7 +235,12 @@ ExitCode run(const RunArguments& arguments) {
   sampling.target = arguments.target_percent / 100.0;
   sampling.max_samples = std::max(sampling.max_samples, sampling.samples);
   options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
-  options.rounds = arguments.rounds;
+  options.rounds = arguments.rounds.value_or(1);
+  if (!arguments.rounds && arguments.save.empty()) { // one answer is enough to save
+    options.rounds = static_cast<int>(kUsualRounds);
+    options.rounds_seconds = sampling.budget_seconds;
+    sampling.budget_seconds /= static_cast<double>(kUsualRounds);
+  }
   options.seed = arguments.seed;
   options.out = run_folder(arguments.out);
   options.starts_seed = arguments.starts_seed;
@@ -301,8 +292,9 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--ranks", arguments->ranks,
                       "Processes of a variant for several of them, which share the threads")
       ->capture_default_str();
-  command->add_option("--rounds", arguments->rounds, "Run every cell so often, in fresh processes")
-      ->capture_default_str();
+  command->add_option("--rounds", arguments->rounds,
+                      "Run every cell so often, in fresh processes (default: 8 times, or as often as "
+                      "fits into --budget)");
   command
       ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
       ->check(whole_number())
@@ -314,7 +306,8 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--budget", arguments->sampling.budget_seconds,
-                   "Seconds of sampling per cell and round after which no more is taken")
+                   "Seconds of sampling per cell and round after which no more is taken; without "
+                   "--rounds, what all rounds of a cell may take together")
       ->capture_default_str();
   command
       ->add_option("--min-time", arguments->sampling.min_seconds,

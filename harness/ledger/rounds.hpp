@@ -12,6 +12,9 @@ namespace clusterbench {
 /// The samples of one cell: one list for each round.
 using Rounds = std::vector<std::vector<double>>;
 
+/// Of a short cell, where nobody says how many: enough to tell two campaigns of it apart.
+inline constexpr std::size_t kUsualRounds = 8;
+
 // Everything here throws as median() does, for an empty round as well as for no round.
 
 std::vector<double> medians_of_rounds(const Rounds& rounds);

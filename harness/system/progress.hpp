@@ -25,6 +25,9 @@ public:
   /// said once.
   void finish(const std::string& cell, const std::string& word, const std::string& figures = "");
 
+  /// One cell fewer is to come.
+  void leave_out() { --cells_; }
+
 private:
   using Clock = std::chrono::steady_clock;
   std::size_t cells_;

@@ -1,0 +1,47 @@
+"""How many rounds a cell gets where nobody says it."""
+
+import unittest
+
+from program import FAULTY, Program, ledger
+
+PROBLEM = ["--data", "uniform:500,2,1", "--k", 3, "--iterations", 2, "--no-probe", "--threads", 1,
+           "--target", 100, "--min-time", 0]  # nine samples, whatever they are
+
+
+class Rounds(Program):
+    def numbers(self, *options, out="out", exit_code=0, **more):
+        """The rounds of the ledger's rows."""
+        self.run_program("run", *PROBLEM, *options, "--out", out, exit_code=exit_code, **more)
+        header, rows = ledger(self.folder / out)
+        return [row["round"] for row in rows]
+
+    def test_as_many_as_the_budget_allows(self):
+        self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 120), list(range(1, 9)))
+        headers, rows = ledger(self.folder / "out")
+        self.assertEqual(headers[0]["sampling"]["budget_seconds"], 15)  # of a round
+        self.assertTrue(all(row["took_ms"] > 0 for row in rows))
+        self.assertEqual(len({tuple(row["sample_starts"]) for row in rows}), 1)
+        self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, out="none"), [1])
+
+    def test_a_number_is_a_number(self):
+        self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, "--rounds", 3),
+                         [1, 2, 3])
+
+    def test_one_where_answers_are_saved(self):
+        self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 120, "--save", "saved"), [1])
+        self.assertTrue((self.folder / "saved" / "kmeans_serial.labels.npy").exists())
+
+    def test_what_failed_is_not_repeated(self):
+        self.assertEqual(self.numbers("--variant", "kmeans_faulty_segfault", "--budget", 120,
+                                      program=FAULTY, exit_code=5), [1])
+
+    def test_resumed_rounds_are_not_run_again(self):
+        options = ["--variant", "kmeans_serial", "--budget", 120, "--starts", 1]
+        self.numbers(*options)
+        done = self.run_program("run", *PROBLEM, *options, "--resume", "--out", "out")
+        self.assertIn("re-used 8 rows", done.stderr)
+        self.assertEqual(len(ledger(self.folder / "out")[1]), 8)
+
+
+if __name__ == "__main__":
+    unittest.main()
