@@ -19,7 +19,7 @@ struct CompareArguments {
   std::string base, fresh;
   std::vector<std::string> cells; ///< globs; empty: all
   double min_effect_percent = 2.0;
-  bool across_environments = false;
+  bool across = false;
   bool wide = false;
   bool markdown = false;
   bool as_json = false;
@@ -48,18 +48,20 @@ ExitCode compare(const CompareArguments& arguments) {
                                              fmt::join(arguments.cells, " "), base.source, fresh.source));
     }
   }
+  std::string differences;
   if (const auto mismatch = environment_mismatch(base, fresh); !mismatch.empty()) {
-    say("clusterbench: {} and {} differ in their environment:\n  {}\n", base.source, fresh.source,
-        fmt::join(mismatch, "\n  "));
-    if (!arguments.across_environments) {
-      say("times of different environments tell nothing about a change of the "
-          "program; --across-environments compares them all the same\n");
+    differences = fmt::format("{}", fmt::join(mismatch, "; "));
+    if (!arguments.across) {
+      say("clusterbench: {} and {} are of different environments: {}\n"
+          "such times tell nothing about a change of the program; --across compares them all the same\n",
+          base.source, fresh.source, differences);
       return ExitCode::environment_mismatch;
     }
   }
   CompareOptions options;
   options.min_effect = arguments.min_effect_percent / 100.0;
-  const Comparison comparison = compare_timings(base, fresh, options);
+  Comparison comparison = compare_timings(base, fresh, options);
+  comparison.environments_differ = differences;
   if (comparison.cells.empty()) {
     throw datasets::InputError(fmt::format("{}: no cells", base.source));
   }
@@ -89,7 +91,7 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--cells", arguments->cells,
                       "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
-  command->add_flag("--across-environments", arguments->across_environments,
+  command->add_flag("--across", arguments->across,
                     "Compare also what different machines or settings measured");
   command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");

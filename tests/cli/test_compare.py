@@ -23,12 +23,45 @@ def row(name, samples, status="ok", round_number=1, problem="p", threads=2, mess
                        message=message, **changes)
 
 
-def bh(p_values):
-    """Benjamini and Hochberg's adjusted p-values, written after their definition."""
-    count = len(p_values)
+# What processes of one build differ by, and what is known of it before a cell is looked at.
+PACES = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
+SCATTER, SCATTER_DEGREES, CAMPAIGN_SCATTER = 0.012, 4, 0.006
+
+
+def rounds(name, samples, paces=PACES, **changes):
+    """The cell in as many processes as there are paces."""
+    return [row(name, [pace * x for x in samples], round_number=i + 1, **changes)
+            for i, pace in enumerate(paces)]
+
+
+def holm(p_values):
+    """Holm's adjusted p-values, written after their definition."""
     ranked = sorted(p_values)
-    return [min(min(1.0, ranked[r] * count / (r + 1)) for r in range(count) if ranked[r] >= p)
-            for p in p_values]
+    steps = [min(1.0, p * (len(ranked) - i)) for i, p in enumerate(ranked)]
+    return [max(steps[:ranked.index(p) + 1]) for p in p_values]
+
+
+def expected_test(base, new):
+    """Of the medians of both sides' processes, without a start in common: the logarithm of the ratio, its
+    standard error and the degrees of freedom, from SciPy's trimmed means and winsorized arrays."""
+    centres, of_centres, degrees, squares = [], 0.0, 0, 0.0
+    for medians in (base, new):
+        logs = np.log(medians)
+        cut = len(logs) // 6
+        kept = len(logs) - 2 * cut
+        centres.append(stats.trim_mean(logs, cut / len(logs)))
+        winsorized = np.sort(logs)
+        winsorized[:cut] = winsorized[cut]
+        winsorized[len(logs) - cut:] = winsorized[len(logs) - cut - 1]
+        of_one = np.sum((winsorized - winsorized.mean())**2) / (kept * (kept - 1)) * len(logs)
+        squares += (kept - 1) * of_one
+        degrees += kept - 1
+        of_centres += 1 / len(logs)
+    if squares / degrees < SCATTER**2:
+        squares += SCATTER_DEGREES * SCATTER**2
+        degrees += SCATTER_DEGREES
+    return (centres[1] - centres[0],
+            math.sqrt(squares / degrees * of_centres + CAMPAIGN_SCATTER**2), degrees)
 
 
 class Compare(Program):
@@ -41,89 +74,102 @@ class Compare(Program):
         self.write("new", new)
         done = self.run_program("compare", "base", "new", "--json", *options, exit_code=exit_code)
         result = json.loads(done.stdout)
-        self.assertEqual(result["exit_code"], exit_code)
+        self.assertEqual(result["exit_code"], done.returncode)
         return result
 
     def verdict(self, base, new, *options, exit_code=0):
-        cells = self.compare([row("c", base)], [row("c", new)], *options, exit_code=exit_code)
+        """Of samples that eight processes have taken on each side."""
+        cells = self.compare(rounds("c", base), rounds("c", new), *options, exit_code=exit_code)
         return cells["cells"][0]["verdict"]
 
 
 class Statistics(Compare):
     @unittest.skipIf(stats is None, "python3-scipy is not installed")
-    def test_p_values_are_scipys(self):
+    def test_p_values_and_intervals_are_scipys(self):
         random = np.random.default_rng(1)
-        pairs = [(3, 3), (8, 40), (8, 8), (2, 99), (9, 9), (9, 12), (40, 55), (99, 99), (1, 1)]
-        base, new, expected = [], [], []
-        for ties in (False, True):
-            for n, m in pairs:
-                a = 10 + random.exponential(1.0, n)
-                b = 10 + random.exponential(1.3, m)
-                if ties:
-                    a, b = np.round(a, 1), np.round(b, 1)
-                name = f"{n} {m} {ties}"
-                base.append(row(name, a))
-                new.append(row(name, b))
-                with np.errstate(all="ignore"):
-                    p = stats.mannwhitneyu(a, b, alternative="two-sided", method="auto").pvalue
-                expected.append(1.0 if math.isnan(p) else min(1.0, float(p)))
-        result = self.compare(base, new, exit_code=self.any_code(base, new))
-        got = {cell["name"]: cell for cell in result["cells"]}
-        names = [line["name"] for line in base]
-        for name, p in zip(names, expected):
-            self.assertAlmostEqual(got[name]["p"], p, delta=1e-12 + 1e-9 * p, msg=name)
-        for name, q in zip(names, bh(expected)):
-            self.assertAlmostEqual(got[name]["q"], q, delta=1e-12 + 1e-9 * q, msg=name)
+        base, new, expected = [], [], {}
+        for n, m, scatter in ((3, 3, 0.03), (3, 5, 0.03), (4, 4, 0.005), (8, 8, 0.03), (8, 3, 0.001),
+                              (12, 16, 0.03)):
+            sides = [10 * np.exp(random.normal(shift, scatter, count))
+                     for shift, count in ((0, n), (0.02, m))]
+            name = f"{n} {m}"
+            base += rounds(name, [1.0], sides[0])
+            new += rounds(name, [1.0], sides[1])
+            expected[name] = expected_test(*sides)
+        result = self.compare(base, new, exit_code=(0, 1, 3))
+        cells = {cell["name"]: cell for cell in result["cells"]}
+        for name, (log_ratio, error, degrees) in expected.items():
+            with self.subTest(name):
+                student = stats.t(degrees, log_ratio, error)
+                self.assertAlmostEqual(cells[name]["ratio"], math.exp(log_ratio), places=12)
+                for end, quantile in zip(cells[name]["interval"], (0.025, 0.975)):
+                    self.assertAlmostEqual(end, math.exp(student.ppf(quantile)), places=10)
+                self.assertAlmostEqual(cells[name]["p"], min(student.cdf(0), student.sf(0)), places=10)
+        names = list(expected)
+        for name, q in zip(names, holm([cells[name]["p"] for name in names])):
+            self.assertAlmostEqual(cells[name]["q"], q, places=12, msg=name)
 
-    def any_code(self, base, new):
-        """The exit code, whatever it is: the figures are asked for, not the verdict."""
-        self.write("base", base)
-        self.write("new", new)
-        for code in (0, 1, 3):
-            try:
-                self.run_program("compare", "base", "new", exit_code=code)
-                return code
-            except AssertionError:
-                continue
-        self.fail("neither 0, 1 nor 3")
+    def campaigns(self, random, cells, shift=0.0, process=0.02, campaign=0.004):
+        """Two campaigns whose processes scatter by 2 %; the first cell of the second is slower."""
+        def side(slower):
+            rows = []
+            for i in range(cells):
+                drift = random.normal(0, campaign) + (slower if i == 0 else 0.0)
+                paces = np.exp(drift + random.normal(0, process, 8))
+                rows += rounds(f"c{i:02}", [10 * random.lognormal(0, 0.01) for _ in range(5)], paces)
+            return rows
+        return side(0.0), side(shift)
 
-    def test_the_interval_covers_the_true_ratio(self):
-        random = np.random.default_rng(2)
-        base, new = [], []
-        for i in range(200):
-            base.append(row(f"c{i:03}", 10 * random.lognormal(0, 0.05, 40)))
-            new.append(row(f"c{i:03}", 11 * random.lognormal(0, 0.05, 40)))
-        result = self.compare(base, new, exit_code=1)
-        covered = sum(c["interval"][0] <= 1.1 <= c["interval"][1] for c in result["cells"])
-        self.assertGreaterEqual(covered, 180)
-        self.assertLess(covered, 200)
-        self.assertAlmostEqual(result["geometric_mean"], 1.1, delta=0.005)
-        low, high = result["geometric_mean_interval"]
-        self.assertTrue(1.09 < low < 1.1 < high < 1.11, (low, high))
-
-    def test_rounds_that_differ_widen_the_interval(self):
-        samples = [10 + 0.001 * i for i in range(20)]
-        other = [1.05 * x for x in samples]
-        alike = [row("c", samples), row("c", samples, round_number=2)]
-        unlike = [row("c", samples), row("c", other, round_number=2)]
-        one = self.compare(alike, alike)
-        two = self.compare(unlike, unlike, exit_code=3)
-
-        def width(result):
-            low, high = result["cells"][0]["interval"]
-            return high - low
-        self.assertLess(width(one), 0.002)
-        self.assertGreater(width(two), 0.05)
-        self.assertEqual(two["cells"][0]["verdict"], "inconclusive")
-
-    def test_many_cells_raise_no_false_alarm(self):
+    def test_equal_builds_raise_no_alarm_and_a_slower_one_does(self):
         random = np.random.default_rng(3)
-        base = [row(f"c{i:03}", 10 * random.lognormal(0, 0.1, 9)) for i in range(150)]
-        new = [row(f"c{i:03}", 10 * random.lognormal(0, 0.1, 9)) for i in range(150)]
-        result = self.compare(base, new, exit_code=3)
-        p_below = [c for c in result["cells"] if c["p"] < 0.05]
-        self.assertGreater(len(p_below), 0)  # what the correction is for
-        self.assertEqual([c["name"] for c in result["cells"] if c["verdict"] == "slower"], [])
+        alarms = sum(self.exit_of(*self.campaigns(random, 10)) == 1 for _ in range(60))
+        self.assertLessEqual(alarms, 2)  # 0.6 of 60 by the level
+        found = sum(self.exit_of(*self.campaigns(random, 10, shift=math.log(1.1))) == 1 for _ in range(20))
+        self.assertGreaterEqual(found, 18)
+
+    def exit_of(self, base, new):
+        return self.compare(base, new, exit_code=(0, 1, 3))["exit_code"]
+
+    def test_a_disturbed_process_decides_nothing(self):
+        disturbed = [*PACES[:7], 1.5]
+        times = [10.0] * 5
+        cell, = self.compare(rounds("c", times), rounds("c", times, disturbed), exit_code=(0, 3))["cells"]
+        self.assertAlmostEqual(cell["ratio"], 1.0, delta=0.004)
+        cell, = self.compare(rounds("c", times, disturbed), rounds("c", [11.0] * 5), exit_code=1)["cells"]
+        self.assertEqual(cell["verdict"], "slower")
+
+    def test_processes_that_agree_by_chance_are_not_trusted(self):
+        # Three rounds each that have the same median to the digit, and 2.5 % between them.
+        alike = [1.0, 1.0, 1.0]
+        cell, = self.compare(rounds("c", [10.0], alike), rounds("c", [10.25], alike), exit_code=3)["cells"]
+        self.assertEqual(cell["verdict"], "inconclusive")
+
+    def test_one_process_or_two_never_say_slower(self):
+        for factor in (1.0, 1.1, 2.0, 0.5):
+            for one, other in ((rounds("c", [10.0], [1.0]), rounds("c", [10.0 * factor])),
+                               (rounds("c", [10.0]), rounds("c", [10.0 * factor], [1.0, 1.001]))):
+                cell, = self.compare(one, other, exit_code=3)["cells"]
+                self.assertEqual((cell["verdict"], cell["interval_is_range"]), ("inconclusive", True))
+                self.assertEqual(cell["message"],
+                                 "fewer than 3 processes cannot tell what processes differ by; 8 rounds "
+                                 "would tell")
+                self.assertAlmostEqual(cell["ratio"], factor, delta=0.01 * factor)
+        text = self.run_program("compare", "base", "new", exit_code=3).stdout
+        self.assertRegex(text, r"--rounds 8 --starts 1 --out FOLDER")
+
+    def test_inconclusive_says_how_many_rounds_would_tell(self):
+        wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
+        cell, = self.compare(rounds("c", [10.0], wide), rounds("c", [10.5], wide), exit_code=3)["cells"]
+        needed = cell["rounds_needed"]
+        self.assertGreater(needed, 8)
+        self.assertEqual(cell["message"], f"{needed} rounds would tell")
+        many = wide * (needed // 8 + 1)
+        self.compare(rounds("c", [10.0], many), rounds("c", [10.5], many), exit_code=1)
+        self.write("new", rounds("c", [10.5], wide))
+        self.write("base", rounds("c", [10.0], wide), command_line=["cb", "run", "t", "--variant", "a *",
+                                                                  "--rounds=2", "--out", "x", "--resume"])
+        text = self.run_program("compare", "base", "new", exit_code=3).stdout
+        self.assertIn(f"  cb run t --variant 'a *' --rounds {needed} --starts 1 --out FOLDER\n", text)
 
 
 class Verdicts(Compare):
@@ -131,8 +177,8 @@ class Verdicts(Compare):
 
     def test_cells_are_chosen(self):
         steady = [10 + 0.001 * i for i in range(20)]
-        base = [row("t/a/v/f32", steady), row("t/b/v/f32", steady)]
-        new = [row("t/a/v/f32", steady), row("t/b/v/f32", [2 * x for x in steady])]
+        base = rounds("t/a/v/f32", steady) + rounds("t/b/v/f32", steady)
+        new = rounds("t/a/v/f32", steady) + rounds("t/b/v/f32", [2 * x for x in steady])
         self.assertEqual(len(self.compare(base, new, exit_code=1)["cells"]), 2)
         cell, = self.compare(base, new, "--cells", "*/a/*")["cells"]
         self.assertEqual(cell["verdict"], "same")
@@ -141,72 +187,27 @@ class Verdicts(Compare):
         done = self.run_program("compare", "base", "new", "--cells", "*/c/*", exit_code=64)
         self.assertIn("--cells */c/*: no cell", done.stderr)
 
-    def test_slow_cells_have_few_samples(self):
-        slow = [6000, 6010, 6020]  # no three against three have a p below 0.1
-        for factor, verdict, code in ((2.0, "slower", 1), (0.5, "faster", 0), (1.15, "slower", 1),
-                                      (1.05, "inconclusive", 3), (1.0, "same", 0)):
-            with self.subTest(factor):
-                result = self.compare([row("c", slow)], [row("c", [factor * x for x in slow])],
-                                      exit_code=code)
-                cell, = result["cells"]
-                self.assertEqual((cell["verdict"], cell["message"]),
-                                 (verdict, "too few samples for a test"))
-        done = self.run_program("compare", "base", "new")
-        self.assertRegex(done.stdout, r"\bsame\n    c: too few samples for a test\n")
-        # Samples that overlap say nothing, however far apart the medians are.
-        self.assertEqual(self.verdict(slow, [6015, 12000, 12100], exit_code=3), "inconclusive")
-
-    def test_rounds_are_asked_and_not_their_samples(self):
-        # Each process has a pace of its own; samples alone would be sure of 10 % that rounds are not.
-        def rounds(paces):
-            return [row("c", [pace * x for x in self.STEADY], round_number=i + 1)
-                    for i, pace in enumerate(paces)]
-        base = rounds([1.0, 1.05, 0.98, 1.02])
-        cell, = self.compare(base, rounds([1.06, 1.07, 1.08, 1.01]), exit_code=3)["cells"]
-        self.assertEqual((cell["verdict"], cell["interval_is_range"]), ("inconclusive", False))
-        self.assertAlmostEqual(cell["p"], 8 / 70)  # three of sixteen pairs the other way
-        self.assertEqual(self.compare(base, rounds([1.16, 1.17, 1.18, 1.2]),
-                                      exit_code=1)["cells"][0]["verdict"], "slower")
-        cell, = self.compare(rounds([1.0, 1.01]), rounds([1.2, 1.22]), exit_code=1)["cells"]
-        self.assertEqual((cell["verdict"], cell["message"], cell["interval_is_range"]),
-                         ("slower", "too few samples for a test", True))
-        self.assertAlmostEqual(cell["interval"][0], 1.2 / 1.01)
-        self.assertAlmostEqual(cell["interval"][1], 1.22)
-
     def test_what_the_figures_cannot_say(self):
-        self.verdict([6000, 6010, 6020], [6000, 6010, 6020])
-        done = self.run_program("compare", "base", "new")
+        self.compare([row("c", [6000, 6010, 6020])], [row("c", [6000, 6010, 6020])], exit_code=3)
+        done = self.run_program("compare", "base", "new", exit_code=3)
         self.assertIn("1.000 (0.997 .. 1.003)", done.stdout)
         self.assertIn("the least and the greatest", done.stdout)
-        self.assertIn("One process cannot tell", done.stdout)
-        two = [row("c", self.STEADY, round_number=i) for i in (1, 2, 3, 4)]
-        self.compare(two, two)
+        self.assertRegex(done.stdout, r"geometric mean of the ratios 1\.00\n")
+        self.verdict(self.STEADY, self.STEADY)
         done = self.run_program("compare", "base", "new")
-        self.assertIn("1.000 [1.000, 1.000]", done.stdout)
+        self.assertRegex(done.stdout, r"1\.00\d? \[0\.98\d*, 1\.01\d*\]")
         self.assertNotIn("the least", done.stdout)
-        self.assertNotIn("One process", done.stdout)
-
-    def test_few_samples_among_many_cells(self):
-        # Nine against three could have a p of 0.009, but not if sixty others are asked.
-        others = [row(f"c{i:02}", self.STEADY) for i in range(60)]
-        base = [row("slow", [4900 + i for i in range(9)]), *others]
-        new = [row("slow", [9800, 9810, 9820]), *others]
-        cells = {cell["name"]: cell for cell in self.compare(base, new, exit_code=1)["cells"]}
-        self.assertEqual(cells["slow"]["verdict"], "slower")
-        self.assertEqual(cells["slow"]["message"], "too few samples for a test")
-        self.assertEqual((cells["c00"]["verdict"], cells["c00"]["message"]), ("same", ""))
 
     def test_verdicts(self):
         times = self.STEADY
-        for factor, verdict, code in ((1.0, "same", 0), (1.015, "same", 0), (1.1, "slower", 1),
-                                      (0.9, "faster", 0), (0.985, "same", 0)):
+        for factor, verdict, code in ((1.0, "same", 0), (1.003, "same", 0), (1.1, "slower", 1),
+                                      (0.9, "faster", 0), (0.997, "same", 0)):
             with self.subTest(factor):
                 self.assertEqual(self.verdict(times, [factor * x for x in times], exit_code=code),
                                  verdict)
-        self.assertEqual(self.verdict([9, 10, 12, 14, 20], [8, 11, 13, 15, 19], exit_code=3),
-                         "inconclusive")
+        self.assertEqual(self.verdict(times, [1.015 * x for x in times], exit_code=3), "inconclusive")
         # It may be faster by more than the minimum effect or not, but it is not slower.
-        self.assertEqual(self.verdict([10, 10.1, 10.2], [9.7, 9.8, 9.9]), "inconclusive")
+        self.assertEqual(self.verdict(times, [0.983 * x for x in times]), "inconclusive")
 
     def test_minimum_effect(self):
         times, slower = self.STEADY, [1.05 * x for x in self.STEADY]
@@ -214,56 +215,56 @@ class Verdicts(Compare):
         self.assertEqual(self.verdict(times, slower, "--min-effect", "1", exit_code=1), "slower")
 
     def findings(self, base, new, exit_code):
-        result = self.compare([row("other", self.STEADY), *base],
-                              [row("other", self.STEADY), *new], exit_code=exit_code)
+        result = self.compare([*rounds("other", self.STEADY), *base],
+                              [*rounds("other", self.STEADY), *new], exit_code=exit_code)
         return {cell["name"]: cell["verdict"] for cell in result["cells"]}["c"]
 
     def test_a_base_without_a_time_compares_nothing(self):  # which no CI may take for "not slower"
-        good = row("c", self.STEADY)
+        good = rounds("c", self.STEADY)
         for base in ([], [row("c", [], "wrong", message="why")]):
             with self.subTest(base=base):
-                self.compare(base, [good], exit_code=5)
+                self.compare(base, good, exit_code=5)
         crashed = row("d", [], "crashed", message="why")
-        self.compare([crashed], [crashed, good], exit_code=5)
+        self.compare([crashed], [crashed, *good], exit_code=5)
 
     def test_findings(self):
-        good, times = row("c", self.STEADY), self.STEADY
+        good, times = rounds("c", self.STEADY), self.STEADY
         bad = {status: row("c", [], status, message="why")
                for status in ("wrong", "crashed", "timed_out", "unavailable")}
-        self.assertEqual(self.findings([good], [], 5), "missing")
-        self.assertEqual(self.findings([good], [bad["wrong"]], 2), "wrong")
+        self.assertEqual(self.findings(good, [], 5), "missing")
+        self.assertEqual(self.findings(good, [bad["wrong"]], 2), "wrong")
         self.assertEqual(self.findings([bad["crashed"]], [bad["wrong"]], 2), "wrong")
         self.assertEqual(self.findings([], [bad["wrong"]], 2), "wrong")
-        self.assertEqual(self.findings([good], [bad["crashed"]], 5), "failed")
-        self.assertEqual(self.findings([good], [bad["unavailable"]], 5), "failed")
-        self.assertEqual(self.findings([bad["wrong"]], [good], 0), "new")
-        self.assertEqual(self.findings([], [good], 0), "new")
+        self.assertEqual(self.findings(good, [bad["crashed"]], 5), "failed")
+        self.assertEqual(self.findings(good, [bad["unavailable"]], 5), "failed")
+        self.assertEqual(self.findings([bad["wrong"]], good, 0), "new")
+        self.assertEqual(self.findings([], good, 0), "new")
         self.assertEqual(self.findings([bad["wrong"]], [bad["wrong"]], 0), "not_compared")
         self.assertEqual(self.findings([bad["unavailable"]], [], 0), "not_compared")
-        self.assertEqual(self.findings([good], [row("c", times, problem="q")], 5),
+        self.assertEqual(self.findings(good, rounds("c", times, problem="q"), 5),
                          "different_work")
-        self.assertEqual(self.findings([good], [row("c", times, threads=1)], 5), "different_work")
+        self.assertEqual(self.findings(good, rounds("c", times, threads=1), 5), "different_work")
 
     def test_cheating_is_wrong_and_no_sandbox_vouches_for_nothing(self):
-        good = row("c", self.STEADY)
-        self.assertEqual(self.findings([good], [row("c", [], "cheated", message="why")], 2), "wrong")
-        free = row("c", self.STEADY, unsandboxed=True)
-        self.assertEqual(self.findings([good], [free], 5), "failed")
-        self.assertEqual(self.findings([free], [free], 0), "not_compared")
+        good = rounds("c", self.STEADY)
+        self.assertEqual(self.findings(good, [row("c", [], "cheated", message="why")], 2), "wrong")
+        free = rounds("c", self.STEADY, unsandboxed=True)
+        self.assertEqual(self.findings(good, free, 5), "failed")
+        self.assertEqual(self.findings(free, free, 0), "not_compared")
 
     def test_numbers_of_threads_are_cells_of_their_own(self):
-        both = [row("c", self.STEADY), row("c", [2 * x for x in self.STEADY], threads=1)]
+        both = rounds("c", self.STEADY) + rounds("c", [2 * x for x in self.STEADY], threads=1)
         result = self.compare(both, both)
         self.assertEqual([(cell["name"], cell["verdict"]) for cell in result["cells"]],
                          [("c, 1 threads", "same"), ("c, 2 threads", "same")])
 
     def test_one_bad_round_spoils_the_cell(self):
-        rounds = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
-        self.assertEqual(self.findings([row("c", self.STEADY)], rounds, 2), "wrong")
+        spoilt = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
+        self.assertEqual(self.findings(rounds("c", self.STEADY), spoilt, 2), "wrong")
 
     def test_the_newest_row_of_a_round_counts(self):
-        rows = [row("c", [], "crashed", message="why"), row("c", self.STEADY)]
-        self.assertEqual(self.findings([row("c", self.STEADY)], rows, 0), "same")
+        rows = [row("c", [], "crashed", message="why"), *rounds("c", self.STEADY)]
+        self.assertEqual(self.findings(rounds("c", self.STEADY), rows, 0), "same")
 
     def test_the_gravest_finding_is_the_exit_code(self):
         times = self.STEADY
@@ -286,19 +287,17 @@ class Starts(Compare):
 
     def test_starts_that_differ_by_much_hide_nothing(self):
         slower = [1.05 * x * (1 + 0.0001 * i) for i, x in enumerate(self.COSTS)]
-        cell = self.paired([row("c", self.COSTS)], [row("c", slower)], exit_code=1)
+        cell = self.paired(rounds("c", self.COSTS), rounds("c", slower), exit_code=1)
         self.assertEqual((cell["verdict"], cell["paired"]), ("slower", True))
         self.assertAlmostEqual(cell["ratio"], 1.05 * 1.0004)
-        self.assertAlmostEqual(cell["p"], 2 / 2**9)
-        self.assertLess(cell["interval"][1] - cell["interval"][0], 0.002)
-        # The same times without a seed in common say nothing.
-        cells = self.compare([row("c", self.COSTS)], [row("c", slower)], exit_code=3)["cells"]
+        # The same times without a seed in common say nothing: other starts could cost as much.
+        cells = self.compare(rounds("c", self.COSTS), rounds("c", slower), exit_code=3)["cells"]
         self.assertEqual((cells[0]["verdict"], cells[0]["paired"]), ("inconclusive", False))
         self.assertIn("--starts SEED", self.run_program("compare", "base", "new", exit_code=3).stdout)
 
     def test_only_starts_that_both_have_count(self):
-        few = row("c", [2 * x for x in self.COSTS[2:7]], starts=range(2, 7))
-        cell = self.paired([row("c", self.COSTS)], [few], exit_code=1)
+        few = rounds("c", [2 * x for x in self.COSTS[2:7]], starts=range(2, 7))
+        cell = self.paired(rounds("c", self.COSTS), few, exit_code=1)
         self.assertTrue(cell["paired"])
         self.assertAlmostEqual(cell["ratio"], 2.0)
 
@@ -306,44 +305,44 @@ class Starts(Compare):
         passes = [10, 12, 9, 30, 11, 8, 10, 14, 10]
         fewer = [count // 2 for count in passes]
         halved = [ms * few / many for ms, many, few in zip(self.COSTS, passes, fewer)]
-        cell = self.paired([row("c", self.COSTS, passes=passes)], [row("c", halved, passes=fewer)])
+        cell = self.paired(rounds("c", self.COSTS, passes=passes), rounds("c", halved, passes=fewer))
         self.assertAlmostEqual(cell["ratio"], 1.0)
         self.assertEqual(cell["verdict"], "same")
         self.assertIn("of one pass: ", cell["message"])
-
-    def test_rounds_are_paired_too(self):
-        def rounds(paces):
-            return [row("c", [pace * x for x in self.COSTS], round_number=i + 1)
-                    for i, pace in enumerate(paces)]
-        cell = self.paired(rounds([1.0, 1.01, 0.99, 1.005]), rounds([1.1, 1.11, 1.09, 1.105]),
-                           exit_code=1)
-        self.assertEqual((cell["verdict"], cell["paired"]), ("slower", True))
-        self.assertAlmostEqual(cell["p"], 2 / 70)
-
-    @unittest.skipIf(stats is None, "python3-scipy is not installed")
-    def test_p_values_of_pairs_are_scipys(self):
-        random = np.random.default_rng(4)
-        for count in (3, 9, 50, 51, 120):
-            base = 10 + random.exponential(1.0, count)
-            new = base * np.exp(random.normal(0.02, 0.1, count))
-            with self.subTest(count):
-                cell = self.paired([row("c", base)], [row("c", new)], exit_code=(0, 1, 3))
-                p = stats.wilcoxon(np.log(new / base), correction=False,
-                                   method="exact" if count <= 50 else "approx").pvalue
-                self.assertAlmostEqual(cell["p"], float(p), places=9)
 
 
 class Environments(Compare):
     def test_different_environments_are_refused(self):
         times = Verdicts.STEADY
-        self.write("base", [row("c", times)], model="a")
-        self.write("new", [row("c", times)], model="b")
+        self.write("base", rounds("c", times), model="a")
+        self.write("new", rounds("c", times), model="b")
         done = self.run_program("compare", "base", "new", exit_code=4)
-        self.assertIn('cpu/model: "a", "b"', done.stderr)
-        self.assertIn("--across-environments", done.stderr)
+        self.assertIn('cpu/model: "a", "b"\n', done.stderr)
+        self.assertIn("--across", done.stderr)
         self.assertEqual(done.stdout, "")
-        done = self.run_program("compare", "base", "new", "--across-environments")
+        done = self.run_program("compare", "base", "new", "--across")
         self.assertIn("same", done.stdout)
+        self.assertIn('Two environments are compared, not two builds: cpu/model: "a", "b".', done.stdout)
+
+    def test_hosts_of_one_name_are_told_apart(self):
+        rows = rounds("c", Verdicts.STEADY)
+        facts = {"model": "AMD EPYC", "microcode": "0x1", "stepping": "1", "flags": ["avx2"]}
+        self.write("base", rows, cpu=facts)
+        self.write("new", rows, cpu=facts)
+        self.run_program("compare", "base", "new")
+        for fact, value in (("microcode", "0x2"), ("stepping", "2"), ("flags", ["avx2", "avx512f"])):
+            with self.subTest(fact):
+                self.write("new", rows, cpu={**facts, fact: value})
+                done = self.run_program("compare", "base", "new", exit_code=4)
+                self.assertIn(f"cpu/{fact}", done.stderr)
+
+    def test_rates_of_the_probe_may_scatter_but_not_double(self):
+        rows = rounds("c", Verdicts.STEADY)
+        for gbs, code in ((30, 0), (45, 0), (65, 4), (14, 4)):
+            self.write("base", rows, limits={"cpu": [{"threads": 2, "read_gbs": 30.0}]})
+            self.write("new", rows, limits={"cpu": [{"threads": 2, "read_gbs": gbs}]})
+            done = self.run_program("compare", "base", "new", exit_code=code)
+            self.assertEqual("read_gbs: 30, " in done.stderr, code == 4)
 
     def test_a_ledger_of_two_environments(self):
         times = Verdicts.STEADY
@@ -353,8 +352,8 @@ class Environments(Compare):
 
     def test_an_edited_ledger_is_told(self):
         times = Verdicts.STEADY
-        self.write("base", [row("c", [2 * x for x in times])])
-        self.write("new", [row("c", times)])
+        self.write("base", rounds("c", [2 * x for x in times]))
+        self.write("new", rounds("c", times))
         path = self.folder / "base" / "ledger.jsonl"
         path.write_text(path.read_text().replace("20.0,", "90.0,", 1))
         done = self.run_program("compare", "base", "new", exit_code=4)
@@ -373,7 +372,7 @@ class Environments(Compare):
                      "real_time": 1e6 + i, "time_unit": "ns"} for i in range(9)]
             (self.folder / f"{name}.json").write_text(
                 json.dumps({"context": context, "benchmarks": rows}))
-        done = self.run_program("compare", "a.json", "b.json", "--json")
+        done = self.run_program("compare", "a.json", "b.json", "--json", exit_code=3)
         self.assertAlmostEqual(json.loads(done.stdout)["cells"][0]["base_ms"], 1.0, places=4)
         self.run_program("compare", "a.json", "c.json", exit_code=4)
 
@@ -383,7 +382,7 @@ class Files(Compare):
         for out in ("one", "two"):
             self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
                              "--variant", "kmeans_serial", "--samples", 12, "--min-time", 0,
-                             "--rounds", 2, "--no-probe", "--threads", 1, "--out", out)
+                             "--rounds", 3, "--no-probe", "--threads", 1, "--out", out)
         _, rows = ledger(self.folder / "one")
         forms = ["", "/ledger.jsonl", "/gbench.json"]
         for base in forms:
@@ -404,13 +403,13 @@ class Files(Compare):
 
     def test_markdown(self):
         times = Verdicts.STEADY
-        self.write("base", [row("c", times), row("gone", times)])
-        self.write("new", [row("c", [1.5 * x for x in times])])
+        self.write("base", rounds("c", times) + rounds("gone", times))
+        self.write("new", rounds("c", [1.5 * x for x in times]))
         text = self.run_program("compare", "base", "new", "--markdown", exit_code=5).stdout
         table = [line for line in text.splitlines() if line.startswith("|")]
         self.assertEqual(len(table), 4)
         self.assertEqual({line.count("|") for line in table}, {7})
-        self.assertIn("1.500", table[2])
+        self.assertIn("1.50", table[2])
         self.assertIn("slower", table[2])
         self.assertIn("missing", table[3])
 
@@ -442,8 +441,9 @@ class History(Compare):
     def history(self, *campaigns, headers=None, names=("c",)):
         """campaigns: factors of the times, one each; None: the cell failed."""
         for i, factor in enumerate(campaigns):
-            rows = [row(name, [], status="crashed") if factor is None
-                    else row(name, [factor * x for x in self.STEADY]) for name in names]
+            rows = [line for name in names
+                    for line in ([row(name, [], status="crashed")] if factor is None
+                                 else rounds(name, [factor * x for x in self.STEADY]))]
             self.write(f"m{i}", rows, **((headers or {}).get(i, {})))
         done = self.run_program("history", *(f"m{i}" for i in range(len(campaigns))), "--json")
         return json.loads(done.stdout)["cells"]
@@ -453,15 +453,15 @@ class History(Compare):
         self.assertEqual([moment["verdict"] for moment in cell["moments"]],
                          ["first", "same", "slower", "same", "faster"])
         self.assertAlmostEqual(cell["moments"][2]["ratio"], 1.2, places=3)
-        self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0095)
+        self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0145, places=3)
         text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
-        self.assertRegex(text, r"> +m2 +12.01 .*slower")
+        self.assertRegex(text, r"> +m2 +12.0 .*slower")
         self.assertIn("1 cells, 2 changes (>)", text)
 
     def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
         (cell,) = self.history(1.0, 1.008, 1.016, 1.024)  # each step is below the 2 % that count
         self.assertEqual([moment["verdict"] for moment in cell["moments"]],
-                         ["first", "same", "same", "slower"])
+                         ["first", "inconclusive", "inconclusive", "slower"])
 
     def test_a_failure_begins_a_stretch(self):
         (cell,) = self.history(1.0, None, 1.5, 1.5)
@@ -470,9 +470,9 @@ class History(Compare):
         self.assertIsNone(cell["moments"][1]["ms"])
 
     def test_cells_that_come_and_go(self):
-        self.write("m0", [row("a", self.STEADY)])
-        self.write("m1", [row("b", self.STEADY)])
-        self.write("m2", [row("a", self.STEADY), row("b", [2 * x for x in self.STEADY])])
+        self.write("m0", rounds("a", self.STEADY))
+        self.write("m1", rounds("b", self.STEADY))
+        self.write("m2", rounds("a", self.STEADY) + rounds("b", [2 * x for x in self.STEADY]))
         cells = json.loads(self.run_program("history", "m0", "m1", "m2", "--json").stdout)["cells"]
         self.assertEqual([(cell["name"], [moment["verdict"] for moment in cell["moments"]]) for cell in cells],
                          [("a", ["first", "same"]), ("b", ["first", "slower"])])

@@ -1,5 +1,4 @@
 // Ratios of two cells' times: start by start where both had the same starts.
-#include "harness/report/compare/rank_test.hpp"
 #include "tests/unit/ledger_rows.hpp"
 
 #include "harness/ledger/ratio.hpp"
@@ -129,36 +128,6 @@ TEST(Ratio, TheIntervalCoversTheTrueOneAsOftenAsItSays) {
     EXPECT_GE(covered, kTrials * 88 / 100) << rounds;
     EXPECT_LE(covered, kTrials * 995 / 1000) << rounds;
     EXPECT_LT(width, 0.15) << rounds; // nothing of the factor of two
-  }
-}
-
-TEST(SignedRanks, ExactOfFewDifferences) {
-  // R: wilcox.test(x, exact = TRUE)
-  EXPECT_DOUBLE_EQ(signed_rank_p(std::vector{1.0, 2.0, 3.0}), 0.25);
-  EXPECT_DOUBLE_EQ(signed_rank_p(std::vector{-1.0, 2.0, 3.0, 4.0, 5.0}), 0.125);
-  EXPECT_DOUBLE_EQ(signed_rank_p(std::vector{-1.0, 2.0, -3.0, 4.0}), 0.875);
-  EXPECT_DOUBLE_EQ(signed_rank_p(std::vector{-5.0, -2.0, -3.0, -4.0, -1.0}),
-                   least_signed_rank_p(5));
-  EXPECT_EQ(signed_rank_p(std::vector{0.0, 0.0}), 1.0);
-  // R: wilcox.test(x, exact = FALSE, correct = FALSE)
-  EXPECT_NEAR(signed_rank_p(std::vector{1.0, 1.0, 2.0, -1.0}), 0.256839, 1e-6);
-  EXPECT_NEAR(signed_rank_p(std::vector{1.0, 1.0, 0.0, 2.0, -1.0}), 0.256839, 1e-6);
-}
-
-TEST(SignedRanks, FalseAlarmsAreAsRareAsTheySay) {
-  std::mt19937_64 random(3);
-  std::normal_distribution<double> normal;
-  for (const std::size_t count : {9, 60}) {
-    int alarms = 0;
-    for (int trial = 0; trial < 2000; ++trial) {
-      std::vector<double> differences(count);
-      for (double& difference : differences) {
-        difference = normal(random);
-      }
-      alarms += signed_rank_p(differences) <= 0.05 ? 1 : 0;
-    }
-    EXPECT_GT(alarms, 50) << count;
-    EXPECT_LT(alarms, 140) << count;
   }
 }
 

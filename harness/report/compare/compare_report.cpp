@@ -52,8 +52,10 @@ std::string summary(const Comparison& comparison, TextStyle style) {
   }
   std::string text = count_of_verdicts(verdicts, style);
   if (comparison.ratios > 0) {
-    text += fmt::format("; geometric mean of the ratios {}",
-                        ratio_text(comparison.geometric_mean, comparison.geometric_mean_interval, false));
+    const auto& interval = comparison.geometric_mean_interval;
+    text += "; geometric mean of the ratios ";
+    text += interval ? ratio_text(comparison.geometric_mean, *interval, false)
+                     : with_digits(comparison.geometric_mean, 3);
   }
   return text;
 }
@@ -61,14 +63,13 @@ std::string summary(const Comparison& comparison, TextStyle style) {
 // The sentences below the table.
 std::vector<std::string> rules(const Comparison& comparison) {
   std::vector<std::string> rules = {
-      fmt::format("Changes below {:g} % count as none; q is the p-value of a rank test, adjusted "
-                  "for the number of cells.",
-                  comparison.options.min_effect * 100.0)};
+      fmt::format("Changes below {:g} % count as none. Of comparisons of equal builds, {:g} % call a "
+                  "cell slower, all cells together.",
+                  comparison.options.min_effect * 100.0, comparison.options.level * 100.0)};
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && cell.change->is_range;
       })) {
-    rules.push_back("In round brackets stands no 95 %, but the least and the greatest, of fewer than 5 "
-                    "samples or 4 rounds.");
+    rules.push_back("In round brackets stands no 95 %, but the least and the greatest: of too few processes.");
   }
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && !cell.change->paired;
@@ -76,8 +77,8 @@ std::vector<std::string> rules(const Comparison& comparison) {
     rules.push_back("Not all cells could be compared start by start: `run --starts SEED` gives two "
                     "campaigns the same starts.");
   }
-  if (comparison.one_process) {
-    rules.push_back("One process cannot tell what processes of one build differ by: `run --rounds 4` can.");
+  if (!comparison.environments_differ.empty()) {
+    rules.push_back("Two environments are compared, not two builds: " + comparison.environments_differ + ".");
   }
   return rules;
 }
@@ -88,11 +89,13 @@ std::string next(const Comparison& comparison) {
     return std::ranges::any_of(comparison.cells,
                                [&](const ComparedCell& cell) { return cell.verdict == verdict; });
   };
-  if (any("slower")) {
-    return "next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes";
+  if (const auto rounds = comparison.rounds_needed()) {
+    const std::string command = comparison.command.empty() ? "clusterbench run ..." : comparison.command;
+    return fmt::format("next: both campaigns again, each with\n  {} --rounds {} --starts 1 --out FOLDER\n",
+                       command, *rounds);
   }
-  if (any("inconclusive")) {
-    return "next: more rounds narrow the intervals: run --rounds 8, both times with the same --starts SEED";
+  if (any("slower") || any("inconclusive")) {
+    return "next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes\n";
   }
   return {};
 }
@@ -138,8 +141,7 @@ std::string render_comparison(const Comparison& comparison, TextStyle style, boo
   }
   text += fmt::format("\n{} cell{}: {}\n", comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s",
                       summary(comparison, style));
-  const std::string what_next = next(comparison);
-  return text + what_next + (what_next.empty() ? "" : "\n");
+  return text + next(comparison);
 }
 
 json to_json(const Comparison& comparison) {
@@ -155,22 +157,25 @@ json to_json(const Comparison& comparison) {
                     {"interval_is_range", change.is_range},
                     {"paired", change.paired},
                     {"p", change.p},
-                    {"q", change.q}});
+                    {"q", change.q},
+                    {"rounds_needed", change.rounds_needed ? json(*change.rounds_needed) : json()}});
     }
     cells.push_back(entry);
   }
-  return {{"schema", 2},
+  return {{"schema", 3},
           {"base", comparison.base},
           {"new", comparison.fresh},
           {"edited", comparison.edited},
+          {"environments_differ", comparison.environments_differ},
           {"min_effect", comparison.options.min_effect},
           {"level", comparison.options.level},
           {"cells", cells},
           {"ratios", comparison.ratios},
-          {"one_process", comparison.one_process},
           {"geometric_mean", comparison.geometric_mean},
-          {"geometric_mean_interval",
-           {comparison.geometric_mean_interval.low, comparison.geometric_mean_interval.high}},
+          {"geometric_mean_interval", comparison.geometric_mean_interval
+                                          ? json{comparison.geometric_mean_interval->low,
+                                                 comparison.geometric_mean_interval->high}
+                                          : json()},
           {"exit_code", static_cast<int>(comparison.exit_code())}};
 }
 

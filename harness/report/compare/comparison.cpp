@@ -1,52 +1,16 @@
 #include "harness/report/compare/comparison.hpp"
 
-#include "harness/report/compare/rank_test.hpp"
+#include "harness/report/compare/process_test.hpp"
 #include "harness/machine/environment.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 
 namespace clusterbench {
 namespace {
-
-// What two cells' costs say when they are taken for equal ones.
-struct RankTest {
-  double p = 1.0, least_p = 1.0;
-  bool overlap = true; ///< not all costs of one side are above all of the other
-};
-
-// Pairs of one process each are asked by pair: their differences are the only independent ones.
-RankTest test_of_pairs(const std::vector<double>& base, const std::vector<double>& fresh) {
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < base.size(); ++i) {
-    differences.push_back(std::log(fresh[i] / base[i]));
-  }
-  const auto [least, most] = std::ranges::minmax(differences);
-  return {signed_rank_p(differences), least_signed_rank_p(differences.size()),
-          least <= 0.0 && most >= 0.0};
-}
-
-RankTest test_of_samples(const std::vector<double>& before, const std::vector<double>& after) {
-  return {mann_whitney_p(before, after), least_mann_whitney_p(before.size(), after.size()),
-          std::ranges::min(before) <= std::ranges::max(after) &&
-              std::ranges::min(after) <= std::ranges::max(before)};
-}
-
-// What is independent of one another: the rounds' medians, because the samples of a process have in
-// common what processes differ by; single processes can only be asked about their samples.
-RankTest rank_test(const Costs& base, const Costs& fresh) {
-  const auto paired = pair_by_start(base, fresh);
-  const Rounds before = paired ? (*paired)[0] : base.ms();
-  const Rounds after = paired ? (*paired)[1] : fresh.ms();
-  if (before.size() > 1 || after.size() > 1) {
-    return test_of_samples(medians_of_rounds(before), medians_of_rounds(after));
-  }
-  return paired ? test_of_pairs(before.front(), after.front())
-                : test_of_samples(before.front(), after.front());
-}
 
 bool positive(const Rounds& rounds) {
   return !rounds.empty() && median_of_rounds(rounds) > 0.0;
@@ -83,38 +47,46 @@ double passes_of(const CellTimings& cell) {
   return median_of_rounds(cell.runs_ms) / median_of_rounds(cell.passes.ms());
 }
 
-// Passes are what is compared, where both campaigns have recorded them.
-ComparedCell compare_cells(const std::string& name, const CellTimings& base,
-                           const CellTimings& fresh, std::uint64_t seed) {
-  const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
-  const auto runs = [](const CellTimings& timings) {
-    Costs costs;
-    for (const std::vector<double>& round : timings.runs_ms) {
-      costs.rounds.push_back({round, {}});
-    }
-    return costs;
-  };
-  const Costs before = by_pass ? base.passes : runs(base);
-  const Costs after = by_pass ? fresh.passes : runs(fresh);
-  const Ratio ratio = ratio_of(before, after, 2000, seed);
-  const RankTest test = rank_test(before, after);
-  ComparedCell cell = without_ratio(name, "", "");
-  if (by_pass && std::abs(passes_of(fresh) / passes_of(base) - 1.0) > 1e-3) {
-    cell.message = fmt::format("of one pass: {:.4g} passes before, {:.4g} now", passes_of(base),
-                               passes_of(fresh));
+Costs costs_of_runs(const CellTimings& timings) {
+  Costs costs;
+  for (const std::vector<double>& round : timings.runs_ms) {
+    costs.rounds.push_back({round, {}});
   }
-  Change& change = cell.change.emplace();
+  return costs;
+}
+
+// A cell that both campaigns have a time for. Passes are what is compared, where both have recorded them.
+struct MeasuredTwice {
+  std::size_t index; ///< among the compared cells
+  Costs base, fresh;
+  std::optional<ProcessTest> test; ///< empty: a side has too few processes
+};
+
+MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh) {
+  const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
+  MeasuredTwice cell{index, by_pass ? base.passes : costs_of_runs(base),
+                     by_pass ? fresh.passes : costs_of_runs(fresh), std::nullopt};
+  cell.test = ProcessTest::of(cell.base, cell.fresh);
+  return cell;
+}
+
+Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellTimings& fresh) {
+  Change change;
   change.base_ms = median_of_rounds(base.runs_ms);
   change.new_ms = median_of_rounds(fresh.runs_ms);
-  change.ratio = ratio.ratio;
-  change.interval = ratio.interval;
-  change.is_range = ratio.is_range;
-  change.paired = ratio.paired;
-  change.log_draws = ratio.log_draws;
-  change.p = test.p;
-  change.least_p = test.least_p;
-  change.overlap = test.overlap;
-  return cell;
+  change.paired = pair_by_start(cell.base, cell.fresh).has_value();
+  if (const auto& test = cell.test) {
+    change.ratio = std::exp(test->log_ratio());
+    change.interval = test->interval(0.95);
+    change.p = std::min(test->p_slower(), test->p_faster());
+  } else {
+    change.ratio = point_ratio(cell.base, cell.fresh);
+    const Interval before = range_of_rounds(cell.base.ms()), after = range_of_rounds(cell.fresh.ms());
+    change.interval = {std::min(after.low / before.high, change.ratio),
+                       std::max(after.high / before.low, change.ratio)};
+    change.is_range = true;
+  }
+  return change;
 }
 
 // A cell that one of the campaigns cannot give a time for; empty where both can.
@@ -145,44 +117,114 @@ std::optional<ComparedCell> finding(const std::string& name, const CellTimings& 
   return std::nullopt;
 }
 
-// Runs of many seconds leave three samples, whose U test cannot reach the level whatever they are:
-// then it is enough that they do not overlap, by a distance that processes alone hardly make.
 std::string verdict_of(const Change& change, const CompareOptions& options) {
-  constexpr double kClear = 5.0;
   const double most = 1.0 + options.min_effect;
-  const double clear = 1.0 + kClear * options.min_effect;
-  const bool significant =
-      change.q <= options.level || (change.few_samples && !change.overlap &&
-                                    std::max(change.ratio, 1.0 / change.ratio) >= clear);
-  if (significant && change.ratio >= most && change.interval.low > 1.0) {
+  if (change.is_range) {
+    return "inconclusive";
+  }
+  if (change.q <= options.level && change.ratio >= most) {
     return "slower";
   }
-  if (significant && change.ratio <= 1.0 / most && change.interval.high < 1.0) {
+  if (change.q <= options.level && change.ratio <= 1.0 / most) {
     return "faster";
   }
   const bool within = change.interval.low > 1.0 / most && change.interval.high < most;
   return within ? "same" : "inconclusive";
 }
 
-// The mean of the cells' logarithms, drawn as often as the cells' own ratios were.
-void add_geometric_mean(Comparison& comparison) {
-  double sum = 0.0;
-  std::vector<double> means;
-  for (const ComparedCell& cell : comparison.cells) {
-    if (cell.change) {
-      ++comparison.ratios;
-      sum += std::log(cell.change->ratio);
-      means.resize(cell.change->log_draws.size(), 0.0);
-      std::ranges::transform(means, cell.change->log_draws, means.begin(), std::plus());
+// The p-values of a family of tests, adjusted so that the smallest true one is rejected by mistake as
+// seldom as the level says (Holm 1979). In the order given.
+std::vector<double> holm(const std::vector<double>& p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return p_values[i]; });
+  std::vector<double> adjusted(p_values.size());
+  double largest = 0.0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const double q = p_values[order[rank]] * static_cast<double>(order.size() - rank);
+    largest = std::max(largest, std::min(q, 1.0));
+    adjusted[order[rank]] = largest;
+  }
+  return adjusted;
+}
+
+// A change beyond the minimum effect needs an interval that leaves out 1, among so many cells; a smaller
+// one needs an interval within the minimum effect.
+std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& test, std::size_t cells,
+                                            const CompareOptions& options) {
+  if (!test) {
+    return kUsualRounds;
+  }
+  const double effect = std::log1p(options.min_effect);
+  const double size = std::abs(test->log_ratio());
+  const auto rounds =
+      size >= effect
+          ? test->rounds_for(size, 1.0 - 2.0 * options.level / static_cast<double>(cells))
+          : test->rounds_for(std::max(effect - size, effect / 2.0), 0.95);
+  constexpr std::size_t kMost = 64; // more take longer than the gate
+  return rounds && *rounds <= kMost ? std::optional(std::max(*rounds, kUsualRounds)) : std::nullopt;
+}
+
+// Adds what takes all cells to say: verdicts, and the mean of the cells' logarithms.
+void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
+  std::vector<double> p_values;
+  double sum = 0.0, variance_of_processes = 0.0;
+  bool has_scatter = true;
+  for (const MeasuredTwice& cell : measured) {
+    const Change& change = *comparison.cells[cell.index].change;
+    p_values.push_back(change.p);
+    sum += std::log(change.ratio);
+    if (cell.test) {
+      variance_of_processes += std::pow(cell.test->standard_error(), 2) - std::pow(kCampaignScatter, 2);
+    }
+    has_scatter = has_scatter && cell.test;
+  }
+  const std::vector<double> adjusted = holm(p_values);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    ComparedCell& cell = comparison.cells[measured[i].index];
+    cell.change->q = adjusted[i];
+    cell.verdict = verdict_of(*cell.change, comparison.options);
+    if (cell.verdict != "inconclusive") {
+      continue;
+    }
+    cell.change->rounds_needed =
+        rounds_that_tell(measured[i].test, measured.size(), comparison.options);
+    const std::string why =
+        !measured[i].test ? fmt::format("fewer than {} processes cannot tell what processes differ by",
+                                        kLeastProcesses)
+                          : "";
+    const std::string how = cell.change->rounds_needed
+                                ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
+                                : "too close for rounds: `clusterbench gate` would tell";
+    for (const std::string& part : {why, how}) {
+      cell.message += fmt::format("{}{}", cell.message.empty() || part.empty() ? "" : "; ", part);
     }
   }
-  if (comparison.ratios == 0) {
+  comparison.ratios = measured.size();
+  if (measured.empty()) {
     return;
   }
-  const auto count = static_cast<double>(comparison.ratios);
+  const auto count = static_cast<double>(measured.size());
   comparison.geometric_mean = std::exp(sum / count);
-  comparison.geometric_mean_interval = {std::exp(quantile(means, 0.025) / count),
-                                        std::exp(quantile(means, 0.975) / count)};
+  if (has_scatter) { // the machine of a minute later is the same for all cells
+    constexpr double kTwoSided95 = 1.959964;
+    const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
+                                                 std::pow(kCampaignScatter, 2));
+    comparison.geometric_mean_interval = {std::exp(sum / count - reach), std::exp(sum / count + reach)};
+  }
+}
+
+// A probe's rates scatter with what else runs, but not like this.
+std::vector<std::string> mismatch_of_rates(const Timings& base, const Timings& fresh) {
+  constexpr double kMostScatter = 2.0;
+  std::vector<std::string> differences;
+  for (const auto& [name, rate] : base.rates) {
+    const auto found = fresh.rates.find(name);
+    if (found != fresh.rates.end() && std::max(rate / found->second, found->second / rate) > kMostScatter) {
+      differences.push_back(fmt::format("{}: {:.3g}, {:.3g}", name, rate, found->second));
+    }
+  }
+  return differences;
 }
 
 std::vector<std::string> hardware_mismatch(const Timings& base, const Timings& fresh) {
@@ -213,11 +255,21 @@ ExitCode Comparison::exit_code() const {
     } else if (cell.verdict == "slower") {
       code = graver(code, ExitCode::regression);
     } else if (cell.verdict == "inconclusive" &&
-               cell.change->interval.high >= 1.0 + options.min_effect) {
+               (cell.change->is_range || cell.change->interval.high >= 1.0 + options.min_effect)) {
       code = graver(code, ExitCode::inconclusive);
     }
   }
   return code;
+}
+
+std::optional<std::size_t> Comparison::rounds_needed() const {
+  std::optional<std::size_t> most;
+  for (const ComparedCell& cell : cells) {
+    if (cell.verdict == "inconclusive" && cell.change->rounds_needed) {
+      most = std::max(most.value_or(0), *cell.change->rounds_needed);
+    }
+  }
+  return most;
 }
 
 std::vector<std::string> environment_mismatch(const Timings& base, const Timings& fresh) {
@@ -231,7 +283,7 @@ std::vector<std::string> environment_mismatch(const Timings& base, const Timings
     }
   }
   if (base.environments == fresh.environments) {
-    return {};
+    return mismatch_of_rates(base, fresh);
   }
   std::vector<std::string> differences =
       environment_differences(base.environment, fresh.environment);
@@ -247,7 +299,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   comparison.base = base.source;
   comparison.fresh = fresh.source;
   comparison.options = options;
-  std::vector<double> p_values;
+  comparison.command = base.command;
+  std::vector<MeasuredTwice> measured;
   for (const auto& [key, old] : base.cells) {
     const std::string name = shown_name(base, key);
     const auto* found = counterpart(fresh, key);
@@ -267,27 +320,16 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       comparison.cells.push_back(*cell);
       continue;
     }
-    // Another seed for each cell, so that the draws of the geometric mean are independent.
-    comparison.cells.push_back(compare_cells(name, old, theirs, comparison.cells.size() + 1));
-    comparison.one_process =
-        comparison.one_process || old.runs_ms.size() == 1 || theirs.runs_ms.size() == 1;
-    p_values.push_back(comparison.cells.back().change->p);
-  }
-  const std::vector<double> adjusted = benjamini_hochberg(p_values);
-  std::size_t next = 0;
-  for (ComparedCell& cell : comparison.cells) {
-    if (cell.change) {
-      Change& change = *cell.change;
-      change.q = adjusted[next++];
-      // Alone among so many cells.
-      change.few_samples = change.least_p * static_cast<double>(adjusted.size()) > options.level;
-      cell.verdict = verdict_of(change, options);
-      if (change.few_samples && change.q > options.level) {
-        cell.message += cell.message.empty() ? "" : "; ";
-        cell.message += "too few samples for a test";
-      }
+    measured.push_back(measured_twice(comparison.cells.size(), old, theirs));
+    ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
+    cell.change = change_of(measured.back(), old, theirs);
+    if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&
+        std::abs(passes_of(theirs) / passes_of(old) - 1.0) > 1e-3) {
+      cell.message = fmt::format("of one pass: {:.4g} passes before, {:.4g} now", passes_of(old),
+                                 passes_of(theirs));
     }
   }
+  judge(measured, comparison);
   for (const auto& [key, cell] : fresh.cells) {
     if (counterpart(base, key) == nullptr) {
       comparison.cells.push_back(
@@ -300,7 +342,6 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       comparison.edited.push_back(timings->edited);
     }
   }
-  add_geometric_mean(comparison);
   return comparison;
 }
 

@@ -4,9 +4,11 @@
 #include "harness/machine/environment.hpp"
 #include "harness/report/compare/google_benchmark.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/shell_words.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -30,6 +32,42 @@ CellTimings timings_of(const Measured& cell) {
   return timings;
 }
 
+// As a shell takes it, without what another campaign has otherwise.
+std::string command_of(const json& command_line) {
+  std::string text;
+  bool skips_value = false;
+  for (const json& word : command_line.is_array() ? command_line : json::array()) {
+    const std::string argument = word.is_string() ? word.get<std::string>() : "";
+    if (std::exchange(skips_value, false)) {
+      continue;
+    }
+    const std::string option = argument.substr(0, argument.find('='));
+    if (option == "--rounds" || option == "--starts" || option == "--out") {
+      skips_value = option == argument;
+      continue;
+    }
+    if (option != "--resume") {
+      text += fmt::format("{}{}", text.empty() ? "" : " ", quoted_for_shell(argument));
+    }
+  }
+  return text;
+}
+
+// Of the first number of threads that was probed; nothing where the probe was left out.
+std::map<std::string, double> rates_of(const json& limits) {
+  std::map<std::string, double> rates;
+  const json none = json::array();
+  const json& probed = limits.is_object() && limits.contains("cpu") ? limits.at("cpu") : none;
+  if (probed.is_array() && !probed.empty() && probed.front().is_object()) {
+    for (const char* name : {"read_gbs", "fma_f32_gflops"}) {
+      if (const json rate = probed.front().value(name, json()); rate.is_number() && rate > 0.0) {
+        rates[name] = rate;
+      }
+    }
+  }
+  return rates;
+}
+
 Timings from_ledger(const std::filesystem::path& path) {
   const Measurements measurements = read_measurements({path.string()});
   Timings timings;
@@ -40,6 +78,8 @@ Timings from_ledger(const std::filesystem::path& path) {
     timings.cells[{cell.name() + gpus + ranks, cell.threads()}] = timings_of(cell);
     for (const Row& row : cell.rounds) {
       timings.environments.insert(row.header->environment_hash);
+      timings.rates = rates_of(row.header->line.value("limits", json()));
+      timings.command = command_of(row.header->line.value("command_line", json()));
       timings.environment = comparable_environment(row.header->line.at("provenance"));
       if (const json context = row.field("gbench_context"); !context.is_null()) {
         timings.context = google_benchmark_hardware(context);

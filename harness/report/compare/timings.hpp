@@ -33,7 +33,9 @@ struct Timings {
   std::map<CellName, CellTimings> cells;
   std::set<std::string> environments; ///< hashes, of the rows that count; ledgers only
   nlohmann::json environment;         ///< comparable_environment() of the last; ledgers only
+  std::map<std::string, double> rates; ///< of processor and memory, as the probe has measured them; ledgers only
   nlohmann::json context; ///< Google Benchmark's num_cpus and caches; null where no cell was timed
+  std::string command;    ///< that made it, without --rounds, --starts and --out; ledgers only
   std::string edited;     ///< a sentence, if a ledger is not as it was written
 };
 
