@@ -20,6 +20,7 @@ except ImportError:
     yaml = None
 
 sys.dont_write_bytecode = True  # nothing is to be left beside the scripts
+sys.path.append(str(SOURCE / "scripts"))  # as for a script that is run
 
 
 def script(name):
@@ -148,9 +149,8 @@ class Scripts(Program):
 
     def test_calibration_report(self):
         calibration = script("gate_calibration")
-        low, high = calibration.wilson(57, 60)
-        self.assertAlmostEqual(low, 0.8630, places=4)  # R: prop.test(57, 60, correct = FALSE)
-        self.assertAlmostEqual(high, 0.9829, places=4)
+        # R: prop.test(57, 60, correct = FALSE)
+        self.assertEqual(calibration.rate_line("it", 57, 60), "| it | 57 of 60 | 95.0 % | 86.3 .. 98.3 % |")
         cells = [(f"t/p/v{i}/f32", f"v{i}") for i in range(9)]
         gates = calibration.plan(cells, 1)
         self.assertEqual(len(gates), 380)
@@ -164,11 +164,35 @@ class Scripts(Program):
         self.assertIn("| no slowdown: alarm (exit 1) | 0 of 200 | 0.0 % | 0.0 .. 1.9 % |", text)
         self.assertIn("| 5 % planted: found | 60 of 60 | 100.0 % | 94.0 .. 100.0 % |", text)
         page = self.folder / "page.md"
-        page.write_text("a\n" + "".join(calibration.MARKERS) + "\nb\n")
-        calibration.splice(page, text)
-        calibration.splice(page, text)
+        page.write_text("a\n<!-- it begin -->\n<!-- it end -->\nb\n")
+        calibration.splice(page, "it", text)
+        calibration.splice(page, "it", text)
         self.assertEqual(page.read_text().count("5 % planted"), 1)
         self.assertTrue(page.read_text().endswith("\nb\n"))
+
+    def test_calibration_of_compare(self):
+        calibration = script("compare_calibration")
+        rows = [(f"article00{t}", {"variant": f"v{i}", "precisions": ["f32", "f64"][:1 + i % 2],
+                                   "problems": ["p", "q", "r"][:1 + i % 3]}) for t in range(4) for i in range(9)]
+        groups = calibration.plan(rows, 1)
+        self.assertEqual(len(groups), 40)
+        self.assertEqual(groups, calibration.plan(rows, 1))
+        for group in groups:
+            self.assertIn(len(set(group["cells"])), range(8, 13))
+            self.assertIn(group["planted"], group["cells"])
+            self.assertIn(f"/{group['variant']}/", group["planted"])
+        def comparison(kind, code, group, verdict):
+            return {"kind": kind, "exit_code": code, "verdicts": {group["planted"]: verdict},
+                    "ratios": {group["planted"]: 1.01}}
+        done = [{**group, "campaign_seconds": [3.0] * 8,
+                 "comparisons": [comparison("0 %", 3 if i == 0 else 0, group, "same") for i in range(5)]
+                 + [comparison("5 %", 1, group, "inconclusive"), comparison("10 %", 1, group, "slower")]}
+                for group in groups]
+        text = calibration.report(done)
+        self.assertIn("| no slowdown: alarm (exit 1) | 0 of 200 | 0.0 % | 0.0 .. 1.9 % |", text)
+        self.assertIn("| no slowdown: inconclusive (exit 3) | 40 of 200 |", text)
+        self.assertIn("| 5 % planted: found | 0 of 40 |", text)
+        self.assertIn("| 10 % planted: found | 40 of 40 |", text)
 
 
 if __name__ == "__main__":
