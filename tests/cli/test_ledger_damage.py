@@ -92,7 +92,7 @@ class Damaged(Program):
         if jsonschema is not None:
             schema = json.loads((SOURCE / "results" / "schema.json").read_text())
             self.assertTrue(jsonschema.Draft7Validator(schema).is_valid(last))
-        for command in (["ledger", "new"], ["ledger", "check", "new"], ["compare", "new", "new", "--across-environments"]):
+        for command in (["ledger", "new"], ["ledger", "check", "new"], ["compare", "new", "new", "--across"]):
             done = self.run_program(*command, exit_code=4)
             self.assertIn("new/ledger.jsonl: repaired: 1 damaged line was left out", done.stdout)
             self.assertNotIn("edited", done.stdout)
