@@ -16,7 +16,7 @@ size=full
 sizes=()
 options=()
 out=
-budget=
+sampling=
 while (( $# )); do
   case $1 in
     -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
@@ -29,7 +29,7 @@ while (( $# )); do
       out=$(realpath -m "$out")
       ;;
     *)
-      [[ $1 != --budget && $1 != --budget=* ]] || budget=given
+      [[ $1 != --budget && $1 != --budget=* && $1 != --rounds && $1 != --rounds=* ]] || sampling=given
       options+=("$1")
       ;;
   esac
@@ -39,7 +39,7 @@ done
 cd "$(dirname "$0")"
 . scripts/exit_codes.sh
 out=${out:-results/runs/$size}
-if [[ $size == quick && ! $budget ]]; then
+if [[ $size == quick && ! $sampling ]]; then
   sizes+=(--rounds 1 --budget 0.2)
 fi
 

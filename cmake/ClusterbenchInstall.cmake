@@ -28,6 +28,18 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/results/tables ${PROJECT_SOURCE_DIR}/res
 file(GLOB results ${PROJECT_SOURCE_DIR}/results/*.json)
 install(FILES ${results} DESTINATION ${home}/results)
 
+foreach(shell bash zsh)
+  add_custom_command(OUTPUT ${PROJECT_BINARY_DIR}/install/completion.${shell}
+    COMMAND clusterbench completion ${shell} > ${PROJECT_BINARY_DIR}/install/completion.${shell}
+    DEPENDS clusterbench VERBATIM)
+endforeach()
+add_custom_target(completion ALL DEPENDS ${PROJECT_BINARY_DIR}/install/completion.bash
+  ${PROJECT_BINARY_DIR}/install/completion.zsh)
+install(FILES ${PROJECT_BINARY_DIR}/install/completion.bash RENAME clusterbench
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES ${PROJECT_BINARY_DIR}/install/completion.zsh RENAME _clusterbench
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+
 # For projects outside: the contract, Python's helper, and a package for CMake.
 install(FILES ${PROJECT_SOURCE_DIR}/impls/contract.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/clusterbench)

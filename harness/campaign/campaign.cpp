@@ -195,16 +195,13 @@ public:
     sum_ += seconds;
     longest_ = std::max(longest_, seconds);
     goes_on_ = row.status == "ok";
-    began_ = true;
   }
   // What has failed is not tried again for the sake of another figure.
-  bool leaves_another(double allowed) const {
-    return !began_ || std::isinf(allowed) || (goes_on_ && sum_ + longest_ <= allowed);
-  }
+  bool leaves_another(double allowed) const { return goes_on_ && sum_ + longest_ <= allowed; }
 
 private:
   double sum_ = 0.0, longest_ = 0.0;
-  bool began_ = false, goes_on_ = true;
+  bool goes_on_ = true;
 };
 
 class Campaign {
@@ -232,15 +229,19 @@ public:
   CampaignResult run() {
     limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
     write_header();
-    Progress progress(options_.cells.size() * static_cast<std::size_t>(options_.rounds));
+    const bool counted = std::isinf(options_.rounds_seconds);
+    Progress progress(options_.cells.size() * (counted ? static_cast<std::size_t>(options_.rounds) : 1));
     std::vector<Spent> spent(options_.cells.size());
     for (int round = 1; round <= options_.rounds && interrupt_signal() == 0; ++round) {
-      for (const std::size_t index : shuffled(round)) {
+      std::vector<std::size_t> order = shuffled(round);
+      if (!counted && round > 1) {
+        std::erase_if(order, [&](std::size_t index) {
+          return !spent[index].leaves_another(options_.rounds_seconds);
+        });
+        progress.expect(order.size());
+      }
+      for (const std::size_t index : order) {
         const CellSpec& cell = options_.cells[index];
-        if (!spent[index].leaves_another(options_.rounds_seconds)) {
-          progress.leave_out();
-          continue;
-        }
         progress.start(cell_name(cell));
         const Row& row = run_cell(cell, round);
         progress.finish(cell_name(cell), row.status, figures_text(row));

@@ -50,6 +50,8 @@ constexpr Examples kExamples[] = {
     {"quality", "clusterbench quality --data article002 --k 8 --out q",
      "clusterbench quality --data my.npy --k 100 --out q --json"},
     {"probe", "clusterbench probe", "clusterbench probe --json"},
+    {"completion", ". <(clusterbench completion bash)",
+     "clusterbench completion zsh > ~/.zsh/_clusterbench"},
 };
 
 void add_examples(CLI::App& app) {
@@ -161,6 +163,7 @@ int run_command_line(int argc, char** argv) {
   add_gate_command(app, action);
   add_quality_command(app, action);
   add_probe_command(app, action);
+  add_completion_command(app, action);
   add_examples(app);
   const int code = run_parsed(app, action, argc, argv);
   g_returned = true;

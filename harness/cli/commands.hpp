@@ -23,5 +23,6 @@ void add_gate_command(CLI::App& app, Action& action);
 void add_quality_command(CLI::App& app, Action& action);
 void add_judge_command(CLI::App& app, Action& action);
 void add_probe_command(CLI::App& app, Action& action);
+void add_completion_command(CLI::App& app, Action& action);
 
 } // namespace clusterbench

@@ -25,8 +25,8 @@ public:
   /// said once.
   void finish(const std::string& cell, const std::string& word, const std::string& figures = "");
 
-  /// One cell fewer is to come.
-  void leave_out() { --cells_; }
+  /// So many more are to come.
+  void expect(std::size_t more) { cells_ += more; }
 
 private:
   using Clock = std::chrono::steady_clock;

@@ -4,7 +4,7 @@ import unittest
 
 from program import FAULTY, Program, ledger
 
-PROBLEM = ["--data", "uniform:500,2,1", "--k", 3, "--iterations", 2, "--no-probe", "--threads", 1,
+PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 2, "--no-probe", "--threads", 1,
            "--target", 100, "--min-time", 0]  # nine samples, whatever they are
 
 
@@ -20,7 +20,6 @@ class Rounds(Program):
         headers, rows = ledger(self.folder / "out")
         self.assertEqual(headers[0]["sampling"]["budget_seconds"], 15)  # of a round
         self.assertTrue(all(row["took_ms"] > 0 for row in rows))
-        self.assertEqual(len({tuple(row["sample_starts"]) for row in rows}), 1)
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, out="none"), [1])
 
     def test_a_number_is_a_number(self):
@@ -32,7 +31,7 @@ class Rounds(Program):
         self.assertTrue((self.folder / "saved" / "kmeans_serial.labels.npy").exists())
 
     def test_what_failed_is_not_repeated(self):
-        self.assertEqual(self.numbers("--variant", "kmeans_faulty_segfault", "--budget", 120,
+        self.assertEqual(self.numbers("--variant", "kmeans_faulty_segfaults", "--budget", 120,
                                       program=FAULTY, exit_code=5), [1])
 
     def test_resumed_rounds_are_not_run_again(self):

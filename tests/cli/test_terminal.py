@@ -181,10 +181,14 @@ class Width(Terminal):
     def campaign_of(self, name, factor, status="ok"):
         variants = ("kmeans_serial", "kmeans_cuda_persistent_with_a_name_that_is_much_longer", "kmeans_openmp")
         times = [10.0 + 0.001 * i for i in range(20)]
-        rows = [ledgers.row(variant, [factor ** place * each for each in times], name=f"article004/n=100k/{variant}/f32")
-                for place, variant in enumerate(variants)]
-        rows.append(ledgers.row("kmeans_simd", None if status != "ok" else times, status,
-                                name="article004/n=100k/kmeans_simd/f32", message="why " * 60))
+        rows = []
+        for round_number in range(1, 9):
+            rows += [ledgers.row(variant, [factor ** place * each for each in times], round_number=round_number,
+                                 name=f"article004/n=100k/{variant}/f32")
+                     for place, variant in enumerate(variants)]
+            rows.append(ledgers.row("kmeans_simd", None if status != "ok" else times, status,
+                                    round_number=round_number, name="article004/n=100k/kmeans_simd/f32",
+                                    message="why " * 60))
         ledgers.write(self.folder / name, [ledgers.header(), *rows])
 
     def fits(self, text):

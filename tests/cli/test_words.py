@@ -334,7 +334,7 @@ class Run(Program):
                           *words, out=f"out{number}")
             seeds.append(ledger(self.folder / f"out{number}")[0][0]["starts_seed"])
         self.assertEqual(seeds[:2], [5, 5])
-        done = self.run_program("compare", "out0", "out1", "--json", "--min-effect", 1000)
+        done = self.run_program("compare", "out0", "out1", "--json", exit_code=3)
         self.assertFalse(json.loads(done.stdout)["cells"][0]["paired"])  # of one sample each
         self.campaign("--data", DATA, "--k", 4, "--iterations", 1, "--variant", "kmeans_serial",
                       "--resume", out="out2")
