@@ -1,6 +1,7 @@
 #include "harness/report/narrow_table.hpp"
 
 #include "harness/report/digits.hpp"
+#include "harness/report/efficiency.hpp"
 #include "harness/report/ranking_table.hpp"
 #include "harness/report/text_table.hpp"
 
@@ -17,7 +18,12 @@ std::string over_first(const ReportCell& cell) {
   return cell.by_iteration.rank == 1 ? "first" : times_text(*cell.over_first);
 }
 
-std::vector<std::string> line_of(const ReportCell& cell, bool with_machine, const TableReport& report) {
+// Columns that only some tables have.
+struct Shown {
+  bool machine = false, parts = false;
+};
+
+std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const TableReport& report) {
   const auto of = [&](std::string (*text)(const Measured&)) {
     return cell.ok() ? text(*cell.measured) : std::string();
   };
@@ -30,7 +36,10 @@ std::vector<std::string> line_of(const ReportCell& cell, bool with_machine, cons
                                 of(whole_ms_text),
                                 of(percent_of_bound_text),
                                 verdict.substr(0, verdict.find_first_of(":("))};
-  if (with_machine) {
+  if (shown.parts) {
+    line.insert(line.begin() + 3, parts_text(*cell.measured));
+  }
+  if (shown.machine) {
     line.push_back(report.machines[cell.measured->machine].id);
   }
   return line;
@@ -39,11 +48,14 @@ std::vector<std::string> line_of(const ReportCell& cell, bool with_machine, cons
 } // namespace
 
 TablePart narrow_table(const TableReport& report, TextStyle style) {
-  const bool with_machine = report.machines.size() > 1;
+  const Shown shown{report.machines.size() > 1, has_several_parts(report)};
   std::vector<TextColumn> columns{{"rank", true},         {"whole", true},           {"variant", false},
                                   {"ms/iteration", true}, {"× first", true},         {"whole ms", true},
                                   {"% bound", true},      {"verified", false}};
-  if (with_machine) {
+  if (shown.parts) {
+    columns.insert(columns.begin() + 3, {"of", false});
+  }
+  if (shown.machine) {
     columns.push_back({"on", false});
   }
   TablePart part;
@@ -57,7 +69,7 @@ TablePart narrow_table(const TableReport& report, TextStyle style) {
       std::vector<Paint> paints;
       std::string reasons;
       for (const ReportCell* cell : cells) {
-        lines.push_back(line_of(*cell, with_machine, report));
+        lines.push_back(line_of(*cell, shown, report));
         paints.push_back(paint_of(*cell));
         if (cell->approximate()) { // how far from right it is
           reasons += wrapped(cell->spec.variant + ": " + verification_text(*cell), "    ");

@@ -114,6 +114,28 @@ void put_place(json& entry, const std::string& rank, const std::string& unranked
   put_if_text(entry, unranked.c_str(), place.unranked);
 }
 
+json ratio_json(const Ratio& ratio) {
+  return {{"ratio", ratio.ratio},
+          {"interval", {ratio.interval.low, ratio.interval.high}},
+          {"interval_is_range", ratio.is_range},
+          {"paired", ratio.paired}};
+}
+
+json efficiency_json(const Efficiency& efficiency, const TableReport& report) {
+  json entry = json::object();
+  if (efficiency.value) {
+    const ReportCell& base = report.cells[efficiency.base];
+    entry = ratio_json(*efficiency.value);
+    entry["base_problem"] = base.spec.problem_id;
+    entry["base_variant"] = base.spec.variant;
+    entry["base_threads"] = base.measured->threads();
+  }
+  entry["scaling"] = efficiency.scaling == Scaling::strong ? "strong" : "weak";
+  entry["on_one"] = efficiency.on_one == OnOne::itself ? "itself" : "fastest";
+  put_if_text(entry, "why_not", efficiency.why_not);
+  return entry;
+}
+
 json cell_json(const ReportCell& cell, const TableReport& report) {
   json entry = {{"problem", cell.spec.problem_id},
                 {"variant", cell.spec.variant},
@@ -129,11 +151,10 @@ json cell_json(const ReportCell& cell, const TableReport& report) {
   put_place(entry, "rank", "unranked", cell.by_iteration);
   put_place(entry, "whole_rank", "whole_unranked", cell.by_whole);
   if (cell.over_first) {
-    const Ratio& over = *cell.over_first;
-    entry["over_first"] = {{"ratio", over.ratio},
-                           {"interval", {over.interval.low, over.interval.high}},
-                           {"interval_is_range", over.is_range},
-                           {"paired", over.paired}};
+    entry["over_first"] = ratio_json(*cell.over_first);
+  }
+  for (const Efficiency& efficiency : cell.efficiencies) {
+    entry["efficiency"].push_back(efficiency_json(efficiency, report));
   }
   put_if_known(entry, "speedup", cell.speedup);
   if (cell.speedup) {

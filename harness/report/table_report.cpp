@@ -1,5 +1,7 @@
 #include "harness/report/table_report.hpp"
 
+#include "harness/report/efficiency.hpp"
+
 #include <algorithm>
 #include <fmt/ranges.h>
 #include <map>
@@ -9,8 +11,6 @@ namespace clusterbench {
 namespace {
 
 using nlohmann::json;
-
-constexpr std::size_t kResamples = 1000; ///< of a ratio's interval
 
 // The cells of the table, each once for every machine and number of threads that it was measured
 // with. A machine that lacks the backend says nothing where another has it.
@@ -128,7 +128,7 @@ void rank_alike(const std::vector<ReportCell*>& cells) {
   rank_by(cells, whole_costs, &ReportCell::by_whole);
   for (ReportCell* cell : ranked) {
     cell->over_first =
-        ratio_of(pass_costs(*ranked.front()->measured), pass_costs(*cell->measured), kResamples);
+        ratio_of(pass_costs(*ranked.front()->measured), pass_costs(*cell->measured), kTableResamples);
   }
 }
 
@@ -350,6 +350,7 @@ TableReport make_table_report(const Table& table, Measurements measurements,
   report.cells = cells_of(table, measurements.cells);
   drop_unused_machines(report);
   rank_all(report);
+  add_efficiencies(report);
   report.published = std::move(published);
   if (report.published) {
     add_speedups(report);

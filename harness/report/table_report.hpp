@@ -14,11 +14,28 @@
 
 namespace clusterbench {
 
+/// Of the interval of a ratio in a table.
+inline constexpr std::size_t kTableResamples = 1000;
+
 /// A place among the equal work of one problem in one precision. Approximate variants have an order
 /// of their own.
 struct Place {
   std::size_t rank = 0; ///< 0: unranked
   std::string unranked; ///< why not; empty if ranked
+};
+
+/// Strong: the same problem on one. Weak: a problem of 1 / R of the rows on one.
+enum class Scaling { strong, weak };
+/// Who computes on one: the variant itself, or whichever is fastest there.
+enum class OnOne { itself, fastest };
+
+/// What R ranks or R GPUs make of their hardware (docs/several_gpus.md).
+struct Efficiency {
+  Scaling scaling = Scaling::strong;
+  OnOne on_one = OnOne::itself;
+  std::size_t base = 0;       ///< index into TableReport::cells of the cell on one, if there is one
+  std::optional<Ratio> value; ///< 1: R times the hardware is R times the speed
+  std::string why_not;        ///< why there is none; empty if there is one
 };
 
 /// One cell of the table on one machine, or a cell that no ledger has.
@@ -32,6 +49,7 @@ struct ReportCell {
   std::optional<double>
       speedup; ///< from the article's start, over its baseline: runs or iterations
   std::size_t baseline_machine = 0; ///< where the baseline was measured, if there is a speed-up
+  std::vector<Efficiency> efficiencies; ///< of several ranks or GPUs, all four; of others none
 
   bool ok() const { return measured && measured->ok(); }
   bool shown_first() const { return !measured || measured->shown_first; }

@@ -1,6 +1,7 @@
 #include "harness/report/table_text.hpp"
 
 #include "harness/report/beside_table.hpp"
+#include "harness/report/efficiency_table.hpp"
 #include "harness/report/narrow_table.hpp"
 #include "harness/report/ranking_table.hpp"
 #include "harness/report/variants_table.hpp"
@@ -81,6 +82,9 @@ std::string table_text(const TableReport& report, TableForm form, TextStyle styl
   append(form == TableForm::full     ? ranking_table(report, style)
          : form == TableForm::narrow ? narrow_table(report, style)
                                      : variants_table(report, style));
+  if (const TablePart part = efficiency_table(report, form, style); !part.table.empty()) {
+    append(part);
+  }
   text += paragraphs(not_run_note(report), form, style);
   text += paragraphs(report.table.notes, form, style);
   text += paragraphs(source_notes(report), form, style);

@@ -136,6 +136,12 @@ class OneAnswer(Ranks):
             found = sorted((cell["ranks"], cell["threads"]) for cell in cells
                            if cell["variant"] == variant and cell["status"] == "ok")
             self.assertEqual(found, [(1, 1)] * problems + [(2, 2)] * problems)
+        known = {(cell["problem"], each["scaling"]) for cell in cells for each in cell.get("efficiency", [])
+                 if each["on_one"] == "itself" and "ratio" in each}
+        self.assertEqual({problem for problem, scaling in known if scaling == "strong"},
+                         {cell["problem"] for cell in cells})
+        self.assertEqual({problem for problem, scaling in known if scaling == "weak"},
+                         {"1Mx16, k=32", "fcm 500kx16, k=8"})  # those that have half the rows beside them
         heading = next(line for line in self.run_program(*both, "--wide").stdout.splitlines()
                        if "variant" in line)
         self.assertRegex(heading, r"threads +(\| +)?ranks")
