@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Puts the reference runs' tables into docs/results.md, in short, into docs/tables.md, in full, the scaling
 # studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; the fastest
-# variants and the verdicts on the articles into README.md, and the verdicts' steps into docs/verdicts.md.
+# variants and the verdicts on the articles into README.md, and the verdicts' steps into docs/verdicts.md; and
+# what a model of several GPUs predicts into docs/scaling_model.md.
 # Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
@@ -43,6 +44,9 @@ for ledger in results/reference/*/gpu_shapes/ledger.jsonl; do
   [[ ! -e $ledger ]] || scripts/any_shape.py "$ledger" "$pages/docs/ladder/any_shape.md"
 done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
+python3 scripts/scaling_model.py results/exchange.json "$pages/docs/scaling_model.md" \
+  results/reference/nvidia-*/ledger*.jsonl results/reference/nvidia-*/gpu_shapes/ledger.jsonl \
+  results/reference/*/several_gpus/ledger*.jsonl $(compgen -G 'results/reference/*/ranks/ledger*.jsonl' || true)
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 (( $# )) || scripts/update_pictures.sh

@@ -278,6 +278,12 @@ class Docs(unittest.TestCase):
         self.assertEqual(written, {"headline", "verdicts"})
         self.assertEqual(complaints_about_figures("README.md", self.pages["README.md"], written), [])
 
+    def test_figures_of_the_model_come_by_script(self):
+        written = blocks_of([(SOURCE / "scripts/scaling_model.py").read_text()])
+        self.assertEqual(written, {f"model {name}" for name in ("inputs", "predictions", "limits", "compared")})
+        page = "docs/scaling_model.md"
+        self.assertEqual(complaints_about_figures(page, self.pages[page], written), [])
+
     def test_words_are_the_fields(self):
         self.check(complaints_about_words)
 
