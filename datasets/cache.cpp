@@ -166,6 +166,13 @@ Resolved resolve(std::string_view name_or_path, ReadOptions options) {
   throw_unknown(name_or_path);
 }
 
+Array generate_rows(std::string_view name, RowRange rows) {
+  const std::optional<Recipe> recipe = parse_spec(name);
+  if (!recipe)
+    throw InputError(fmt::format("{}: only generated datasets have rows that are made alone", name));
+  return generate(recipe->generator, json::parse(recipe->arguments), rows);
+}
+
 Array load(const Resolved& resolved, ReadOptions options) {
   Array points = read_file(resolved.file, options);
   if (points.rows() != resolved.rows || points.cols() != resolved.cols ||

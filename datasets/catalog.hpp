@@ -7,6 +7,7 @@
 
 #include "datasets/array.hpp"
 #include "datasets/readers.hpp"
+#include "datasets/row_range.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -43,7 +44,13 @@ std::optional<Recipe> parse_spec(std::string_view spec);
 
 /// Runs `generator` (make_classification, make_blobs, uniform, mixture, colour_moments) with the
 /// named arguments, which are those of its options. Throws InputError for unknown or bad ones.
-Array generate(std::string_view generator, const nlohmann::json& arguments);
+/// Of `rows` alone it gives the bits that they have in the whole; the first two refuse, as their rows depend on all
+/// others.
+Array generate(std::string_view generator, const nlohmann::json& arguments, RowRange rows = {});
+
+/// Rows of a fixed name or a pattern, made alone: the whole is nowhere, the cache is left as it is.
+/// Throws InputError, also for a name that is none.
+Array generate_rows(std::string_view name, RowRange rows);
 
 struct Resolved {
   std::string name;           // canonical spec, or the path as given

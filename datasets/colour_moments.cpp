@@ -178,15 +178,20 @@ private:
 
 } // namespace
 
-Array make_colour_moments(const ColourMomentsOptions& options) {
+Array make_colour_moments(const ColourMomentsOptions& options, RowRange range) {
   constexpr std::size_t kMoments = 3 * kChannels;
-  Array points = Array::allocate(ElementType::f64, options.n, kMoments, "colour_moments");
+  const RowRange rows = range.of(options.n);
+  Array points = Array::allocate(ElementType::f64, rows.count, kMoments, "colour_moments");
   const std::span<double> out = points.writable_f64();
-  parallel_blocks((options.n + kPatches - 1) / kPatches, [&](std::size_t number) {
+  const std::size_t end = rows.first + rows.count;
+  const std::size_t first_scene = rows.first / kPatches;
+  const std::size_t end_scene = rows.count == 0 ? first_scene : (end + kPatches - 1) / kPatches;
+  parallel_blocks(end_scene - first_scene, [&](std::size_t index) {
+    const std::size_t number = first_scene + index;
     const Scene scene(options.seed, static_cast<std::uint32_t>(number));
     const std::size_t first = number * kPatches;
-    for (std::size_t i = first; i < std::min(options.n, first + kPatches); ++i)
-      scene.moments(i - first, &out[i * kMoments]);
+    for (std::size_t i = std::max(first, rows.first); i < std::min(end, first + kPatches); ++i)
+      scene.moments(i - first, &out[(i - rows.first) * kMoments]);
   });
   return points;
 }

@@ -135,7 +135,7 @@ Array blobs(Arguments& arguments) {
   return make_blobs(o);
 }
 
-Array uniform(Arguments& arguments) {
+Array uniform(Arguments& arguments, RowRange rows) {
   UniformOptions o;
   arguments.take("n", o.n);
   arguments.take("d", o.d);
@@ -144,10 +144,10 @@ Array uniform(Arguments& arguments) {
   arguments.take("seed", o.seed);
   take_type(arguments, o.type);
   arguments.finish();
-  return make_uniform(o);
+  return make_uniform(o, rows);
 }
 
-Array mixture(Arguments& arguments) {
+Array mixture(Arguments& arguments, RowRange rows) {
   MixtureOptions o;
   arguments.take("n", o.n);
   arguments.take("d", o.d);
@@ -158,32 +158,33 @@ Array mixture(Arguments& arguments) {
   arguments.take("unit_norm", o.unit_norm);
   take_type(arguments, o.type);
   arguments.finish();
-  return make_mixture(o);
+  return make_mixture(o, rows);
 }
 
-Array colour_moments(Arguments& arguments) {
+Array colour_moments(Arguments& arguments, RowRange rows) {
   ColourMomentsOptions o;
   arguments.take("n", o.n);
   arguments.take("seed", o.seed);
   arguments.finish();
-  return make_colour_moments(o);
+  return make_colour_moments(o, rows);
 }
 
 } // namespace
 
-Array generate(std::string_view generator, const json& object) {
+Array generate(std::string_view generator, const json& object, RowRange rows) {
   Arguments arguments(generator, object);
-  if (generator == "make_classification")
-    return classification(arguments);
-  if (generator == "make_blobs")
-    return blobs(arguments);
   if (generator == "uniform")
-    return uniform(arguments);
+    return uniform(arguments, rows);
   if (generator == "mixture")
-    return mixture(arguments);
+    return mixture(arguments, rows);
   if (generator == "colour_moments")
-    return colour_moments(arguments);
-  throw InputError(fmt::format("unknown generator '{}'", generator));
+    return colour_moments(arguments, rows);
+  const bool is_classification = generator == "make_classification";
+  if (!is_classification && generator != "make_blobs")
+    throw InputError(fmt::format("unknown generator '{}'", generator));
+  if (!rows.is_whole())
+    throw InputError(fmt::format("{}: its rows depend on all others; they cannot be made apart", generator));
+  return is_classification ? classification(arguments) : blobs(arguments);
 }
 
 } // namespace clusterbench::datasets

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/core.h>
+#include <limits>
 #include <numeric>
 #include <string_view>
 #include <unordered_set>
@@ -17,6 +18,12 @@ namespace {
 void require(bool condition, std::string_view message) {
   if (!condition)
     throw InputError(std::string(message));
+}
+
+/// Of a dataset of which only some rows may be made: n d must be a number all the same.
+void checked_size(std::size_t n, std::size_t d, std::string_view what) {
+  require(d == 0 || n <= std::numeric_limits<std::size_t>::max() / (2 * d),
+          fmt::format("{}: {} x {} is too large", what, n, d));
 }
 
 /// `count` distinct corners of the unit cube in `dimensions` dimensions, [count, dimensions] of 0
@@ -89,6 +96,14 @@ Array reorder(const Array& points, std::span<const std::int64_t> rows,
 }
 
 } // namespace
+
+RowRange RowRange::of(std::size_t n) const {
+  const std::size_t counted = count == kToTheLast && first <= n ? n - first : count;
+  require(first <= n && counted <= n - first,
+          fmt::format("there are no rows {} to {} of {}", first,
+                      counted == kToTheLast ? "the last" : fmt::format("{}", first + counted - 1), n));
+  return {first, counted};
+}
 
 std::vector<std::int64_t> sample_without_replacement(std::int64_t population, std::int64_t count,
                                                      RandomState& random) {
@@ -279,53 +294,73 @@ Array make_blobs(const BlobsOptions& o) {
   return reorder(points, rows, columns);
 }
 
-Array make_uniform(const UniformOptions& o) {
+Array make_uniform(const UniformOptions& o, RowRange range) {
   require(o.low < o.high, "uniform: low must be less than high");
-  Array points = Array::allocate(o.type, o.n, o.d, "uniform");
-  RandomState random(o.seed);
-  if (o.type == ElementType::f64)
-    random.uniform(o.low, o.high, points.writable_f64());
-  else
-    for (float& value : points.writable_f32())
-      value = static_cast<float>(random.uniform(o.low, o.high));
+  const RowRange rows = range.of(o.n);
+  checked_size(o.n, o.d, "uniform");
+  Array points = Array::allocate(o.type, rows.count, o.d, "uniform");
+  // A value takes two words of the one stream, so a block knows where its own begin.
+  constexpr std::size_t kValues = std::size_t{1} << 22;
+  parallel_blocks((points.size() + kValues - 1) / kValues, [&](std::size_t block) {
+    const std::size_t first = block * kValues;
+    const std::size_t count = std::min(kValues, points.size() - first);
+    RandomState random(o.seed);
+    random.discard(2 * (std::uint64_t{rows.first} * o.d + first));
+    if (o.type == ElementType::f64)
+      random.uniform(o.low, o.high, points.writable_f64().subspan(first, count));
+    else
+      for (float& value : points.writable_f32().subspan(first, count))
+        value = static_cast<float>(random.uniform(o.low, o.high));
+  });
   return points;
 }
 
-Array make_mixture(const MixtureOptions& o) {
+Array make_mixture(const MixtureOptions& o, RowRange range) {
   require(o.components > 0, "mixture: no components");
   require(o.std >= 0 && std::isfinite(o.std), "mixture: std must be finite and not negative");
-  Array points = Array::allocate(o.type, o.n, o.d, "mixture");
-  points.labels.emplace(o.n);
+  const RowRange wanted = range.of(o.n);
+  const std::size_t end = wanted.first + wanted.count;
+  checked_size(o.n, o.d, "mixture");
+  Array points = Array::allocate(o.type, wanted.count, o.d, "mixture");
+  points.labels.emplace(wanted.count);
   checked_bytes(ElementType::f64, o.components, o.d, "mixture centres");
   const std::vector<double> centres =
       RandomState(std::array<std::uint32_t, 2>{o.seed, 0}).randn(o.components * o.d);
 
   constexpr std::size_t kRows = 4096; // a stream of its own for every block of rows
-  parallel_blocks((o.n + kRows - 1) / kRows, [&](std::size_t block) {
+  const std::size_t first_block = wanted.first / kRows;
+  const std::size_t end_block = wanted.count == 0 ? first_block : (end + kRows - 1) / kRows;
+  require(end_block < std::numeric_limits<std::uint32_t>::max(),
+          "mixture: more rows than it has streams for");
+  parallel_blocks(end_block - first_block, [&](std::size_t index) {
+    const std::size_t block = first_block + index;
     const std::size_t first = block * kRows;
-    const std::size_t rows = std::min(kRows, o.n - first);
+    const std::size_t rows = std::min(kRows, o.n - first); // all of the block, or its stream is another
     RandomState random(std::array<std::uint32_t, 2>{o.seed, static_cast<std::uint32_t>(1 + block)});
     const std::vector<std::int64_t> labels =
         random.randint(0, static_cast<std::int64_t>(o.components), rows);
-    std::copy(labels.begin(), labels.end(), &(*points.labels)[first]);
     std::vector<double> row(o.d);
     const auto fill = [&]<class T>(T* out) {
-      for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t i = 0; i < rows && first + i < end; ++i) {
         const double* centre = &centres[static_cast<std::size_t>(labels[i]) * o.d];
         double squares = 0.0;
         for (std::size_t j = 0; j < o.d; ++j) {
           row[j] = centre[j] + o.std * random.standard_normal() + o.offset;
           squares += row[j] * row[j];
         }
+        if (first + i < wanted.first)
+          continue;
+        const std::size_t at = first + i - wanted.first;
+        (*points.labels)[at] = labels[i];
         const double length = o.unit_norm && squares > 0.0 ? std::sqrt(squares) : 1.0;
         for (std::size_t j = 0; j < o.d; ++j)
-          *out++ = static_cast<T>(row[j] / length);
+          out[at * o.d + j] = static_cast<T>(row[j] / length);
       }
     };
     if (o.type == ElementType::f64)
-      fill(points.writable_f64().data() + first * o.d);
+      fill(points.writable_f64().data());
     else
-      fill(points.writable_f32().data() + first * o.d);
+      fill(points.writable_f32().data());
   });
   return points;
 }

@@ -3,12 +3,14 @@
 // make_classification and make_blobs follow scikit-learn 1.2 draw by draw: for the same arguments
 // labels, permutations and everything before the matrix products are equal bit for bit. The
 // products sum from the first term to the last without fused multiply-add (the order of the
-// reference BLAS); another BLAS differs by a few units in the last place.
+// reference BLAS); another BLAS differs by a few units in the last place. Their rows cannot be made apart: how many
+// words of the stream a normal deviate takes depends on the words, and the rows are shuffled at the end.
 // Source: scikit-learn, sklearn/datasets/_samples_generator.py and sklearn/utils/_random.pyx.
 #pragma once
 
 #include "datasets/array.hpp"
 #include "datasets/random_state.hpp"
+#include "datasets/row_range.hpp"
 
 #include <array>
 #include <cstddef>
@@ -75,8 +77,9 @@ struct UniformOptions {
 };
 
 /// RandomState(seed).uniform(low, high, (n, d)): uniform in [low, high)^d, no structure at all.
-/// [n, d] of `type`, rounded from f64. Throws InputError.
-Array make_uniform(const UniformOptions& options);
+/// [n, d] of `type`, rounded from f64, made on all cores. Throws InputError.
+/// Of `rows` alone it gives the bits that they have in the whole.
+Array make_uniform(const UniformOptions& options, RowRange rows = {});
 
 struct MixtureOptions {
   std::size_t n = 0;
@@ -95,7 +98,8 @@ struct MixtureOptions {
 ///     labels = random.randint(components, size=m)
 ///     points = centres[labels] + std * random.standard_normal((m, d))
 /// [n, d] of `type`, rounded from f64, with labels. Throws InputError.
-Array make_mixture(const MixtureOptions& options);
+/// Of `rows` alone it gives the bits that they have in the whole.
+Array make_mixture(const MixtureOptions& options, RowRange rows = {});
 
 struct ColourMomentsOptions {
   std::size_t n = 0;
@@ -105,7 +109,7 @@ struct ColourMomentsOptions {
 /// Colour moments of n generated image patches of 16 x 16 pixels: mean, standard deviation and
 /// skewness of the red, green and blue channel, in units of 8-bit intensity. [n, 9] f64, columns
 /// mean r g b, deviation r g b, skewness r g b; no labels. See colour_moments.cpp.
-/// Throws InputError.
-Array make_colour_moments(const ColourMomentsOptions& options);
+/// Throws InputError. Of `rows` alone it gives the bits that they have in the whole.
+Array make_colour_moments(const ColourMomentsOptions& options, RowRange rows = {});
 
 } // namespace clusterbench::datasets

@@ -47,10 +47,9 @@ RandomState::RandomState(std::span<const std::uint32_t> key) {
 }
 
 void RandomState::refill() {
-  constexpr std::size_t kShift = 397;
+  using mersenne::kShift;
   const auto twist = [this](std::size_t i, std::size_t next, std::size_t shifted) {
-    const std::uint32_t y = (state_[i] & 0x80000000u) | (state_[next] & 0x7fffffffu);
-    state_[i] = state_[shifted] ^ y >> 1 ^ ((0u - (y & 1u)) & 0x9908b0dfu);
+    state_[i] = mersenne::later_word(state_[i], state_[next], state_[shifted]);
   };
   for (std::size_t i = 0; i < kWords - kShift; ++i)
     twist(i, i + 1, i + kShift);
@@ -66,6 +65,22 @@ void RandomState::refill() {
     words_[i] = y ^ y >> 18;
   }
   next_ = 0;
+}
+
+void RandomState::discard(std::uint64_t count) {
+  constexpr std::uint64_t kWorthALeap = 1u << 20; // words; a leap is not free
+  has_spare_normal_ = false;
+  while (count > kWords - next_ && count <= kWorthALeap) {
+    count -= kWords - next_;
+    refill();
+  }
+  if (count <= kWords - next_) {
+    next_ += static_cast<std::size_t>(count);
+    return;
+  }
+  // The next word is `next_` places into the window of the state, and the one wanted must follow the new window.
+  state_ = mersenne::jumped(state_, count - (kWords - next_));
+  next_ = kWords;
 }
 
 double RandomState::standard_normal() {

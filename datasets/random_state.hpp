@@ -4,6 +4,8 @@
 // libm give the same bits.
 #pragma once
 
+#include "datasets/mersenne_jump.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -33,6 +35,10 @@ public:
     const std::uint64_t upper = next_uint32();
     return upper << 32 | next_uint32();
   }
+
+  /// Leaves out the next `count` words, and a normal deviate that was kept. However many they are, it takes no longer
+  /// than drawing a few million.
+  void discard(std::uint64_t count);
 
   /// Uniform in [0, 1): 53 bits of two words.
   double random_sample() {
@@ -76,7 +82,7 @@ public:
                                    std::span<const double> p = {});
 
 private:
-  static constexpr std::size_t kWords = 624;
+  static constexpr std::size_t kWords = mersenne::kWords;
 
   void seed(std::uint32_t seed);
   void refill();
@@ -84,7 +90,7 @@ private:
   /// Uniform in [0, max], both included, by masking and rejecting.
   std::uint64_t interval(std::uint64_t max);
 
-  std::array<std::uint32_t, kWords> state_;
+  mersenne::State state_;
   std::array<std::uint32_t, kWords> words_; // the state, tempered: the next 624 outputs
   std::size_t next_ = kWords;
   double spare_normal_ = 0;

@@ -1,10 +1,13 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/npy.hpp"
+#include "datasets/sha256.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 
 #include <fmt/format.h>
 #include <memory>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -14,6 +17,7 @@ struct DataArguments {
   bool list = false;
   bool last_column_is_label = false;
   std::string out;
+  std::vector<std::size_t> rows; ///< first and count; empty: all
 };
 
 ExitCode list_datasets() {
@@ -23,20 +27,45 @@ ExitCode list_datasets() {
   return ExitCode::ok;
 }
 
+void check_out(const std::string& out) {
+  if (!out.ends_with(".npy")) {
+    throw datasets::InputError(
+        fmt::format("--out {}: the name must end in .npy, by which it is read", out));
+  }
+}
+
+void write(const std::string& out, const datasets::Array& array) {
+  if (array.type() == datasets::ElementType::f32) {
+    datasets::write_npy<float>(out, array.f32(), {array.rows(), array.cols()});
+  } else {
+    datasets::write_npy<double>(out, array.f64(), {array.rows(), array.cols()});
+  }
+}
+
+// Some rows of a dataset that no memory need hold as a whole.
+ExitCode make_rows(const DataArguments& arguments) {
+  if (arguments.out.empty()) {
+    throw datasets::InputError("--rows: say with --out where they go");
+  }
+  check_out(arguments.out);
+  const std::size_t first = arguments.rows[0], count = arguments.rows[1];
+  if (count == 0) {
+    throw datasets::InputError(fmt::format("--rows {} 0: COUNT is 1 at least", first));
+  }
+  const datasets::Array array = datasets::generate_rows(arguments.name, {first, count});
+  write(arguments.out, array);
+  fmt::print("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", arguments.name,
+             first, first + count - 1, arguments.out, array.rows(), array.cols(),
+             datasets::name_of(array.type()), datasets::sha256_hex(array.bytes()));
+  return ExitCode::ok;
+}
+
 ExitCode make_dataset(const DataArguments& arguments) {
   const datasets::ReadOptions options{.last_column_is_label = arguments.last_column_is_label};
   const datasets::Resolved resolved = datasets::resolve(arguments.name, options);
   if (!arguments.out.empty()) {
-    if (!arguments.out.ends_with(".npy")) {
-      throw datasets::InputError(
-          fmt::format("--out {}: the name must end in .npy, by which it is read", arguments.out));
-    }
-    const datasets::Array array = datasets::load(resolved, options);
-    if (array.type() == datasets::ElementType::f32) {
-      datasets::write_npy<float>(arguments.out, array.f32(), {array.rows(), array.cols()});
-    } else {
-      datasets::write_npy<double>(arguments.out, array.f64(), {array.rows(), array.cols()});
-    }
+    check_out(arguments.out);
+    write(arguments.out, datasets::load(resolved, options));
   }
   fmt::print("name:   {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", resolved.name,
              arguments.out.empty() ? resolved.file.string() : arguments.out, resolved.rows,
@@ -55,6 +84,12 @@ void add_data_command(CLI::App& app, Action& action) {
                     "The last column of a csv file is no feature");
   command->add_option("--out", arguments->out, "Also write it to FILE, whose name must end in .npy")
       ->type_name("FILE");
+  command
+      ->add_option("--rows", arguments->rows,
+                   "Of a generated dataset, only COUNT rows from FIRST on (from 0); needs --out")
+      ->type_name("FIRST COUNT")
+      ->expected(2)
+      ->check(whole_number());
   command->callback([&action, arguments] {
     action = [arguments] {
       if (arguments->list) {
@@ -63,7 +98,7 @@ void add_data_command(CLI::App& app, Action& action) {
       if (arguments->name.empty()) {
         throw datasets::InputError("data: name a dataset, or use --list");
       }
-      return make_dataset(*arguments);
+      return arguments->rows.empty() ? make_dataset(*arguments) : make_rows(*arguments);
     };
   });
 }
