@@ -5,7 +5,7 @@ import random
 import re
 import unittest
 
-from program import SOURCE, Program
+from program import QUICK, SOURCE, Program
 
 VARIANT = SOURCE / "impls" / "openmp" / "kmeans_openmp_minibatch.cpp"
 CLOUDS = ["--data", "mixture:5000,6,8,0.5,1", "--k", 8, "--iterations", 6]
@@ -25,8 +25,7 @@ class MiniBatch(Program):
 
     def test_it_is_ranked_apart(self):
         done = self.run_program("run", *CLOUDS, "--variant", "kmeans_openmp_minibatch",
-                                "--variant", "kmeans_openmp", "--samples", 1, "--budget", 0,
-                                "--no-probe", "--threads", 1)
+                                "--variant", "kmeans_openmp", *QUICK)
         self.assertRegex(done.stdout, r"(?m)^ +1 +1 +kmeans_openmp ")
         self.assertRegex(done.stdout, r"(?m)^ +≈1 +≈1 +kmeans_openmp_minibatch ")
         self.assertRegex(done.stdout, "kmeans_openmp_minibatch: approximate: 0 % of labels differ")
