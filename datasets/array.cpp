@@ -111,27 +111,28 @@ std::span<double> Array::writable_f64() {
   return {doubles->get(), size()};
 }
 
-namespace {
-
 template <class T>
-void check_finite(std::span<const T> values, std::size_t cols, std::string_view what) {
+void check_points(std::span<const T> values, std::size_t cols, std::string_view what) {
+  if (cols == 0)
+    throw InputError(fmt::format("{}: no dimensions: d = 0", what));
+  if (values.empty())
+    throw InputError(fmt::format("{}: no points: n = 0", what));
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
       throw InputError(fmt::format("{}: {} at row {}, column {} (both from 0)", what, values[i],
                                    i / cols, i % cols));
 }
 
-} // namespace
+template void check_points(std::span<const float>, std::size_t, std::string_view);
+template void check_points(std::span<const double>, std::size_t, std::string_view);
 
 void check_points(const Array& points, std::string_view what) {
   if (points.rows() == 0)
     throw InputError(fmt::format("{}: no points: n = 0", what));
-  if (points.cols() == 0)
-    throw InputError(fmt::format("{}: no dimensions: d = 0", what));
   if (points.type() == ElementType::f32)
-    check_finite(points.f32(), points.cols(), what);
+    check_points(points.f32(), points.cols(), what);
   else
-    check_finite(points.f64(), points.cols(), what);
+    check_points(points.f64(), points.cols(), what);
 }
 
 } // namespace clusterbench::datasets

@@ -79,4 +79,8 @@ std::size_t checked_bytes(ElementType type, std::size_t rows, std::size_t cols,
 /// Throws InputError naming the row and the column, both from 0, as in NumPy.
 void check_points(const Array& points, std::string_view what = "data");
 
+/// The same of values [n, cols] that are no Array's.
+template <class T>
+void check_points(std::span<const T> values, std::size_t cols, std::string_view what);
+
 } // namespace clusterbench::datasets

@@ -9,43 +9,33 @@
 
 namespace clusterbench::datasets {
 
-namespace {
-
-constexpr std::size_t kHeader = 8; // bytes
-
-struct Size {
-  std::size_t rows, cols;
-};
-
-Size checked_size(std::span<const std::byte> file, BinElement element, std::string_view name) {
-  if (file.size() < kHeader)
+BinShape bin_shape(std::span<const std::byte> file, BinElement element, std::string_view name) {
+  if (file.size() < kBinHeader)
     throw InputError(fmt::format("{}: truncated: a header of {} bytes expected, {} found", name,
-                                 kHeader, file.size()));
+                                 kBinHeader, file.size()));
   std::uint32_t size[2];
   std::memcpy(size, file.data(), sizeof size);
   // Neither product overflows: 2^32 * 2^32 * 4 would, but then the file is shorter than 2^64 bytes.
-  const Size found{size[0], size[1]};
-  const std::size_t most = (SIZE_MAX - kHeader) / size_of(element);
+  const BinShape found{size[0], size[1]};
+  const std::size_t most = (SIZE_MAX - kBinHeader) / size_of(element);
   const bool fits = found.cols == 0 || found.rows <= most / found.cols;
   const std::size_t expected =
-      fits ? kHeader + found.rows * found.cols * size_of(element) : SIZE_MAX;
+      fits ? kBinHeader + found.rows * found.cols * size_of(element) : SIZE_MAX;
   if (file.size() != expected)
     throw InputError(fmt::format("{}: the header says {} x {}, which is {} bytes in all; {} found",
                                  name, found.rows, found.cols, expected, file.size()));
   return found;
 }
 
-} // namespace
-
 std::size_t size_of(BinElement element) {
   return element == BinElement::f32 ? sizeof(float) : 1;
 }
 
 Array parse_bin(std::span<const std::byte> file, BinElement element, std::string_view name) {
-  const Size size = checked_size(file, element, name);
+  const BinShape size = bin_shape(file, element, name);
   Array array = Array::allocate(ElementType::f32, size.rows, size.cols, name);
   float* const out = array.writable_f32().data();
-  const std::byte* const data = file.data() + kHeader;
+  const std::byte* const data = file.data() + kBinHeader;
   const std::size_t count = size.rows * size.cols;
   switch (element) {
   case BinElement::f32:
@@ -68,8 +58,8 @@ Array read_bin(const std::filesystem::path& path, BinElement element) {
   MappedFile file(path);
   if (element != BinElement::f32)
     return parse_bin(file.bytes(), element, path.string());
-  const Size size = checked_size(file.bytes(), element, path.string());
-  return Array::view(std::move(file), ElementType::f32, size.rows, size.cols, kHeader);
+  const BinShape size = bin_shape(file.bytes(), element, path.string());
+  return Array::view(std::move(file), ElementType::f32, size.rows, size.cols, kBinHeader);
 }
 
 } // namespace clusterbench::datasets

@@ -173,6 +173,24 @@ Array generate_rows(std::string_view name, RowRange rows) {
   return generate(recipe->generator, json::parse(recipe->arguments), rows);
 }
 
+KeptFile kept_file(std::string_view name_or_path) {
+  const std::optional<Recipe> recipe = parse_spec(name_or_path);
+  if (!recipe) {
+    std::error_code ignored;
+    if (!fs::exists(name_or_path, ignored) && !is_readable_extension(name_or_path))
+      throw_unknown(name_or_path);
+    return {name_or_path, ""};
+  }
+  const Slot slot = slot_of(*recipe);
+  const json description = json::parse(std::ifstream(slot.description), nullptr, false);
+  if (!description.is_object() || !description.contains("sha256") ||
+      !description.at("sha256").is_string() || !fs::exists(slot.points))
+    throw InputError(fmt::format("{}: not in the cache yet, and making it takes the memory of all its "
+                                 "points; `clusterbench data {}` does so",
+                                 name_or_path, name_or_path));
+  return {slot.points, description.at("sha256")};
+}
+
 Array load(const Resolved& resolved, ReadOptions options) {
   Array points = read_file(resolved.file, options);
   if (points.rows() != resolved.rows || points.cols() != resolved.cols ||

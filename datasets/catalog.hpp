@@ -66,6 +66,16 @@ struct Resolved {
 /// cannot be written).
 Resolved resolve(std::string_view name_or_path, ReadOptions options = {});
 
+/// A file of points, and what they must hash to.
+struct KeptFile {
+  std::filesystem::path file;
+  std::string sha256; // as Resolved has it; empty for a user's own file
+};
+
+/// Where a dataset's points are, without reading or making them: in the cache, or a user's own file.
+/// Throws InputError for a name that is not in the cache yet, and as resolve() for unknown ones.
+KeptFile kept_file(std::string_view name_or_path);
+
 /// The points; mapped from the cache where possible. Throws InputError.
 Array load(const Resolved& resolved, ReadOptions options = {});
 

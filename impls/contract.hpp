@@ -121,11 +121,20 @@ struct Shape {
   int world = 1;                        ///< for a ShardedVariant: its devices
 };
 
+/// A file of rows, [n, d] row-major, to be read by pread() and its like. Reads may have to be aligned to
+/// pages, in the file, in memory and in length: it may be open past the kernel's cache (O_DIRECT).
+struct RowsInFile {
+  int descriptor = -1;
+  std::size_t offset = 0; ///< of the file's row 0 [bytes]
+  std::size_t rotate = 0; ///< row i of the points is row (i + rotate) mod n of the file
+};
+
 /// The points of this process: all of them, or the shard of its rank.
 template <typename T>
 struct Points {
-  std::span<const T> rows;   ///< [n, d] row-major
+  std::span<const T> rows;   ///< [n, d] row-major; empty for a variant that streams
   std::size_t first_row = 0; ///< where the shard begins among the rows of all ranks
+  RowsInFile in_file = {};   ///< for a variant that streams (Meta::streams)
 };
 
 /// The state that a run starts from.
@@ -267,6 +276,8 @@ struct Meta {
   /// its objective may exceed the oracle's, relative to it. 0: labels are exact within rounding.
   double approximate_within = 0.0;
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
+  /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
+  bool streams = false;
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();
   std::size_t max_k = std::numeric_limits<std::size_t>::max();

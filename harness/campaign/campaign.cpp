@@ -144,7 +144,7 @@ void check_variant(const std::string& name) {
 // measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
 // problems of other variants are the same check.
 WorkloadBuilder checked_problems(const CampaignOptions& options) {
-  WorkloadBuilder builder;
+  WorkloadBuilder builder(options.cell.memory_limit);
   std::set<std::string> checked;
   for (const CellSpec& cell : options.cells) {
     const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
@@ -387,7 +387,8 @@ private:
     }
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
-                          options_.cell.threads, gpus, ranks, options_.cell.sampling, binary_hash_,
+                          options_.cell.threads, gpus, ranks, options_.cell.memory_limit,
+                          options_.cell.sampling, binary_hash_,
                           environment_hash_, fingerprint(*variant), starts_seed_});
     const std::filesystem::path stem = answers_.stem(cell, round);
     if (is_known(row)) {

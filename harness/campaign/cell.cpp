@@ -6,6 +6,7 @@
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/judge/qualification.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/messages.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -43,6 +44,36 @@ std::string declared_refusal(const KnownVariant& variant, const Shape& shape, Fa
                        shape.starts_from_memberships ? "memberships" : "centroids");
   }
   return {};
+}
+
+// No verdict on points that are no longer what they were.
+void check_file(const Workload& work) {
+  if (work.points->file != nullptr) {
+    work.points->file->check();
+  }
+}
+
+// Both processes at their largest; what they share counts twice.
+void account_for_memory(json& row, const datasets::FileInPlace& file, std::size_t limit) {
+  const std::size_t peak = file.peak_resident_bytes() + row.value("peak_rss_bytes", std::size_t{0});
+  row["memory"] = {
+      {"limit_bytes", limit},
+      {"peak_bytes", peak},
+      {"held_by", fmt::format("{}, pages of the file let go, a limit of data",
+                              file.is_direct() ? "direct reads" : "reads by the cache")}};
+  if (peak > limit) {
+    mark(row, "out_of_memory",
+         fmt::format("{} were in memory, --memory allows {}", bytes_text(peak), bytes_text(limit)));
+  }
+}
+
+std::string refusal_of_file(const Workload& work, std::size_t limit) {
+  const std::size_t bytes =
+      work.n * work.d * (work.precision == Precision::f32 ? sizeof(float) : sizeof(double));
+  return fmt::format(
+      "the points need {}, --memory allows {} for everything: they stay in their file, "
+      "and only variants that stream read them there",
+      bytes_text(bytes), bytes_text(limit));
 }
 
 template <typename T>
@@ -84,6 +115,7 @@ WorkerOptions CellRunner::worker_options() const {
   options.ranks = options_.ranks;
   options.timeout = options_.timeout;
   options.sandboxed = options_.sandboxed;
+  options.memory_limit = options_.memory_limit;
   options.hidden = options_.hidden;
   return options;
 }
@@ -93,6 +125,8 @@ CellEnd CellRunner::run(const KnownVariant& variant, const Workload& work,
   try {
     return work.precision == Precision::f32 ? run_typed<float>(variant, work, name)
                                             : run_typed<double>(variant, work, name);
+  } catch (const datasets::InputError& error) { // the file of the points
+    return {{{"status", "error"}, {"message", error.what()}}};
   } catch (const std::exception& error) { // for the answers, or for judging them
     if (!is_out_of_memory(error)) {
       throw;
@@ -127,9 +161,11 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
                     fmt::format("the variant has no {} form", to_string(work.precision)));
   }
   const Problem<T> problem = work.problem<T>(options_.threads);
-  if (auto reason = declared_refusal(variant, problem.shape(), work.spec.family);
-      !reason.empty()) {
+  if (auto reason = declared_refusal(variant, problem.shape(), work.spec.family); !reason.empty()) {
     return end_with("refused", reason);
+  }
+  if (work.points->file != nullptr && (!variant.meta.streams || variant.is_program)) {
+    return end_with("refused", refusal_of_file(work, options_.memory_limit));
   }
   const auto keep_last_words = [&](const std::string& last_words) {
     if (!last_words.empty()) {
@@ -144,24 +180,28 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
     return end_with("interrupted", "the campaign was interrupted");
   }
 
-  const CellTask<T> cell = make_cell_task<T>(
-      variant, work, options_.starts_seed, std::max<std::size_t>(options_.sampling.samples, 1),
-      worker_options());
+  const CellTask<T> cell =
+      make_cell_task<T>(variant, work, options_.starts_seed,
+                        std::max<std::size_t>(options_.sampling.samples, 1), worker_options());
   const auto judge = std::make_shared<CellJudge<T>>(cell, oracles_, row);
   try {
-    row.update(time_cell<T>(cell, options_.sampling, name, [&](TakenAnswer<T>&& answer) {
-      judge->accept(std::move(answer));
-    }));
+    row.update(time_cell<T>(cell, options_.sampling, name,
+                            [&](TakenAnswer<T>&& answer) { judge->accept(std::move(answer)); }));
     if (const std::string finding = row.at("clock").at("finding"); !finding.empty()) {
       mark(row, "cheated", "clock: " + finding);
     }
     judge->judge();
+    check_file(work);
   } catch (const WorkerFailure& failure) {
     mark(row, failure.status(), failure.what());
     keep_last_words(failure.last_words());
     return {row};
   } catch (const Interrupted&) {
+    check_file(work);
     return end_with("interrupted", "the campaign was interrupted");
+  }
+  if (work.points->file != nullptr) {
+    account_for_memory(row, *work.points->file, options_.memory_limit);
   }
   if (!options_.sandboxed) {
     row["unsandboxed"] = true;
@@ -219,9 +259,9 @@ CellRunner::Ending CellRunner::qualification_of(const KnownVariant& variant) {
           if (variant.records) {
             answer.recorded = memories[i].recorded();
           }
-          const Verdict verdict =
-              verify_answer(Declaration(variant.meta, variant.centres_points), problem,
-                            answer.view(), run_oracle(family, problem), {.judges_precision = false});
+          const Verdict verdict = verify_answer(Declaration(variant.meta, variant.centres_points),
+                                                problem, answer.view(), run_oracle(family, problem),
+                                                {.judges_precision = false});
           if (!verdict.right()) {
             ending = {"wrong", fmt::format("{}: {}", at, verdict.message()), ""};
             break;

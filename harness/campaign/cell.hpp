@@ -22,6 +22,7 @@ struct CellOptions {
   int ranks = kUsualRanks; ///< of variants of Device::mpi
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell
+  std::size_t memory_limit = 0; ///< bytes for everything, the points in their file; 0: none
   std::uint64_t starts_seed = 0;                 ///< of the starts: the campaign's secret
   bool sandboxed = true;                         ///< else no answer is ranked
   std::vector<std::filesystem::path> hidden;     ///< folders that variants must not read

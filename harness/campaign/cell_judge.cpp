@@ -1,8 +1,9 @@
 #include "harness/campaign/cell_judge.hpp"
 
+#include "datasets/file_in_place.hpp"
 #include "harness/judge/nearly_equal_pairs.hpp"
-#include "harness/problem/problem_key.hpp"
 #include "harness/judge/verifier.hpp"
+#include "harness/problem/problem_key.hpp"
 #include "harness/system/available_memory.hpp"
 
 #include <algorithm>
@@ -47,14 +48,14 @@ void mark(json& row, const std::string& status, const std::string& message) {
 template <typename T>
 CellJudge<T>::CellJudge(const CellTask<T>& cell, Oracles& oracles, json& row)
     : cell_(cell), declaration_(cell.variant.meta, cell.variant.centres_points), oracles_(oracles),
-      row_(row), budget_bytes_(available_memory_bytes() / 4) {
+      row_(row), budget_bytes_(cell.options.memory_limit > 0 ? cell.options.memory_limit / 8
+                                                             : available_memory_bytes() / 4) {
   row_["verification"] = json::array();
 }
 
 template <typename T>
 bool CellJudge<T>::is_judged_in_full(std::size_t start) const {
-  return start == cell_.own_position() ||
-         start == kFirstOfWholeAnswers + cell_.judged_whole ||
+  return start == cell_.own_position() || start == kFirstOfWholeAnswers + cell_.judged_whole ||
          std::ranges::find(cell_.judged, start) != cell_.judged.end();
 }
 
@@ -123,9 +124,10 @@ void CellJudge<T>::judge_in_full(const TakenAnswer<T>& answer, const TakenAnswer
   const std::string difference = difference_in_bits(*recorded, answer);
   if (declaration.deterministic && !difference.empty()) {
     mark(row_, "wrong",
-         fmt::format("determinism: the recorded and the timed {} differ: {}; but the variant says that a "
-                     "start gives the same bits every time",
-                     of, difference));
+         fmt::format(
+             "determinism: the recorded and the timed {} differ: {}; but the variant says that a "
+             "start gives the same bits every time",
+             of, difference));
   } else if (!oracle.reaches(answer.iterations)) {
     note(verify_same(declaration, problem, recorded->view(), answer.view(), verify_options()), of);
   }
@@ -167,8 +169,7 @@ void CellJudge<T>::judge_single_passes(CheckingProcess<T>& process,
   std::vector<OneStepState<T>> states;
   const std::vector<T> own = cell_.start(cell_.own_position());
   if (row_.value("oracle", "") == "whole run") {
-    states =
-        one_step_states(cell_.work.spec.family, problem, oracle_of(cell_.own_position(), own));
+    states = one_step_states(cell_.work.spec.family, problem, oracle_of(cell_.own_position(), own));
   } else {
     OneStepState<T> state{"the own start", {}, {}};
     (cell_.work.starts_from_memberships ? state.memberships : state.centroids) = own;
@@ -202,8 +203,8 @@ void CellJudge<T>::judge_single_pass(CheckingProcess<T>& process, const OneStepS
       process.single_pass(state.centroids.empty() ? state.memberships : state.centroids);
   VerifyOptions options = verify_options();
   options.judges_precision = judges_precision;
-  const Verdict verdict = verify_one_step(declaration_, one_pass_problem(cell_.problem, state),
-                                          answer.view(), options);
+  const Verdict verdict =
+      verify_one_step(declaration_, one_pass_problem(cell_.problem, state), answer.view(), options);
   json entry = to_json(verdict);
   entry["state"] = state.name;
   row_["single_steps"].push_back(entry);
@@ -213,6 +214,9 @@ void CellJudge<T>::judge_single_pass(CheckingProcess<T>& process, const OneStepS
 template <typename T>
 void CellJudge<T>::judge() {
   if (points_key(cell_.problem) != cell_.work.points->key) {
+    if (!datasets::mapped_file_is_intact()) {
+      throw Interrupted(); // not by the variant
+    }
     throw WorkerFailure("cheated", "the points of the problem have been changed");
   }
   std::vector<TakenAnswer<T>> recordings;

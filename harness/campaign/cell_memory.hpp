@@ -2,7 +2,7 @@
 #pragma once
 
 #include "harness/judge/verifier.hpp"
-#include "harness/problem/problem.hpp"
+#include "harness/problem/workload.hpp"
 #include "harness/system/shared_memory.hpp"
 #include "harness/worker/protocol.hpp"
 
@@ -73,8 +73,8 @@ std::string difference_in_bits(const TakenAnswer<T>& a, const TakenAnswer<T>& b)
 template <typename T>
 class CellMemory {
 public:
-  /// points: [n, d], sealed, which must outlive this. Throws OutOfMemory.
-  CellMemory(const Shape& shape, Family family, const SharedMemory& points, bool gives_entering)
+  /// points: [n, d], which nobody can write to, and which must outlive this. Throws OutOfMemory.
+  CellMemory(const Shape& shape, Family family, PointsPlace points, bool gives_entering)
       : shape_(shape), points_(points),
         start_("start", shape.k * (shape.starts_from_memberships ? shape.n : shape.d) * sizeof(T)),
         labels_("labels", shape.n * sizeof(std::int32_t)),
@@ -90,7 +90,7 @@ public:
 
   /// What the worker has to inherit.
   std::vector<int> descriptors() const {
-    return {points_.fd(),   start_.fd(),       labels_.fd(), centroids_.fd(),
+    return {points_.descriptor, start_.fd(),       labels_.fd(), centroids_.fd(),
             entering_.fd(), memberships_.fd(), record_.fd()};
   }
 
@@ -99,7 +99,9 @@ public:
     request.precision = std::is_same_v<T, float> ? "f32" : "f64";
     request.shape = shape_;
     request.rotate = rotate;
-    request.points = path(points_);
+    request.points = shape_.n > 0 ? path(points_.descriptor) : "";
+    request.points_descriptor = points_.descriptor;
+    request.points_offset = points_.offset;
     request.start = path(start_);
     request.labels = path(labels_);
     request.centroids = path(centroids_);
@@ -148,8 +150,9 @@ public:
 
 private:
   static std::string path(const SharedMemory& memory, bool also_empty = false) {
-    return memory.bytes() > 0 || also_empty ? fmt::format("/proc/self/fd/{}", memory.fd()) : "";
+    return memory.bytes() > 0 || also_empty ? path(memory.fd()) : "";
   }
+  static std::string path(int descriptor) { return fmt::format("/proc/self/fd/{}", descriptor); }
   // Row (i + rotate) mod n is row i of what the worker saw.
   template <typename V>
   std::vector<V> rows(std::span<const V> values, std::size_t width, std::size_t rotate) const {
@@ -162,7 +165,7 @@ private:
   }
 
   Shape shape_;
-  const SharedMemory& points_;
+  PointsPlace points_;
   SharedMemory start_, labels_, centroids_, entering_, memberships_, record_;
 };
 

@@ -1,5 +1,6 @@
 #include "harness/campaign/oracles.hpp"
 
+#include "datasets/file_in_place.hpp"
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/problem/problem_key.hpp"
 #include "harness/system/process.hpp"
@@ -9,8 +10,9 @@
 namespace clusterbench {
 namespace {
 
+// Also where the points can no longer be read: whoever catches Interrupted asks why.
 bool is_interrupted() {
-  return interrupt_signal() != 0;
+  return interrupt_signal() != 0 || !datasets::mapped_file_is_intact();
 }
 
 } // namespace

@@ -14,7 +14,8 @@ namespace clusterbench {
 /// lower it.
 double& oracle_budget();
 
-/// Judging ends with a signal that asks the program to stop: then it throws Interrupted.
+/// Judging ends with a signal that asks the program to stop, and where the file of the points changes:
+/// then it throws Interrupted.
 VerifyOptions verify_options();
 OracleOptions oracle_options(double share_of_budget = 1.0);
 

@@ -1,6 +1,7 @@
 #include "harness/campaign/timed_process.hpp"
 
 #include "harness/campaign/measure.hpp"
+#include "harness/campaign/plain_read.hpp"
 #include "harness/ledger/statistics.hpp"
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/nvml.hpp"
@@ -23,7 +24,7 @@ public:
   TimedProcess(const CellTask<T>& cell, const SamplingPlan& plan,
                const std::function<void(TakenAnswer<T>&&)>& accept)
       : cell_(cell), plan_(plan), accept_(accept),
-        memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->memory,
+        memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
                 cell.variant.gives_entering),
         gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), device_bytes_before_(used_bytes()),
         worker_(cell.variant, options()) {}
@@ -32,6 +33,9 @@ public:
     take_whole_answers();
     if (!is_slow()) {
       take_samples_of_runs(name);
+    }
+    if (cell_.work.points->file != nullptr) {
+      add_plain_read();
     }
     add_circumstances();
     return std::move(row_);
@@ -188,6 +192,16 @@ private:
       values.push_back(value * 1e3);
     }
     return values;
+  }
+
+  void add_plain_read() {
+    constexpr std::size_t kReads = 5;
+    std::vector<double> seconds(kReads);
+    for (double& read : seconds) {
+      read = plain_read_seconds(cell_.work.points->place(),
+                                cell_.problem.n * cell_.problem.d * sizeof(T));
+    }
+    row_["plain_read_ms"] = median(seconds) * 1e3;
   }
 
   void add_circumstances() {

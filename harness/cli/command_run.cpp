@@ -42,6 +42,7 @@ struct RunArguments : ProblemOptions {
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;
   double timeout = 900.0;
+  std::string memory;
   std::string out;
   bool resume = false;
   bool quick = false;
@@ -241,6 +242,7 @@ ExitCode run(const RunArguments& arguments) {
     options.rounds_seconds = sampling.budget_seconds;
     sampling.budget_seconds /= static_cast<double>(kUsualRounds);
   }
+  options.cell.memory_limit = arguments.memory.empty() ? 0 : parse_memory(arguments.memory);
   options.seed = arguments.seed;
   options.out = run_folder(arguments.out);
   options.starts_seed = arguments.starts_seed;
@@ -313,6 +315,11 @@ void add_run_command(CLI::App& app, Action& action) {
       ->add_option("--min-time", arguments->sampling.min_seconds,
                    "Seconds that the samples add up to before --target counts")
       ->capture_default_str();
+  command
+      ->add_option("--memory", arguments->memory,
+                   "Leave the points in their file (.npy or .fbin), and hold no more than LIMIT (such as "
+                   "512M or 2G) in memory: for variants that stream")
+      ->type_name("LIMIT");
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();
   command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");

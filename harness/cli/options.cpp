@@ -34,9 +34,9 @@ CLI::Validator whole_number() {
 }
 
 TextStyle text_style(bool markdown) {
-  return markdown                         ? TextStyle::markdown
+  return markdown                       ? TextStyle::markdown
          : takes_colours(STDOUT_FILENO) ? TextStyle::coloured
-                                          : TextStyle::terminal;
+                                        : TextStyle::terminal;
 }
 
 void check_threads(int threads) {
@@ -72,6 +72,25 @@ std::vector<Precision> parse_precisions(const std::vector<std::string>& words) {
     }
   }
   return precisions;
+}
+
+std::size_t parse_memory(const std::string& text) {
+  constexpr std::size_t kLeast =
+      128; // MiB: the program itself, blocks of the file, the judge's sums
+  constexpr std::string_view kUnits = "KMG";
+  std::size_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const std::size_t unit = text.empty() ? std::string::npos : kUnits.find(text.back());
+  const std::size_t shift = 10 * (unit + 1);
+  if (error != std::errc() || unit == std::string::npos || end + 1 != text.data() + text.size() ||
+      count > (SIZE_MAX >> shift)) {
+    throw datasets::InputError(fmt::format(
+        "--memory {}: a whole number followed by K, M or G is needed, such as 512M", text));
+  }
+  if (count << shift < kLeast << 20) {
+    throw datasets::InputError(fmt::format("--memory {}: at least {}M is needed", text, kLeast));
+  }
+  return count << shift;
 }
 
 std::filesystem::path run_folder(const std::string& out) {

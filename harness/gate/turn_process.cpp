@@ -24,7 +24,7 @@ double seconds_since(Clock::time_point start) {
 template <typename T>
 TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T>& cell,
                             std::size_t processor, std::vector<std::string> wrapper)
-    : cell_(cell), memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->memory,
+    : cell_(cell), memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
                            cell.variant.gives_entering),
       processor_(processor) {
   const std::string& name = cell.variant.meta.name;

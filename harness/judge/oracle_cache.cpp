@@ -240,6 +240,9 @@ OracleRun cached_oracle_run(const std::filesystem::path& cache, const std::strin
     return *std::move(stored);
   }
   OracleRun run = run_oracle(family, problem, options);
+  if (options.interrupted && options.interrupted()) { // its last rows may be no rows
+    throw Interrupted();
+  }
   if (run.iterations == 0) {
     return run;
   }

@@ -138,6 +138,9 @@ void add_derived_figures(json& row, const json& limits) {
   row["outliers"] = {{"low", summary.outliers.low}, {"high", summary.outliers.high}};
   row["iterations"] = median(passes);
   row["ms_per_iteration"] = median(per_iteration);
+  if (row.contains("plain_read_ms")) {
+    row["percent_of_plain_read"] = 100.0 * row.at("plain_read_ms").get<double>() / median(per_iteration);
+  }
 
   const json& problem = row.at("problem");
   const auto n = problem.at("n").get<std::size_t>();

@@ -54,19 +54,14 @@ void check_magnitude(std::span<const T> values, std::size_t d, const std::string
 // normal number: those beneath have fewer digits, or none. Values as they were before they were
 // rounded to T, which may have made zeros of all of them.
 template <typename T>
-void check_not_tiny(const datasets::Array& array, const std::string& name) {
-  const auto largest_of = [](const auto& values) {
-    double largest = 0.0;
-    for (const auto value : values) {
-      largest = std::max(largest, std::abs(static_cast<double>(value)));
-    }
-    return largest;
-  };
+void check_not_tiny(const auto& values, const std::string& name) {
+  double largest = 0.0;
+  for (const auto value : values) {
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
+  }
   const bool is_float = std::is_same_v<T, float>;
   const double least = std::sqrt(static_cast<double>(std::numeric_limits<T>::min()) /
                                  static_cast<double>(std::numeric_limits<T>::epsilon()));
-  const double largest = array.type() == datasets::ElementType::f32 ? largest_of(array.f32())
-                                                                    : largest_of(array.f64());
   if (largest > 0.0 && largest < least) {
     throw InputError(fmt::format(
         "{}: all values are too small: the largest is {:.3g}, and squared distances keep their "
@@ -77,11 +72,20 @@ void check_not_tiny(const datasets::Array& array, const std::string& name) {
 }
 
 template <typename T>
+void check_not_tiny(const datasets::Array& array, const std::string& name) {
+  if (array.type() == datasets::ElementType::f32) {
+    check_not_tiny<T>(array.f32(), name);
+  } else {
+    check_not_tiny<T>(array.f64(), name);
+  }
+}
+
+template <typename T>
 std::string key_of(const PointSet& points) {
   Problem<T> problem;
   problem.n = points.n;
   problem.d = points.d;
-  problem.points = points.memory.as<T>();
+  problem.points = points.values<T>();
   return points_key(problem);
 }
 
@@ -90,8 +94,8 @@ void check_memory_for(const std::string& data) {
   std::error_code is_no_file;
   const std::uintmax_t bytes = std::filesystem::file_size(data, is_no_file);
   if (const std::size_t available = available_memory_bytes(); !is_no_file && bytes > available) {
-    throw OutOfMemory(fmt::format("{}: the file has {} bytes, {} bytes of memory are available", data,
-                                  bytes, available));
+    throw OutOfMemory(fmt::format("{}: the file has {} bytes, {} bytes of memory are available",
+                                  data, bytes, available));
   }
 }
 
@@ -128,7 +132,7 @@ double mean_feature_variance(std::span<const T> points, std::size_t n, std::size
 template <typename T>
 void fill_initial_state(Workload& work) {
   const InitialState<T> state =
-      make_initial_state<T>(work.spec, work.points->memory.as<T>(), work.n, work.d);
+      make_initial_state<T>(work.spec, work.points->values<T>(), work.n, work.d);
   if (work.spec.init.kind == InitSpec::Kind::file) {
     check_magnitude<T>(state.values, state.is_memberships ? work.k : work.d, work.spec.init.file);
   }
@@ -138,7 +142,7 @@ void fill_initial_state(Workload& work) {
   std::ranges::copy(state.values, work.initial.as<T>().begin());
   work.initial.seal();
   if (work.stop.kind == StopRule::Kind::shift) {
-    work.stop.threshold *= mean_feature_variance(work.points->memory.as<T>(), work.n, work.d);
+    work.stop.threshold *= mean_feature_variance(work.points->values<T>(), work.n, work.d);
   }
 }
 
@@ -150,7 +154,7 @@ Problem<T> Workload::problem(int threads) const {
   problem.n = n;
   problem.d = d;
   problem.k = k;
-  problem.points = points->memory.as<T>();
+  problem.points = points->values<T>();
   (starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<T>();
   problem.stop = stop;
   problem.fuzzifier = spec.fuzzifier;
@@ -163,12 +167,19 @@ template Problem<double> Workload::problem(int) const;
 
 std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
                                                         Precision precision) {
-  const std::string key = fmt::format("{} {} {} {}", spec.data, spec.last_column_is_label, spec.take,
-                                      to_string(precision));
+  const std::string key = fmt::format("{} {} {} {}", spec.data, spec.last_column_is_label,
+                                      spec.take, to_string(precision));
   for (const Cached& cached : cache_) {
     if (cached.key == key) {
       return cached.points;
     }
+  }
+  if (memory_limit_ > 0) {
+    cache_.clear(); // one file at a time
+    std::shared_ptr<const PointSet> points = points_in_file(spec, precision);
+    check_unchanged(spec.data, points->sha256);
+    cache_.push_back({key, points});
+    return points;
   }
   check_memory_for(spec.data);
   const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
@@ -209,6 +220,56 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
     check_unchanged(spec.data, datasets::sha256_hex(array.bytes()));
   }
   keep(key, points);
+  return points;
+}
+
+// The same checks on a file that stays where it is.
+std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spec,
+                                                          Precision precision) const {
+  constexpr std::size_t kShareOfFile = 4; // the rest is for answers, the judge and the worker
+  const auto start = std::chrono::steady_clock::now();
+  const datasets::KeptFile kept = datasets::kept_file(spec.data);
+  auto points = std::make_shared<PointSet>();
+  auto file = std::make_unique<datasets::FileInPlace>(kept.file, memory_limit_ / kShareOfFile);
+  const datasets::PointsLayout layout = datasets::layout_of(file->bytes(), kept.file);
+  const bool is_float = layout.type == datasets::ElementType::f32;
+  if (is_float != (precision == Precision::f32)) {
+    throw InputError(
+        fmt::format("--memory: {} holds {}, and stays as it is: --precision {} is needed",
+                    spec.data, is_float ? "float32" : "float64", name_of(layout.type)));
+  }
+  points->n = spec.take == 0 ? layout.rows : spec.take;
+  points->d = layout.cols;
+  points->offset = layout.offset;
+  if (points->n > layout.rows) {
+    throw InputError(
+        fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, layout.rows));
+  }
+  const std::span<const std::byte> content =
+      file->bytes().subspan(layout.offset, layout.rows * layout.cols * element_size(precision));
+  points->sha256 = datasets::sha256_hex(content);
+  points->identity =
+      fmt::format("{} {} {}x{}", points->sha256, name_of(layout.type), layout.rows, layout.cols);
+  points->file = std::move(file);
+  const auto check_values = [&]<typename T>(std::span<const T> values) {
+    datasets::check_points(values, points->d, spec.data);
+    check_magnitude(values, points->d, spec.data);
+    check_not_tiny<T>(values, spec.data);
+    points->key = key_of<T>(*points);
+  };
+  if (is_float) {
+    check_values(points->values<float>());
+  } else {
+    check_values(points->values<double>());
+  }
+  points->file->check();
+  if (!kept.sha256.empty() && kept.sha256 != points->sha256) {
+    throw InputError(fmt::format("{}: {} is damaged; `clusterbench data {}` makes it anew",
+                                 spec.data, kept.file.string(), spec.data));
+  }
+  const std::chrono::duration<double, std::milli> elapsed =
+      std::chrono::steady_clock::now() - start;
+  points->load_ms = elapsed.count();
   return points;
 }
 

@@ -1,6 +1,7 @@
 // A problem made concrete: its points and initial state in shared memory, ready for children.
 #pragma once
 
+#include "datasets/file_in_place.hpp"
 #include "harness/problem/problem.hpp"
 #include "harness/problem/problem_spec.hpp"
 #include "harness/system/shared_memory.hpp"
@@ -11,16 +12,41 @@
 
 namespace clusterbench {
 
+/// Where a worker finds points: an inherited descriptor, and the first byte that counts.
+struct PointsPlace {
+  PointsPlace(const SharedMemory& memory) : descriptor(memory.fd()) {}
+  PointsPlace(const datasets::FileInPlace& file, std::size_t first)
+      : descriptor(file.descriptor()), offset(first) {}
+
+  int descriptor;
+  std::size_t offset = 0;
+};
+
 /// The points of a dataset in one precision. Shared by all cells on the same data.
 struct PointSet {
-  std::string sha256;   ///< of the dataset's content, before rounding
-  std::string key;      ///< points_key() of them as they are in memory
-  std::string identity; ///< sha256, type and shape of the dataset: equal ones are the same points
+  std::string sha256;     ///< of the dataset's content, before rounding
+  std::string key;        ///< points_key() of them as they are in memory
+  std::string identity;   ///< sha256, type and shape of the dataset: equal ones are the same points
   std::string conversion; ///< of the file's numbers, see datasets::conversion_of(); mostly empty
-  std::size_t n = 0;    ///< points
-  std::size_t d = 0;    ///< features
-  double load_ms = 0;   ///< reading the file, checking and rounding; once
-  SharedMemory memory;  ///< [n, d] row-major, float or double
+  std::size_t n = 0;      ///< points
+  std::size_t d = 0;      ///< features
+  double load_ms = 0;     ///< reading the file, checking and rounding; once
+  SharedMemory memory;    ///< [n, d] row-major, float or double
+  /// With a limit of the memory the points stay in their file instead, from byte `offset` on.
+  std::unique_ptr<const datasets::FileInPlace> file;
+  std::size_t offset = 0;
+
+  /// [n, d]
+  template <typename T>
+  std::span<const T> values() const {
+    return file == nullptr
+               ? memory.as<T>()
+               : std::span(reinterpret_cast<const T*>(file->bytes().data() + offset), n * d);
+  }
+  /// What a worker inherits to read them from.
+  PointsPlace place() const {
+    return file == nullptr ? PointsPlace(memory) : PointsPlace(*file, offset);
+  }
 };
 
 struct Workload {
@@ -44,6 +70,10 @@ struct Workload {
 /// again.
 class WorkloadBuilder {
 public:
+  /// memory_limit: bytes; then points stay in their files, and no more than a share of the limit is in
+  /// memory at a time. 0: none.
+  explicit WorkloadBuilder(std::size_t memory_limit = 0) : memory_limit_(memory_limit) {}
+
   /// Throws datasets::InputError for anything a user can get wrong: unknown data, NaN, k = 0,
   /// k > n, rows out of range or repeated, an initial state of the wrong shape; and for files that are
   /// not what they were when they were read first. Throws OutOfMemory.
@@ -55,8 +85,10 @@ private:
     std::shared_ptr<const PointSet> points;
   };
   std::shared_ptr<const PointSet> points(const ProblemSpec& spec, Precision precision);
+  std::shared_ptr<PointSet> points_in_file(const ProblemSpec& spec, Precision precision) const;
   void keep(const std::string& key, std::shared_ptr<const PointSet> points);
   void check_unchanged(const std::string& file, const std::string& sha256);
+  std::size_t memory_limit_;
   std::vector<Cached> cache_;
   std::map<std::string, std::string> sha256_; ///< of every dataset and file, as they were first
 };

@@ -20,6 +20,13 @@ inline std::string harmless(std::string_view text) {
   return shown;
 }
 
+/// 1536 MiB, 2.5 GiB: as --memory takes them.
+inline std::string bytes_text(std::size_t bytes) {
+  const double mebibytes = static_cast<double>(bytes) / (1 << 20);
+  return mebibytes < 2048.0 ? fmt::format("{:.0f} MiB", mebibytes)
+                            : fmt::format("{:.1f} GiB", mebibytes / 1024.0);
+}
+
 /// Whether the terminal's last line is one that draw_line() has left there.
 inline bool g_line_is_drawn = false;
 

@@ -74,6 +74,8 @@ json to_json(const PointsRequest& request) {
           {"threads", shape.threads},
           {"rotate", request.rotate},
           {"points", request.points},
+          {"points_descriptor", request.points_descriptor},
+          {"points_offset", request.points_offset},
           {"start", request.start},
           {"answer",
            {{"labels", request.labels},
@@ -97,6 +99,8 @@ PointsRequest points_request_from(const json& json) {
   shape.threads = json.at("threads");
   request.rotate = json.at("rotate");
   request.points = json.at("points");
+  request.points_descriptor = json.value("points_descriptor", -1);
+  request.points_offset = json.value("points_offset", std::size_t{0});
   request.start = json.at("start");
   request.labels = json.at("answer").at("labels");
   request.centroids = json.at("answer").at("centroids");
@@ -141,6 +145,7 @@ json describe(const RegisteredVariant& variant) {
           {"deterministic", meta.deterministic},
           {"approximate_within", meta.approximate_within},
           {"reseeds_empty", meta.reseeds_empty},
+          {"streams", meta.streams},
           {"min_d", meta.min_d},
           {"max_d", meta.max_d},
           {"max_k", meta.max_k},

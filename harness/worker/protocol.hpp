@@ -14,6 +14,8 @@ struct PointsRequest {
   Shape shape;
   std::size_t rotate = 0; ///< row i of the worker's copy is row (i + rotate) mod n of the file
   std::string points;     ///< [n, d]
+  int points_descriptor = -1;    ///< of the same file, for a variant that streams
+  std::size_t points_offset = 0; ///< of the first row in it [bytes]; not 0 for such a variant only
   std::string start;      ///< [k, d] or [n, k]; filled before every run
   std::string labels, centroids, entering, memberships; ///< of the answer
   std::string record;                                   ///< [passes, k, d] of a recording run

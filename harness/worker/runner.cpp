@@ -128,8 +128,12 @@ public:
         entering_(request.entering, MappedFile::Access::write),
         memberships_(request.memberships, MappedFile::Access::write),
         session_(variant, modules, request.shape, devices) {
-    const MappedFile points(request.points, MappedFile::Access::read);
-    session_.take_points(points.as<const T>(), request.rotate);
+    if (variant.meta.streams) {
+      session_.take_file({request.points_descriptor, request.points_offset, request.rotate});
+    } else {
+      const MappedFile points(request.points, MappedFile::Access::read);
+      session_.take_points(points.as<const T>(), request.rotate);
+    }
     if (mark_ != nullptr) {
       session_.meet_with([this] {
         const std::string asked = mark_->activity;

@@ -125,6 +125,14 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate) {
 }
 
 template <typename T>
+void Session<T>::take_file(const RowsInFile& file) {
+  variant_.reset();
+  file_ = file;
+  allocate_answer();
+  poison_answer();
+}
+
+template <typename T>
 void Session<T>::allocate_answer() {
   const std::size_t values = shape_.k * shape_.d;
   if (parts_.front().centroids.size() == values) {
@@ -176,7 +184,7 @@ void Session<T>::prepare_made(Variant<T>& made) {
   if (registered_.meta.device != Device::multi_gpu) {
     made.prepare(shape_,
                  {place_ == Place::device ? parts_.front().points.span() : host_points_.span(),
-                  rows_.first});
+                  rows_.first, file_});
     return;
   }
   std::vector<Shard<T>> shards;

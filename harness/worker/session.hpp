@@ -45,6 +45,9 @@ public:
   /// was prepared is gone. The copy lies at a new address. A rank copies its own rows of that order.
   void take_points(std::span<const T> points, std::size_t rotate);
 
+  /// The same for a variant that streams: it reads them from the file itself.
+  void take_file(const RowsInFile& file);
+
   /// Brings the points to where the variant computes, and prepares a fresh object.
   void prepare();
 
@@ -109,6 +112,7 @@ private:
 
   // The variant goes before the memory that it may refer to.
   PlacedArray<T> host_points_;
+  RowsInFile file_;
   std::vector<Part> parts_; ///< never none
   // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.
   PlacedArray<T> host_centroids_, host_memberships_;

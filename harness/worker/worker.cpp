@@ -108,6 +108,9 @@ void Worker::start(const KnownVariant& variant) {
   RunnerSetup setup;
   setup.parent = getpid();
   setup.memory_limit = memory_limit(variant.meta);
+  if (options_.memory_limit > 0) {
+    setup.memory_limit = std::min(setup.memory_limit, options_.memory_limit);
+  }
   constexpr std::size_t kRest = std::size_t{256} << 20; // what it prints, caches
   setup.file_limit = options_.largest_file + kRest;
   setup.sandboxed = options_.sandboxed;

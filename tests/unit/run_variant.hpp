@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/contract.hpp"
+#include "tests/points_in_file.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -130,7 +131,7 @@ OwnedAnswer<T> run(Variant<T>& variant, Family family, const Case<T>& test, bool
 template <typename T>
 OwnedAnswer<T> prepare_and_run(Variant<T>& variant, Family family, const Case<T>& test,
                                bool recorded = true) {
-  variant.prepare(test.shape(), {test.points});
+  variant.prepare(test.shape(), points_for<T>(&variant, test.points));
   return run(variant, family, test, recorded);
 }
 
