@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <fstream>
+#include <mutex>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <thread>
@@ -45,15 +46,20 @@ void put_zeros(int signal, siginfo_t* info, void*) {
 /// Bytes of this process that are in memory.
 struct Resident {
   std::size_t all = 0;
-  std::size_t shared = 0; // of files, and of memory shared with others
+  std::size_t of_files = 0; // mapped ones, this program's own among them
 };
 
 Resident resident() {
-  std::ifstream status("/proc/self/statm");
-  std::size_t size = 0, all = 0, shared = 0; // pages
-  status >> size >> all >> shared;
-  const auto page = static_cast<std::size_t>(::getpagesize());
-  return {all * page, shared * page};
+  std::ifstream status("/proc/self/status");
+  Resident found;
+  for (std::string key; status >> key; std::getline(status, key)) {
+    std::size_t kibibytes = 0;
+    if (key == "VmRSS:" && status >> kibibytes)
+      found.all = kibibytes * 1024;
+    if (key == "RssFile:" && status >> kibibytes)
+      found.of_files = kibibytes * 1024;
+  }
+  return found;
 }
 
 } // namespace
@@ -91,7 +97,8 @@ struct FileInPlace::Parts {
     action.sa_flags = SA_SIGINFO;
     ::sigaction(SIGBUS, &action, nullptr);
     let_go();
-    keeper = std::jthread([this](const std::stop_token& stop) { keep_within_budget(stop); });
+    others = resident().of_files;
+    keeper = std::jthread([this](const std::stop_token& stop) { look_again_and_again(stop); });
   }
 
   ~Parts() {
@@ -115,17 +122,20 @@ struct FileInPlace::Parts {
     ::posix_fadvise(mapped, 0, 0, POSIX_FADV_DONTNEED);
   }
 
-  void keep_within_budget(const std::stop_token& stop) {
+  void look_again_and_again(const std::stop_token& stop) const {
     constexpr std::chrono::milliseconds kBetweenLooks{2};
-    std::size_t others = resident().shared; // what stays when all of the file has gone
-    for (; !stop.stop_requested(); std::this_thread::sleep_for(kBetweenLooks)) {
-      const Resident now = resident();
-      peak = std::max(peak.load(), now.all);
-      if (now.shared > others + budget) {
-        let_go();
-        others = resident().shared;
-      }
-    }
+    for (; !stop.stop_requested(); std::this_thread::sleep_for(kBetweenLooks))
+      keep_within_budget();
+  }
+
+  void keep_within_budget() const {
+    const std::unique_lock alone(looking, std::try_to_lock);
+    if (!alone)
+      return; // somebody is at it
+    const Resident now = resident();
+    peak = std::max(peak.load(), now.all);
+    if (now.of_files > others + budget)
+      let_go();
   }
 
   bool has_changed() const {
@@ -142,7 +152,9 @@ struct FileInPlace::Parts {
   std::size_t size = 0;
   std::byte* data = nullptr;
   bool watched = false;
-  std::atomic<std::size_t> peak = 0;
+  mutable std::mutex looking;
+  std::size_t others = 0; // bytes of files that stay when all of this one has gone
+  mutable std::atomic<std::size_t> peak = 0;
   std::jthread keeper;
 };
 
@@ -172,6 +184,10 @@ bool FileInPlace::has_changed() const {
   return parts_->has_changed();
 }
 
+void FileInPlace::keep_within_budget() const {
+  parts_->keep_within_budget();
+}
+
 std::size_t FileInPlace::peak_resident_bytes() const {
   return parts_->peak;
 }
@@ -185,7 +201,10 @@ void FileInPlace::check() const {
 
 bool mapped_file_is_intact() {
   const FileInPlace* const file = g_file;
-  return file == nullptr || (!g_damaged && !file->has_changed());
+  if (file == nullptr)
+    return true;
+  file->keep_within_budget();
+  return !g_damaged && !file->has_changed();
 }
 
 PointsLayout layout_of(std::span<const std::byte> file, const std::filesystem::path& path) {

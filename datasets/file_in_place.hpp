@@ -30,6 +30,8 @@ public:
   int descriptor() const;
   bool is_direct() const;
 
+  /// What the thread does at each of its looks.
+  void keep_within_budget() const;
   /// The most bytes of this process that were in memory since the file was opened.
   std::size_t peak_resident_bytes() const;
 
@@ -43,8 +45,9 @@ private:
   std::unique_ptr<Parts> parts_;
 };
 
-/// Whether the file that is mapped now, if there is one, is intact. Cheap: for loops over its rows, which
-/// are to end early if it is not.
+/// For loops over the rows of the file that is mapped now, if there is one: keeps it within its budget,
+/// also where the thread gets no processor, and says whether it is intact. They end early if it is not.
+/// Takes some microseconds.
 bool mapped_file_is_intact();
 
 /// What the header of such a file says of its points.

@@ -226,7 +226,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
 // The same checks on a file that stays where it is.
 std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spec,
                                                           Precision precision) const {
-  constexpr std::size_t kShareOfFile = 4; // the rest is for answers, the judge and the worker
+  constexpr std::size_t kShareOfFile = 8; // the rest is for answers, the judge and the worker
   const auto start = std::chrono::steady_clock::now();
   const datasets::KeptFile kept = datasets::kept_file(spec.data);
   auto points = std::make_shared<PointSet>();
