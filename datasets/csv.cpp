@@ -153,18 +153,33 @@ std::size_t skip_header(std::string_view& rest, Text& file) {
   return skipped;
 }
 
+/// What all lines have in common, but for the delimiter, which skip_header() finds. Cuts a byte order mark
+/// off.
+Text describe(std::string_view& text, std::string_view name, ReadOptions options) {
+  if (text.starts_with("\xef\xbb\xbf"))
+    text.remove_prefix(3);
+  // Macs of old ended lines with a carriage return alone.
+  const bool has_line_feeds = text.find('\n') != std::string_view::npos;
+  return {.name = name,
+          .line_end = has_line_feeds ? '\n' : '\r',
+          .format = {.labelled = options.last_column_is_label}};
+}
+
 } // namespace
+
+std::size_t csv_line_of_row(std::string_view text, std::string_view name, std::size_t row) {
+  Text file = describe(text, name, {});
+  std::size_t line = skip_header(text, file) + 1;
+  for (; !text.empty(); ++line)
+    if (has_points(take_line(text, file.line_end)) && row-- == 0)
+      break;
+  return line;
+}
 
 Array parse_csv(std::string_view text, std::string_view name, ReadOptions options) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
     throw InputError(fmt::format("{}: line 1 begins as UTF-16 does: save it as UTF-8", name));
-  if (text.starts_with("\xef\xbb\xbf"))
-    text.remove_prefix(3); // a byte order mark
-  // Macs of old ended lines with a carriage return alone.
-  const bool has_line_feeds = text.find('\n') != std::string_view::npos;
-  Text file{.name = name,
-            .line_end = has_line_feeds ? '\n' : '\r',
-            .format = {.labelled = options.last_column_is_label}};
+  Text file = describe(text, name, options);
   CsvFormat& format = file.format;
   std::string_view rest = text;
   const std::size_t skipped = skip_header(rest, file);

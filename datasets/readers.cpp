@@ -81,6 +81,13 @@ Array read_file(const std::filesystem::path& path, ReadOptions options) {
                     path.string());
 }
 
+std::string place_in_file(const std::filesystem::path& path, std::size_t row) {
+  if (small_extension(path) != ".csv")
+    return fmt::format("row {} (from 0)", row);
+  const MappedFile file(path);
+  return fmt::format("line {}", csv_line_of_row(file.text(), path.string(), row));
+}
+
 std::string conversion_of(const std::filesystem::path& path) {
   const std::string extension = small_extension(path);
   if (extension == ".bvecs" || extension == ".u8bin")

@@ -18,6 +18,10 @@ struct ReadOptions {
 /// Throws InputError naming the file and the place in it.
 Array read_file(const std::filesystem::path& path, ReadOptions options = {});
 
+/// Where row `row` (from 0) of such a file is, for a message: "line 7" of a .csv (from 1), "row 5 (from
+/// 0)" of others.
+std::string place_in_file(const std::filesystem::path& path, std::size_t row);
+
 /// Whether read_file knows the extension of `path`.
 bool is_readable_extension(const std::filesystem::path& path);
 
@@ -37,6 +41,9 @@ Array read_hdf5(const std::filesystem::path& path, const std::string& table);
 /// words are numbered as they first appear. A NUL byte and UTF-16 are refused.
 /// Works on all cores. Throws InputError naming line and column, both from 1.
 Array parse_csv(std::string_view text, std::string_view name, ReadOptions options = {});
+
+/// The line, from 1, on which row `row` (from 0) of such a text stands.
+std::size_t csv_line_of_row(std::string_view text, std::string_view name, std::size_t row);
 
 /// Parses .fvecs or .bvecs: each vector is its dimension as int32, then its elements.
 /// Source: http://corpus-texmex.irisa.fr. Throws InputError.

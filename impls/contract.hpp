@@ -62,8 +62,8 @@ struct StopRule {
 
 /// What one pass found out, as far as the stop rule asks for it.
 struct PassFacts {
-  /// k-means: the sum over points of the Euclidean distance (not squared) to the nearest of the
-  /// centroids that entered the pass. FCM: the objective sum(u^m * distance^2) with memberships u
+  /// k-means: the sum over points of weight times Euclidean distance (not squared) to the nearest of
+  /// the centroids that entered the pass. FCM: the objective sum(u^m * distance^2) with memberships u
   /// and the centres that they were computed from.
   double loss = 0.0;
   bool labels_changed = true; ///< true in the first pass
@@ -116,6 +116,7 @@ struct Shape {
   StopRule stop;
   double fuzzifier = 2.0;               ///< m of FCM, > 1
   bool starts_from_memberships = false; ///< FCM: the start is memberships and not centres
+  bool weighted = false;                ///< points have weights; only where Meta says takes_weights
   int threads = 1;                      ///< CPU threads that a variant, or its rank, may use
   int rank = 0;                         ///< this process among `world` processes (MPI)
   int world = 1;                        ///< for a ShardedVariant: its devices
@@ -134,7 +135,10 @@ template <typename T>
 struct Points {
   std::span<const T> rows;   ///< [n, d] row-major; empty for a variant that streams
   std::size_t first_row = 0; ///< where the shard begins among the rows of all ranks
-  RowsInFile in_file = {};   ///< for a variant that streams (Meta::streams)
+  /// [n] of the rows: finite, not negative, not 0 for all rows of all ranks. Empty: every point has
+  /// weight 1.
+  std::span<const T> weights = {};
+  RowsInFile in_file = {}; ///< for a variant that streams (Meta::streams)
 };
 
 /// The state that a run starts from.
@@ -147,10 +151,11 @@ struct Start {
 /// Where run() puts its answer. The harness owns the memory and fills it with a poison before every
 /// run: a variant writes every element.
 ///
-/// One pass of k-means: labels from the centroids, then centroids as the means of the labels. Ties
-/// go to the lowest index; an empty cluster keeps its centroid. One pass of FCM: started from
-/// centres, memberships from the centres and then centres from the memberships; started from
-/// memberships, centres first. Labels of FCM are the largest membership of each row.
+/// One pass of k-means: labels from the centroids, then centroids as the means of the labels, where
+/// points have weights sum(w x) / sum(w). Ties go to the lowest index; a cluster without points, or
+/// without weight, keeps its centroid. One pass of FCM: started from centres, memberships from the
+/// centres and then centres from the memberships; started from memberships, centres first. Labels of
+/// FCM are the largest membership of each row.
 template <typename T>
 struct Answer {
   std::span<std::int32_t> labels; ///< [n]
@@ -278,6 +283,7 @@ struct Meta {
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
   bool streams = false;
+  bool takes_weights = false; ///< of points (k-means); else the harness refuses such problems for it
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();
   std::size_t max_k = std::numeric_limits<std::size_t>::max();
@@ -329,6 +335,6 @@ public:
 /// What the harness looks for in a module. Its name is the contract's version: a module of another
 /// one is not loaded.
 extern "C" [[gnu::used, gnu::visibility("default")]] inline void*
-clusterbench_contract_2() {
+clusterbench_contract_3() {
   return &clusterbench::registered_variants();
 }

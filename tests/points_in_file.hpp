@@ -18,7 +18,9 @@ Points<T> points_for(const void* variant, std::span<const T> rows) {
   SharedMemory& file = files[variant];
   file = SharedMemory("points", rows.size_bytes());
   std::ranges::copy(rows, file.as<T>().begin());
-  return {rows, 0, {file.fd()}};
+  Points<T> points{rows};
+  points.in_file = {file.fd()};
+  return points;
 }
 
 } // namespace clusterbench

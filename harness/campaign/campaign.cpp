@@ -63,6 +63,9 @@ json problem_json(const CellSpec& cell, const Workload& work) {
   problem["d"] = work.d;
   problem["hash"] = work.hash;
   problem["data_sha256"] = work.points->sha256;
+  if (!work.points->weights_sha256.empty()) {
+    problem["weights_sha256"] = work.points->weights_sha256;
+  }
   if (work.initial_rows.size() <= 64) {
     problem["initial_rows"] = work.initial_rows;
   }
@@ -384,6 +387,9 @@ private:
     row["load_ms"] = work.points->load_ms;
     if (!work.points->conversion.empty()) {
       row["conversion"] = work.points->conversion;
+    }
+    if (!work.points->weights_conversion.empty()) {
+      row["weights_conversion"] = work.points->weights_conversion;
     }
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,

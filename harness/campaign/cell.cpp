@@ -38,6 +38,9 @@ std::string declared_refusal(const KnownVariant& variant, const Shape& shape, Fa
   if (std::ranges::find(variant.stops, shape.stop.kind) == variant.stops.end()) {
     return fmt::format("the program has no stop rule `{}`", to_string(shape.stop));
   }
+  if (shape.weighted && !meta.takes_weights) {
+    return "the points have weights, and the variant takes none";
+  }
   if (shape.starts_from_memberships ? !variant.starts_from_memberships
                                     : !variant.starts_from_centroids) {
     return fmt::format("the program does not start from {}",
@@ -225,15 +228,18 @@ CellRunner::Ending CellRunner::qualification_of(const KnownVariant& variant) {
   std::erase_if(problems, [&](const OwnedProblem<T>& problem) {
     return !declared_refusal(variant, problem.view().shape(), family).empty();
   });
-  std::vector<SharedMemory> points;
+  std::vector<SharedMemory> points, weights;
   std::vector<CellMemory<T>> memories;
   WorkerOptions options = worker_options();
   constexpr std::chrono::duration<double> kLongEnough{120}; // for problems of milliseconds
   options.timeout = std::min(options.timeout, kLongEnough);
-  points.reserve(problems.size()); // the memories refer to its elements
+  points.reserve(problems.size()); // the memories refer to their elements
+  weights.reserve(problems.size());
   for (const OwnedProblem<T>& problem : problems) {
     points.push_back(sealed_copy<T>("points", problem.points));
-    memories.emplace_back(problem.view().shape(), family, points.back(), variant.gives_entering);
+    weights.push_back(sealed_copy<T>("weights", problem.weights));
+    memories.emplace_back(problem.view().shape(), family, points.back(), variant.gives_entering,
+                          &weights.back());
     const std::vector<int> descriptors = memories.back().descriptors();
     options.descriptors.insert(options.descriptors.end(), descriptors.begin(), descriptors.end());
   }

@@ -68,14 +68,16 @@ std::string difference_in_bits(const TakenAnswer<T>& a, const TakenAnswer<T>& b)
   return found;
 }
 
-/// The memory of one problem that is shared with one worker: the points, sealed, the start, which only
-/// the parent can write, and the answer.
+/// The memory of one problem that is shared with one worker: the points and their weights, sealed, the
+/// start, which only the parent can write, and the answer.
 template <typename T>
 class CellMemory {
 public:
-  /// points: [n, d], which nobody can write to, and which must outlive this. Throws OutOfMemory.
-  CellMemory(const Shape& shape, Family family, PointsPlace points, bool gives_entering)
-      : shape_(shape), points_(points),
+  /// points: [n, d], which nobody can write to, and weights: [n], if there are any; both must outlive
+  /// this. Throws OutOfMemory.
+  CellMemory(const Shape& shape, Family family, PointsPlace points, bool gives_entering,
+             const SharedMemory* weights = nullptr)
+      : shape_(shape), points_(points), weights_(shape.weighted ? weights : nullptr),
         start_("start", shape.k * (shape.starts_from_memberships ? shape.n : shape.d) * sizeof(T)),
         labels_("labels", shape.n * sizeof(std::int32_t)),
         centroids_("centroids", shape.k * shape.d * sizeof(T)),
@@ -90,8 +92,12 @@ public:
 
   /// What the worker has to inherit.
   std::vector<int> descriptors() const {
-    return {points_.descriptor, start_.fd(),       labels_.fd(), centroids_.fd(),
-            entering_.fd(), memberships_.fd(), record_.fd()};
+    std::vector<int> all = {points_.descriptor, start_.fd(),       labels_.fd(), centroids_.fd(),
+                            entering_.fd(),     memberships_.fd(), record_.fd()};
+    if (weights_ != nullptr) {
+      all.push_back(weights_->fd());
+    }
+    return all;
   }
 
   PointsRequest request(std::size_t rotate = 0) const {
@@ -102,6 +108,7 @@ public:
     request.points = shape_.n > 0 ? path(points_.descriptor) : "";
     request.points_descriptor = points_.descriptor;
     request.points_offset = points_.offset;
+    request.weights = weights_ != nullptr ? path(*weights_) : "";
     request.start = path(start_);
     request.labels = path(labels_);
     request.centroids = path(centroids_);
@@ -166,6 +173,7 @@ private:
 
   Shape shape_;
   PointsPlace points_;
+  const SharedMemory* weights_;
   SharedMemory start_, labels_, centroids_, entering_, memberships_, record_;
 };
 

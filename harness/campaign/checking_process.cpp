@@ -13,9 +13,10 @@ Shape one_pass(Shape shape) {
 template <typename T>
 CheckingProcess<T>::CheckingProcess(const CellTask<T>& cell)
     : cell_(cell), memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
-                           cell.variant.gives_entering),
+                           cell.variant.gives_entering, &cell.work.points->weights),
       memory_of_passes_(one_pass(cell.problem.shape()), cell.work.spec.family,
-                        cell.work.points->place(), cell.variant.gives_entering),
+                        cell.work.points->place(), cell.variant.gives_entering,
+                        &cell.work.points->weights),
       worker_(cell.variant, options()) {}
 
 template <typename T>

@@ -25,7 +25,7 @@ public:
                const std::function<void(TakenAnswer<T>&&)>& accept)
       : cell_(cell), plan_(plan), accept_(accept),
         memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
-                cell.variant.gives_entering),
+                cell.variant.gives_entering, &cell.work.points->weights),
         gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), device_bytes_before_(used_bytes()),
         worker_(cell.variant, options()) {}
 

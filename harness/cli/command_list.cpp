@@ -44,6 +44,7 @@ json variant_json(const KnownVariant& variant) {
       {"labels", meta.labels == LabelsFrom::entering_centroids ? "before update" : "after update"},
       {"deterministic", meta.deterministic},
       {"reseeds_empty", meta.reseeds_empty},
+      {"takes_weights", meta.takes_weights},
       {"previous_rung", meta.previous},
       {"unavailable", unavailable_reason(variant)}};
   entry["d"] = {{"min", meta.min_d}, {"max", nullptr}};

@@ -127,7 +127,7 @@ std::vector<CellSpec> adhoc_cells(const RunArguments& arguments) {
     for (const Precision precision : wanted) {
       const bool fits = variant->meta.family == problem.family && supports(*variant, precision);
       if (asked_for_by_name || fits) {
-        cells.push_back({"adhoc", problem.data, problem, precision, variant->meta.name});
+        cells.push_back({"adhoc", adhoc_name(problem), problem, precision, variant->meta.name});
       }
     }
   }

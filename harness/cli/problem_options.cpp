@@ -31,6 +31,8 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
       ->check(whole_number());
   command.add_flag("--last-column-is-label", options.last_column_is_label,
                    "The last column of a csv file is no feature");
+  command.add_option("--weights", options.weights,
+                     "File of the points' weights, one number each (k-means): any form that --data reads");
   command
       .add_option("--init", options.init,
                   "rows:1,3,6,8 | first | random:SEED | kmeans++:SEED | memberships:SEED | "
@@ -50,8 +52,9 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
 
 void check_problem_options(const CLI::App& command, const ProblemOptions& options, bool adhoc) {
   const auto given = [&](const char* option) { return command.count(option) > 0; };
-  for (const char* option : {"--k", "--take", "--last-column-is-label", "--init", "--iterations",
-                             "--stop", "--max-iterations", "--family", "--fuzzifier"}) {
+  for (const char* option :
+       {"--k", "--take", "--last-column-is-label", "--weights", "--init", "--iterations", "--stop",
+        "--max-iterations", "--family", "--fuzzifier"}) {
     if (!adhoc && given(option)) {
       throw InputError(
           fmt::format("{} describes an ad-hoc problem; a table states its own", option));
@@ -60,6 +63,9 @@ void check_problem_options(const CLI::App& command, const ProblemOptions& option
   if (given("--iterations") && (given("--stop") || given("--max-iterations"))) {
     throw InputError("--iterations excludes --stop and --max-iterations; bound a --stop rule with "
                      "--max-iterations");
+  }
+  if (given("--weights") && options.weights.empty()) {
+    throw InputError("--weights: the name of a file is missing");
   }
   for (const char* option : {"--iterations", "--max-iterations"}) {
     if (given(option) && command.get_option(option)->as<std::size_t>() == 0) {
@@ -78,6 +84,8 @@ ProblemSpec adhoc_problem(const ProblemOptions& options) {
   check_printable(spec.data, "--data");
   spec.take = options.take;
   spec.last_column_is_label = options.last_column_is_label;
+  spec.weights = options.weights;
+  check_printable(spec.weights, "--weights");
   spec.k = options.k;
   spec.init = parse_init(options.init);
   spec.stop = stop_rule(options);

@@ -13,6 +13,7 @@ struct ProblemOptions {
   std::size_t k = 0;
   std::size_t take = 0;
   bool last_column_is_label = false;
+  std::string weights;
   std::string init = "first";
   std::size_t iterations = 0;
   std::size_t max_iterations = 0;

@@ -25,7 +25,7 @@ template <typename T>
 TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T>& cell,
                             std::size_t processor, std::vector<std::string> wrapper)
     : cell_(cell), memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
-                           cell.variant.gives_entering),
+                           cell.variant.gives_entering, &cell.work.points->weights),
       processor_(processor) {
   const std::string& name = cell.variant.meta.name;
   if (!std::filesystem::exists(module_file(build / "modules", name))) {

@@ -20,7 +20,8 @@ double answer_objective(Family family, const Problem<T>& problem, const JudgedAn
                         [&](RowChunk rows, CompensatedSum& sum, NoScratch&) {
                           for (std::size_t row = rows.begin; row < rows.end; ++row) {
                             const auto label = static_cast<std::size_t>(answer.labels[row]);
-                            sum.add(squared_distance(point(row), &centroids[label * d], d));
+                            sum.add(problem.weight(row) *
+                                    squared_distance(point(row), &centroids[label * d], d));
                           }
                         })
         .value();

@@ -7,8 +7,8 @@
 
 namespace clusterbench {
 
-/// k-means: sum of squared distances to the centroid that the label names, n d operations. FCM:
-/// sum(u^m * distance^2), n k d. The answer must have the right form.
+/// k-means: sum of squared distances to the centroid that the label names, each times the point's
+/// weight, n d operations. FCM: sum(u^m * distance^2), n k d. The answer must have the right form.
 template <typename T>
 double answer_objective(Family family, const Problem<T>& problem, const JudgedAnswer<T>& answer);
 

@@ -17,14 +17,14 @@
 namespace clusterbench {
 namespace {
 
-/// What a sum of n squares may be from coordinates that the data or the declared arithmetic resolve
+/// What a weighted sum of squares may be from coordinates that the data or the declared arithmetic resolve
 /// no better, if it is 0 otherwise; its square root.
 template <typename T>
 double resolution(const Declaration& meta, const Problem<T>& problem,
                   const JudgedAnswer<T>& answer) {
   const double longest = longest_squared(answer.centroids, problem.d);
   return 4.0 * (unit_roundoff<T> + input_roundoff(meta.arithmetic)) *
-         std::sqrt(static_cast<double>(problem.n) * longest);
+         std::sqrt(problem.total_weight() * longest);
 }
 
 /// By how much moving the centroids to the means would lower the objective.

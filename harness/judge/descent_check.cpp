@@ -56,9 +56,9 @@ std::optional<std::string> check_descent(const Declaration& meta, const Problem<
     return sum;
   };
   const auto at_first = shares(problem, before, points,
-                               [&](std::size_t, std::span<const double> squared, Scratch& s) {
+                               [&](std::size_t row, std::span<const double> squared, Scratch& s) {
                                  if (kmeans) {
-                                   return squared[nearest(squared)];
+                                   return problem.weight(row) * squared[nearest(squared)];
                                  }
                                  fuzzy_memberships(squared, problem.fuzzifier, s.memberships);
                                  return weighted(squared, s.memberships);
@@ -66,7 +66,7 @@ std::optional<std::string> check_descent(const Declaration& meta, const Problem<
   const auto at_last = shares(
       problem, answer.centroids, points,
       [&](std::size_t row, std::span<const double> squared, Scratch&) {
-        return kmeans ? squared[static_cast<std::size_t>(answer.labels[row])]
+        return kmeans ? problem.weight(row) * squared[static_cast<std::size_t>(answer.labels[row])]
                       : weighted(squared, answer.memberships.subspan(row * problem.k, problem.k));
       });
   const double count = static_cast<double>(points.size());
@@ -81,8 +81,8 @@ std::optional<std::string> check_descent(const Declaration& meta, const Problem<
   const double allowed =
       (objective_drift<T>(meta.arithmetic) + within) * of_first.value() +
       (points.is_sample() ? 8.0 * std::sqrt(variance) : 0.0) +
-      lost_objective(of_first.value(), static_cast<double>(problem.n),
-                     longest_squared(answer.centroids, problem.d), unit_roundoff<T>);
+      lost_objective(problem, problem.total_weight(), of_first.value(),
+                     longest_squared(answer.centroids, problem.d));
   return rise <= allowed ? std::nullopt
                          : std::optional(fmt::format(
                                "objective of {} points: got {:.9g}, an earlier state's is "

@@ -5,6 +5,7 @@
 #include "harness/judge/means_view.hpp"
 #include "harness/judge/origin.hpp"
 #include "harness/judge/rounding.hpp"
+#include "harness/problem/problem.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,32 @@
 #include <vector>
 
 namespace clusterbench {
+
+/// What the weights of a cluster's points are like.
+struct WeightsOfCluster {
+  double count = 0.0; ///< of those that are not 0
+  double total = 0.0, squares = 0.0;
+
+  void add(const WeightsOfCluster& other) {
+    count += other.count;
+    total += other.total;
+    squares += other.squares;
+  }
+};
+
+/// How far T may have a mean off, relative to the magnitudes: of so many values with this mean and
+/// this standard deviation, and where the points have weights, with those.
+template <typename T>
+double rounding_of_mean(const Problem<T>& problem, const WeightsOfCluster& weights, double mean,
+                        double deviation) {
+  constexpr double u = unit_roundoff<T>;
+  if (problem.weights.empty()) {
+    return mean_rounding(weights.count, mean, deviation, u);
+  }
+  const double weight = weights.total / weights.count;
+  const double spread = std::sqrt(std::max(weights.squares / weights.count - weight * weight, 0.0));
+  return weighted_mean_rounding(weights.count, mean, deviation, weight, spread, u);
+}
 
 /// Sums of one chunk of rows, taken relative to the produced centroids: sum(w * (x - produced)) is
 /// W * (mean - produced) without the cancellation of two large sums, and a mean that differs from
@@ -23,12 +50,13 @@ public:
   /// Refers to its arguments.
   MeanSums(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
       : produced_(produced), origin_(&origin), d_(d), weight_(k), doubtful_(k), deviation_(k, d),
-        magnitude_(k * d), squares_(k * d), slack_(k * d), difference_(d) {}
+        magnitude_(k * d), squares_(k * d), slack_(k * d), weights_(k), difference_(d) {}
 
   /// Adds the point x with a weight that rounding leaves uncertain by `doubt`.
   void add(std::size_t j, const T* x, double weight, double doubt) {
     weight_[j].add(weight);
     doubtful_[j].add(doubt);
+    weights_[j].add({weight > 0.0 ? 1.0 : 0.0, weight, weight * weight});
     const T* const produced = produced_.data() + j * d_;
     double* const magnitude = magnitude_.data() + j * d_;
     double* const squares = squares_.data() + j * d_;
@@ -51,6 +79,7 @@ public:
     for (std::size_t j = 0; j < weight_.size(); ++j) {
       weight_[j].add(other.weight_[j]);
       doubtful_[j].add(other.doubtful_[j]);
+      weights_[j].add(other.weights_[j]);
     }
     deviation_.add(other.deviation_);
     for (std::size_t i = 0; i < slack_.size(); ++i) {
@@ -60,8 +89,8 @@ public:
     }
   }
 
-  /// rounding_of(weight, mean, deviation): relative error that T allows for a mean of so much
-  /// weight, of values with this mean and this standard deviation. What is rounded is measured from
+  /// rounding_of(weights, mean, deviation): relative error that T allows for a mean with these
+  /// weights, of values with this mean and this standard deviation. What is rounded is measured from
   /// the variant's origin; adding that to the mean rounds once more.
   template <typename RoundingOf>
   MeansView view(const RoundingOf& rounding_of) const {
@@ -83,7 +112,7 @@ public:
           result.slack[i] = slack_[i] / weight;
           // What is in doubt may be among the values that are rounded.
           result.rounding[i] =
-              rounding_of(weight, mean, spread) *
+              rounding_of(weights_[j], mean, spread) *
                   (magnitude_[i] / weight + result.slack[i] + origin_->in_doubt[i - j * d_]) +
               smallest_normal<T>;
           if (origin_->is_mean) {
@@ -106,6 +135,7 @@ private:
   std::vector<double> magnitude_; ///< sum(w * |x - origin|)
   std::vector<double> squares_;   ///< sum(w * (x - produced)^2)
   std::vector<double> slack_;
+  std::vector<WeightsOfCluster> weights_;
   std::vector<double> difference_; ///< scratch
 };
 

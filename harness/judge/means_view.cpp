@@ -75,10 +75,10 @@ MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& pr
   const MeanSums<T> total =
       sum_means(problem, produced, origin, operations, [&](std::size_t row, MeanSums<T>& part) {
         part.add(static_cast<std::size_t>(labels[row]), problem.points.data() + row * problem.d,
-                 1.0, 0.0);
+                 problem.weight(row), 0.0);
       });
-  return total.view([](double count, double mean, double spread) {
-    return mean_rounding(count, mean, spread, unit_roundoff<T>);
+  return total.view([&](const WeightsOfCluster& weights, double mean, double spread) {
+    return rounding_of_mean(problem, weights, mean, spread);
   });
 }
 
@@ -99,7 +99,7 @@ MeansView view_means_of_memberships(const Declaration& declared, const Problem<T
         }
       });
   const double n = static_cast<double>(problem.n);
-  return total.view([&](double /*weight*/, double /*mean*/, double /*deviation*/) {
+  return total.view([&](const WeightsOfCluster& /*weights*/, double /*mean*/, double /*spread*/) {
     return 2.0 * mean_rounding(n, u);
   });
 }

@@ -16,7 +16,7 @@ namespace clusterbench {
 
 /// The means that a pass should have produced, seen from those that it did produce.
 struct MeansView {
-  std::vector<double> weight;    ///< [k] points, or sum of u^m
+  std::vector<double> weight;    ///< [k] of the points, or sum of u^m
   std::vector<double> doubtful;  ///< [k] the part of the weight that rounding may add or take
   std::vector<double> deviation; ///< [k, d] float64 mean - produced
   std::vector<double> rounding;  ///< [k, d] allowed for adding and dividing in T
@@ -32,7 +32,7 @@ struct MeansView {
   bool may_have_empty() const;
 };
 
-/// The means of the given labels, compared with `produced`.
+/// The weighted means of the given labels, compared with `produced`.
 template <typename T>
 MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& problem,
                                std::span<const std::int32_t> labels, std::span<const T> produced);

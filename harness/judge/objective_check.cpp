@@ -22,7 +22,7 @@ public:
                  const RunView<T>& run, const OracleRun* oracle, const VerifyOptions& options,
                  Report& report)
       : meta_(meta), problem_(problem), answer_(answer), run_(run), oracle_(oracle),
-        options_(options), report_(report) {}
+        options_(options), report_(report), total_weight_(problem.total_weight()) {}
 
   void judge() {
     const std::size_t last = run_.passes();
@@ -68,7 +68,7 @@ public:
 private:
   /// The most that any earlier pass left to rounding.
   struct Doubt {
-    double share = 0.0;  ///< of the points, as SeenSet::doubt
+    double share = 0.0;  ///< of the weight, as SeenSet::doubt
     double choice = 0.0; ///< of the objective, as SeenSet::may_rise
   };
 
@@ -84,8 +84,7 @@ private:
   /// Which pass and which start the answer belongs to, where rounding has not led it elsewhere.
   void check_path(double expected, const Doubt& doubt) {
     const double longest = longest_squared(answer_.centroids, problem_.d);
-    if (lost_objective(expected, static_cast<double>(problem_.n), longest, unit_roundoff<T>) >
-        0.0) {
+    if (lost_objective(problem_, total_weight_, expected, longest) > 0.0) {
       return; // which clusters are left without points, rounding decides
     }
     report_("passes", earlier_pass(meta_, problem_, answer_, *oracle_));
@@ -205,15 +204,14 @@ private:
 
   /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
   /// doubt may take other centroids with them, or, where nearly every point has a cluster of its
-  /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum
-  /// of n squares J to (sqrt(J) + sqrt(n) * r)^2 at most.
+  /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum J
+  /// of squares with the weight W to (sqrt(J) + sqrt(W) * r)^2 at most.
   double allowed_difference(double expected, const Doubt& doubt) const {
-    const double n = static_cast<double>(problem_.n);
     const double longest = longest_squared(answer_.centroids, problem_.d);
-    const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(n * longest);
+    const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(total_weight_ * longest);
     return (objective_drift<T>(meta_.arithmetic) + 4.0 * doubt.share) * expected + doubt.choice +
            2.0 * resolution * std::sqrt(std::max(expected, 0.0)) + resolution * resolution +
-           lost_objective(expected, n, longest, unit_roundoff<T>);
+           lost_objective(problem_, total_weight_, expected, longest);
   }
 
   /// More passes than the oracle's, which rounding may make of a rule, come further down: each by
@@ -259,6 +257,7 @@ private:
   const OracleRun* oracle_;
   const VerifyOptions& options_;
   Report& report_;
+  double total_weight_; ///< of all points
 };
 
 } // namespace

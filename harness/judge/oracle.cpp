@@ -20,6 +20,11 @@ void require_shapes(Family family, const Problem<T>& problem) {
       problem.points.size() != problem.n * problem.d) {
     throw std::invalid_argument("oracle: points are not [n, d], or one of n, d, k is 0");
   }
+  if (!problem.weights.empty() &&
+      (family != Family::kmeans || problem.weights.size() != problem.n ||
+       !(problem.total_weight() > 0.0))) {
+    throw std::invalid_argument("oracle: weights are not [n] of k-means, or all 0");
+  }
   if (from_memberships && (family != Family::fcm || !problem.centroids.empty() ||
                            problem.memberships.size() != problem.n * problem.k)) {
     throw std::invalid_argument("oracle: memberships are not the [n, k] initial state of FCM");

@@ -27,7 +27,8 @@ struct OracleRun {
   std::vector<OracleState> states;
 
   std::vector<double> loss;    ///< one per computed pass, as PassFacts::loss defines it
-  std::vector<double> inertia; ///< k-means: sum of squared distances to the entering centroids
+  /// k-means: sum of squared distances to the entering centroids, each times the point's weight.
+  std::vector<double> inertia;
 
   /// Objective of the returned centroids: for k-means the sum of squared distances to the nearest,
   /// for FCM sum(u^m * distance^2) with the memberships that follow from them.

@@ -72,9 +72,10 @@ OraclePass oracle_pass(Family family, const Problem<T>& problem,
   const auto point = [&](std::size_t row) { return problem.points.data() + row * d; };
 
   const auto add_hard = [&](std::size_t row, double squared, Partial& part) {
-    part.loss.add(std::sqrt(squared));
-    part.inertia.add(squared);
-    part.add_point(static_cast<std::size_t>(labels[row]), point(row), 1.0);
+    const double weight = problem.weight(row);
+    part.loss.add(weight * std::sqrt(squared));
+    part.inertia.add(weight * squared);
+    part.add_point(static_cast<std::size_t>(labels[row]), point(row), weight);
   };
   const auto add_fuzzy = [&](std::size_t row, std::span<const double> squared, Partial& part,
                              std::span<double> memberships) {

@@ -16,6 +16,7 @@ struct OwnedProblem {
   std::size_t d = 0;
   std::size_t k = 0;
   std::vector<T> points;      ///< [n, d]
+  std::vector<T> weights;     ///< [n], or empty
   std::vector<T> centroids;   ///< [k, d], or empty
   std::vector<T> memberships; ///< [n, k], or empty
   std::vector<T> second;      ///< another start of the same kind; empty if there is none
@@ -29,6 +30,7 @@ struct OwnedProblem {
     problem.d = d;
     problem.k = k;
     problem.points = points;
+    problem.weights = weights;
     problem.centroids = centroids;
     problem.memberships = memberships;
     problem.stop = stop;

@@ -45,14 +45,15 @@ public:
   Adder(const Problem<T>& problem, bool sums, PassView& view)
       : problem_(problem), sums_(sums), view_(view) {}
 
-  /// k-means: a point weighs 1 in its cluster; between clusters closer than rounding it may weigh 1
-  /// or 0 in each.
+  /// k-means: a point has its whole weight in its cluster; between clusters closer than rounding it
+  /// may have that or none in each.
   void add_hard(std::size_t row, std::span<const double> squared, const Scratch& s,
                 Partial<T>& part) const {
     const T* const x = problem_.points.data() + row * problem_.d;
     const auto best = static_cast<std::size_t>(view_.labels[row]);
     const double smallest = squared[best];
     const double error = s.error[best];
+    const double weight = problem_.weight(row);
     double farthest = smallest;
     bool doubtful = false;
     for (std::size_t j = 0; j < problem_.k; ++j) {
@@ -61,22 +62,22 @@ public:
         farthest = std::max(farthest, squared[j]);
         doubtful = true;
         if (sums_) {
-          part.means.add(j, x, 0.0, 1.0);
+          part.means.add(j, x, 0.0, weight);
         }
       }
     }
     view_.doubtful[row] = doubtful ? 1 : 0;
     if (sums_) {
-      part.means.add(best, x, 1.0, doubtful ? 1.0 : 0.0);
+      part.means.add(best, x, weight, doubtful ? weight : 0.0);
     }
     const double distance = std::sqrt(smallest);
-    part.loss.add(distance);
+    part.loss.add(weight * distance);
     // sqrt(D + e) - sqrt(D), and the reach of whichever doubtful centroid is taken
-    part.loss_rounding.add(std::sqrt(farthest + error) - distance);
-    part.objective.add(smallest);
-    part.choice.add(farthest - smallest);
-    part.weight.add(1.0);
-    part.doubt.add(doubtful ? 1.0 : 0.0);
+    part.loss_rounding.add(weight * (std::sqrt(farthest + error) - distance));
+    part.objective.add(weight * smallest);
+    part.choice.add(weight * (farthest - smallest));
+    part.weight.add(weight);
+    part.doubt.add(doubtful ? weight : 0.0);
   }
 
   /// FCM: a point weighs u^m in every cluster, within what the range of u allows.
@@ -167,8 +168,8 @@ PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span
   view.choice = total.choice.value();
   view.doubt = total.doubt.value() / total.weight.value();
   if (sums) {
-    view.means = total.means.view([&](double weight, double mean, double spread) {
-      return kmeans ? mean_rounding(weight, mean, spread, u) : 2.0 * mean_rounding(n, u);
+    view.means = total.means.view([&](const WeightsOfCluster& weights, double mean, double spread) {
+      return kmeans ? rounding_of_mean(problem, weights, mean, spread) : 2.0 * mean_rounding(n, u);
     });
     view.next_objective = view.objective - descent(view.means, entering, produced);
   }

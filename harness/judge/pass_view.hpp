@@ -19,7 +19,7 @@ struct PassView {
   double loss_rounding = 0.0; ///< how far a variant's own value of it may be off
   double objective = 0.0;     ///< k-means: inertia; FCM: the loss
   double choice = 0.0; ///< by how much doubtful labels or memberships may raise the objective
-  double doubt = 0.0;  ///< the doubtful part of all points or of all weight, 0 .. 1
+  double doubt = 0.0;  ///< the doubtful part of all weight, 0 .. 1
   /// The objective of the float64 means with the float64 labels or memberships: an exact pass comes
   /// down to here at least, whatever is in doubt. Only with produced centroids.
   double next_objective = 0.0;

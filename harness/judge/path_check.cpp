@@ -47,7 +47,7 @@ std::optional<std::string> earlier_pass(const Declaration& meta, const Problem<T
   const double drift =
       (sizeof(T) == sizeof(float) ? 1e-3 : 1e-8) + 16.0 * input_roundoff(meta.arithmetic);
   const double floor = drift * drift * static_cast<double>(problem.k) * oracle.final_objective /
-                       static_cast<double>(problem.n);
+                       problem.total_weight();
   const double from_same = away(same->centroids);
   if (!(from_same > floor) || !(away(to_float64(entering)) > floor)) {
     return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<std::string> other_numbers(const Problem<T>& problem, const Judged
   const DistanceKernel kernel(same->centroids, problem.k, problem.d);
   DistanceKernel::Scratch scratch(kernel);
   // Fuzzy centres may all be one, where rounding decides which is nearer to which.
-  const double apart = 1e-6 * oracle.final_objective / static_cast<double>(problem.n);
+  const double apart = 1e-6 * oracle.final_objective / problem.total_weight();
   std::size_t others = 0;
   std::string example;
   for (std::size_t i = 0; i < clusters.size(); ++i) {

@@ -147,6 +147,34 @@ OwnedProblem<T> empty_clusters(std::size_t n, std::size_t d, std::size_t k) {
   return problem;
 }
 
+/// Weights that span a factor of a hundred, and none for every seventh point.
+template <typename T>
+OwnedProblem<T> weighted(OwnedProblem<T> problem) {
+  Random random(problem.n + problem.d + problem.k);
+  problem.name += ", weighted";
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    problem.weights.push_back(i % 7 == 3 ? T(0) : static_cast<T>(std::pow(10.0, random.uniform(-1.0, 1.0))));
+  }
+  return problem;
+}
+
+/// The points of a cluster have no weight: their labels are its number, and its centroid stays.
+template <typename T>
+OwnedProblem<T> cluster_without_weight(std::size_t n, std::size_t d, std::size_t k) {
+  OwnedProblem<T> problem = weighted(groups<T>("cluster without weight", n, d, k, iterations(3)));
+  for (std::size_t i = 0; i < n; i += 2) { // another place for each of them
+    for (std::size_t f = 0; f < d; ++f) {
+      problem.points[i * d + f] += T(50);
+    }
+    problem.weights[i] = T(0);
+  }
+  for (std::size_t f = 0; f < d; ++f) {
+    problem.centroids[f] = problem.points[f];
+    problem.second[(k - 1) * d + f] = problem.points[f] + T(1);
+  }
+  return problem;
+}
+
 /// The initial centres are data rows, so that distances of zero occur.
 template <typename T>
 OwnedProblem<T> centres_on_points(std::size_t n, std::size_t d, std::size_t k) {
@@ -231,6 +259,19 @@ std::vector<OwnedProblem<T>> kmeans_problems() {
   list.push_back(groups<T>("stop on loss", 300, 9, 5, {Kind::loss, 0.5, 100}));
   list.push_back(groups<T>("stop on loss", 900, 3, 16, {Kind::loss, 0.5, 100}));
   list.push_back(groups<T>("stop on shift", 400, 3, 5, {Kind::shift, 1e-3, 100}));
+  // For variants that take weights; others refuse.
+  list.push_back(weighted(groups<T>("one point", 1, 3, 1, iterations(1))));
+  list.push_back(weighted(groups<T>("beyond a warp", 33, 37, 5, iterations(3))));
+  list.push_back(weighted(groups<T>("one feature", 65, 1, 2, iterations(3))));
+  list.push_back(weighted(groups<T>("beyond a block", 257, 37, 2, iterations(3))));
+  list.push_back(weighted(groups<T>("many clusters", 1023, 9, 31, iterations(4))));
+  list.push_back(weighted(groups<T>("more clusters than a block", 1025, 3, 257, iterations(2))));
+  list.push_back(weighted(ties<T>(300, 9, 16)));
+  list.push_back(weighted(empty_clusters<T>(100, 3, 5)));
+  list.push_back(cluster_without_weight<T>(120, 3, 4));
+  list.push_back(weighted(groups<T>("stop on labels", 700, 9, 16, {Kind::labels, 0.0, 100})));
+  list.push_back(weighted(groups<T>("stop on loss", 900, 3, 16, {Kind::loss, 0.5, 100})));
+  list.push_back(weighted(groups<T>("stop on shift", 400, 3, 5, {Kind::shift, 1e-3, 100})));
   return list;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "harness/judge/declaration.hpp"
+#include "harness/problem/problem.hpp"
 #include "impls/contract.hpp"
 
 #include <algorithm>
@@ -58,6 +59,15 @@ inline double mean_rounding(double count, double u) {
 inline double mean_rounding(double count, double mean, double deviation, double u) {
   const bool alike = 2.0 * u * count * std::abs(mean) > deviation;
   return alike ? (count + 4.0) * u : mean_rounding(count, u);
+}
+
+/// The same of a weighted mean: of the products with the weights, each rounded, and of the sum of the
+/// weights. deviations: standard ones, of the values and of the weights.
+inline double weighted_mean_rounding(double count, double mean, double deviation, double weight,
+                                     double deviation_of_weights, double u) {
+  const double of_products = std::hypot(deviation, mean * deviation_of_weights / weight);
+  return mean_rounding(count, mean, of_products, u) +
+         mean_rounding(count, weight, deviation_of_weights, u) + u;
 }
 
 /// What rounding usually does to a sum, of what sum_rounding() allows: four deviations of thirty.
@@ -157,12 +167,17 @@ private:
   double lost_ = 0.0;
 };
 
-/// What a sum of n squared distances may be where exact arithmetic has every point on its centroid,
-/// as with fewer distinct points than clusters: a mean of equal numbers is n u of them off at most.
-/// 0 elsewhere. longest: the largest squared length of a centroid.
-inline double lost_objective(double exact, double n, double longest, double u) {
-  const double resolved = n * longest * 4.0 * u * u;
-  return exact <= resolved ? n * longest * (n * u) * (n * u) : 0.0;
+/// What a sum of squared distances may be where exact arithmetic has every point on its centroid, as
+/// with fewer distinct points than clusters: a mean of n equal numbers is n u of them off at most, and
+/// so is the sum of n weights. 0 elsewhere. total_weight: of all points. longest: the largest squared
+/// length of a centroid.
+template <typename T>
+double lost_objective(const Problem<T>& problem, double total_weight, double exact, double longest) {
+  constexpr double u = unit_roundoff<T>;
+  const double sums = problem.weights.empty() ? 1.0 : 2.0;
+  const double off = sums * static_cast<double>(problem.n) * u;
+  const double resolved = total_weight * longest * 4.0 * u * u;
+  return exact <= resolved ? total_weight * longest * off * off : 0.0;
 }
 
 /// The largest of k squared lengths. centroids: [k, d].

@@ -108,11 +108,11 @@ std::string why_no_limit(const json& row, const json& limits) {
 }
 
 MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std::size_t d,
-                         std::size_t k) {
+                         std::size_t k, bool weighted) {
   const double points = static_cast<double>(n);
   const double element = precision == Precision::f32 ? 4.0 : 8.0;
   MinimalWork work;
-  work.bytes = points * static_cast<double>(d) * element;
+  work.bytes = points * static_cast<double>(d + (weighted ? 1 : 0)) * element;
   work.flops = 2.0 * points * static_cast<double>(k) * static_cast<double>(d);
   if (family == Family::fcm) {
     work.flops *= 2.0;
@@ -148,7 +148,8 @@ void add_derived_figures(json& row, const json& limits) {
   const auto k = problem.at("k").get<std::size_t>();
   const MinimalWork work =
       minimal_work(parse_family(problem.at("family").get<std::string>()),
-                   parse_precision(row.at("precision").get<std::string>()), n, d, k);
+                   parse_precision(row.at("precision").get<std::string>()), n, d, k,
+                   problem.contains("weights"));
   const double seconds = row.at("ms_per_iteration").get<double>() * 1e-3;
   row["point_centroids_per_second"] = static_cast<double>(n) * static_cast<double>(k) / seconds;
   row["gb_per_second"] = work.bytes / seconds * 1e-9;

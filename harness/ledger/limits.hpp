@@ -10,11 +10,11 @@ namespace clusterbench {
 
 /// The least that the algorithm itself must do in one pass, whatever the implementation.
 struct MinimalWork {
-  double bytes = 0; ///< every point read once
+  double bytes = 0; ///< every point read once, with its weight if it has one
   double flops = 0; ///< 2 n k d for the distances; FCM again as much for the weighted sums
 };
 MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std::size_t d,
-                         std::size_t k);
+                         std::size_t k, bool weighted = false);
 
 /// Adds what follows from a row's samples: median, MAD, interval and outliers, passes and time per
 /// pass (medians over samples), points * centroids per second, GB/s and GFLOP/s of the minimal work, and the

@@ -40,16 +40,39 @@ std::vector<std::size_t> random_rows(std::uint64_t seed, std::size_t n, std::siz
   return {chosen.begin(), chosen.end()};
 }
 
+/// Where a walk along the shares gets to the drawn part of their total. Rows without a share are never
+/// taken, unless no row has one: then n.
+std::size_t drawn_row(const std::vector<double>& shares, double part) {
+  double left = part * std::accumulate(shares.begin(), shares.end(), 0.0);
+  std::size_t pick = shares.size();
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (shares[i] > 0.0) {
+      pick = i;
+      left -= shares[i];
+      if (left < 0.0) {
+        break;
+      }
+    }
+  }
+  return pick;
+}
+
 template <typename T>
 std::vector<std::size_t> kmeans_plus_plus_rows(std::uint64_t seed, std::span<const T> points,
-                                               std::size_t n, std::size_t d, std::size_t k) {
+                                               std::size_t n, std::size_t d, std::size_t k,
+                                               std::span<const T> weights) {
   RandomState random(static_cast<std::uint32_t>(seed));
+  const auto weight = [&](std::size_t i) {
+    return weights.empty() ? 1.0 : static_cast<double>(weights[i]);
+  };
+  std::vector<double> shares(weights.begin(), weights.end());
   std::vector<std::size_t> rows{
-      static_cast<std::size_t>(random.random_sample() * static_cast<double>(n))};
+      weights.empty() ? static_cast<std::size_t>(random.random_sample() * static_cast<double>(n))
+                      : drawn_row(shares, random.random_sample())};
   std::vector<double> nearest(n, std::numeric_limits<double>::infinity());
+  shares.resize(n);
   while (rows.size() < k) {
     const T* centroid = &points[rows.back() * d];
-    double total = 0.0;
     for (std::size_t i = 0; i < n; ++i) {
       double distance = 0.0;
       for (std::size_t j = 0; j < d; ++j) {
@@ -58,22 +81,11 @@ std::vector<std::size_t> kmeans_plus_plus_rows(std::uint64_t seed, std::span<con
         distance += difference * difference;
       }
       nearest[i] = std::min(nearest[i], distance);
-      total += nearest[i];
+      shares[i] = weight(i) * nearest[i];
     }
-    // Walk to the drawn share of the total; rows of weight 0, the chosen ones, are never taken
-    // unless all that are left coincide with chosen ones.
-    double left = random.random_sample() * total;
-    std::size_t pick = n;
-    for (std::size_t i = 0; i < n; ++i) {
-      if (nearest[i] > 0.0) {
-        pick = i;
-        left -= nearest[i];
-        if (left < 0.0) {
-          break;
-        }
-      }
-    }
-    if (pick == n) {
+    // The chosen rows have no share any more.
+    std::size_t pick = drawn_row(shares, random.random_sample());
+    if (pick == n) { // all that are left coincide with chosen ones, or have no weight
       pick = 0;
       while (std::ranges::find(rows, pick) != rows.end()) {
         ++pick;
@@ -134,7 +146,7 @@ InitialState<T> read_state(const ProblemSpec& spec, std::size_t n, std::size_t d
 
 template <typename T>
 InitialState<T> make_initial_state(const ProblemSpec& spec, std::span<const T> points,
-                                   std::size_t n, std::size_t d) {
+                                   std::size_t n, std::size_t d, std::span<const T> weights) {
   const InitSpec& init = spec.init;
   if (init.kind == InitSpec::Kind::file) {
     return read_state<T>(spec, n, d);
@@ -156,7 +168,7 @@ InitialState<T> make_initial_state(const ProblemSpec& spec, std::span<const T> p
     state.rows = random_rows(init.seed, n, spec.k);
     break;
   case InitSpec::Kind::kmeans_plus_plus:
-    state.rows = kmeans_plus_plus_rows(init.seed, points, n, d, spec.k);
+    state.rows = kmeans_plus_plus_rows(init.seed, points, n, d, spec.k, weights);
     break;
   default:
     state.rows.resize(spec.k);
@@ -170,8 +182,8 @@ InitialState<T> make_initial_state(const ProblemSpec& spec, std::span<const T> p
 }
 
 template InitialState<float> make_initial_state(const ProblemSpec&, std::span<const float>,
-                                                std::size_t, std::size_t);
+                                                std::size_t, std::size_t, std::span<const float>);
 template InitialState<double> make_initial_state(const ProblemSpec&, std::span<const double>,
-                                                 std::size_t, std::size_t);
+                                                 std::size_t, std::size_t, std::span<const double>);
 
 } // namespace clusterbench

@@ -22,8 +22,12 @@ std::string hash_of(const std::string& text) {
 
 template <typename T>
 std::string points_key(const Problem<T>& problem) {
-  return hash_of(fmt::format("points of {} bytes, {} x {}: {}", sizeof(T), problem.n, problem.d,
-                             hash_of(problem.points)));
+  std::string text = fmt::format("points of {} bytes, {} x {}: {}", sizeof(T), problem.n, problem.d,
+                                 hash_of(problem.points));
+  if (!problem.weights.empty()) {
+    text += ", weights: " + hash_of(problem.weights);
+  }
+  return hash_of(text);
 }
 
 template <typename T>

@@ -198,16 +198,24 @@ nlohmann::json to_json(const ProblemSpec& spec) {
   if (spec.take != 0) {
     json["take"] = spec.take;
   }
+  if (!spec.weights.empty()) {
+    json["weights"] = spec.weights;
+  }
   if (spec.family == Family::fcm) {
     json["fuzzifier"] = spec.fuzzifier;
   }
   return json;
 }
 
+std::string adhoc_name(const ProblemSpec& spec) {
+  return spec.weights.empty() ? spec.data : fmt::format("{}, weights {}", spec.data, spec.weights);
+}
+
 std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision) {
   nlohmann::json json = to_json(spec);
   json["data"] = data_identity; // the content counts, not its name
+  json.erase("weights");        // likewise
   if (spec.init.kind == InitSpec::Kind::file) {
     json["init"] = init_sha256;
   }

@@ -43,6 +43,7 @@ struct ProblemSpec {
   std::string data;     ///< name of a dataset or path of a file
   std::size_t take = 0; ///< only the first rows; 0: all
   bool last_column_is_label = false;
+  std::string weights; ///< path of the file of the points' weights (k-means); empty: all are 1
   std::size_t k = 0;
   InitSpec init;
   StopRule stop; ///< for Kind::shift the threshold is the tolerance, not yet scaled by the variance
@@ -51,8 +52,11 @@ struct ProblemSpec {
 
 nlohmann::json to_json(const ProblemSpec& spec);
 
-/// Hash of the spec, the identity of its data (content, type and shape), the content of an
-/// initial-state file, and the precision: problems with equal hashes are the same work.
+/// What an ad-hoc problem is called in a table and a ledger: its data and its weights.
+std::string adhoc_name(const ProblemSpec& spec);
+
+/// Hash of the spec, the identity of its data (content, type and shape, of the weights too), the
+/// content of an initial-state file, and the precision: problems with equal hashes are the same work.
 std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision);
 

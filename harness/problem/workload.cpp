@@ -5,6 +5,7 @@
 #include "datasets/npy.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/problem/initial_state.hpp"
+#include "harness/problem/point_weights.hpp"
 #include "harness/problem/problem_key.hpp"
 #include "harness/system/available_memory.hpp"
 #include "harness/system/process.hpp"
@@ -86,7 +87,12 @@ std::string key_of(const PointSet& points) {
   problem.n = points.n;
   problem.d = points.d;
   problem.points = points.values<T>();
+  problem.weights = points.weights.as<T>();
   return points_key(problem);
+}
+
+std::size_t bytes_of(const PointSet& points) {
+  return points.memory.bytes() + points.weights.bytes();
 }
 
 // A file is read whole. The kernel would rather kill processes than refuse: ask first.
@@ -132,7 +138,8 @@ double mean_feature_variance(std::span<const T> points, std::size_t n, std::size
 template <typename T>
 void fill_initial_state(Workload& work) {
   const InitialState<T> state =
-      make_initial_state<T>(work.spec, work.points->values<T>(), work.n, work.d);
+      make_initial_state<T>(work.spec, work.points->values<T>(), work.n, work.d,
+                            work.points->weights.as<T>());
   if (work.spec.init.kind == InitSpec::Kind::file) {
     check_magnitude<T>(state.values, state.is_memberships ? work.k : work.d, work.spec.init.file);
   }
@@ -155,6 +162,7 @@ Problem<T> Workload::problem(int threads) const {
   problem.d = d;
   problem.k = k;
   problem.points = points->values<T>();
+  problem.weights = points->weights.as<T>();
   (starts_from_memberships ? problem.memberships : problem.centroids) = initial.as<T>();
   problem.stop = stop;
   problem.fuzzifier = spec.fuzzifier;
@@ -167,8 +175,8 @@ template Problem<double> Workload::problem(int) const;
 
 std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
                                                         Precision precision) {
-  const std::string key = fmt::format("{} {} {} {}", spec.data, spec.last_column_is_label,
-                                      spec.take, to_string(precision));
+  const std::string key = fmt::format("{} {} {} {} {}", spec.data, spec.last_column_is_label,
+                                      spec.take, to_string(precision), spec.weights);
   for (const Cached& cached : cache_) {
     if (cached.key == key) {
       return cached.points;
@@ -206,10 +214,12 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
     copy_rounded(array, points->memory.as<float>());
     check_magnitude<float>(points->memory.as<float>(), points->d, spec.data);
     check_not_tiny<float>(array, spec.data);
+    add_weights<float>(*points, spec, array.rows());
   } else {
     copy_rounded(array, points->memory.as<double>());
     check_magnitude<double>(points->memory.as<double>(), points->d, spec.data);
     check_not_tiny<double>(array, spec.data);
+    add_weights<double>(*points, spec, array.rows());
   }
   points->key = precision == Precision::f32 ? key_of<float>(*points) : key_of<double>(*points);
   points->memory.seal(); // a variant that could change them would change those of all others
@@ -227,6 +237,9 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
 std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spec,
                                                           Precision precision) const {
   constexpr std::size_t kShareOfFile = 8; // the rest is for answers, the judge and the worker
+  if (!spec.weights.empty()) {
+    throw InputError("--weights: not with --memory, for no variant that streams takes them");
+  }
   const auto start = std::chrono::steady_clock::now();
   const datasets::KeptFile kept = datasets::kept_file(spec.data);
   auto points = std::make_shared<PointSet>();
@@ -273,6 +286,22 @@ std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spe
   return points;
 }
 
+template <typename T>
+void WorkloadBuilder::add_weights(PointSet& points, const ProblemSpec& spec, std::size_t rows) {
+  if (spec.weights.empty()) {
+    return;
+  }
+  check_memory_for(spec.weights);
+  const PointWeights<T> weights(spec.weights, rows, points.n, points.memory.as<T>());
+  check_unchanged(spec.weights, weights.sha256);
+  points.weights = SharedMemory("weights", weights.values.size() * sizeof(T));
+  std::ranges::copy(weights.values, points.weights.as<T>().begin());
+  points.weights.seal();
+  points.weights_sha256 = weights.sha256;
+  points.weights_conversion = datasets::conversion_of(spec.weights);
+  points.identity += fmt::format(", weights {} {}", weights.sha256, weights.type);
+}
+
 // One campaign is about one dataset, whatever happens to the file meanwhile.
 void WorkloadBuilder::check_unchanged(const std::string& file, const std::string& sha256) {
   if (sha256_.try_emplace(file, sha256).first->second != sha256) {
@@ -288,10 +317,10 @@ void WorkloadBuilder::keep(const std::string& key, std::shared_ptr<const PointSe
   cache_.push_back({key, std::move(points)});
   std::size_t bytes = 0;
   for (const Cached& cached : cache_) {
-    bytes += cached.points->memory.bytes();
+    bytes += bytes_of(*cached.points);
   }
   while (cache_.size() > kAlways && bytes > kMostBytes) {
-    bytes -= cache_.front().points->memory.bytes();
+    bytes -= bytes_of(*cache_.front().points);
     cache_.erase(cache_.begin());
   }
 }
@@ -302,6 +331,11 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   }
   if (spec.family == Family::fcm && !(spec.fuzzifier > 1.0 && std::isfinite(spec.fuzzifier))) {
     throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
+  }
+  if (spec.family == Family::fcm && !spec.weights.empty()) {
+    throw InputError(fmt::format("--weights {}: no variant of fuzzy c-means takes weights yet; they "
+                                 "belong to --family kmeans",
+                                 spec.weights));
   }
   const EndsAtOnce while_data_are_made;
   Workload work;

@@ -22,16 +22,20 @@ struct PointsPlace {
   std::size_t offset = 0;
 };
 
-/// The points of a dataset in one precision. Shared by all cells on the same data.
+/// The points of a dataset in one precision, and their weights. Shared by all cells on the same data.
 struct PointSet {
   std::string sha256;     ///< of the dataset's content, before rounding
   std::string key;        ///< points_key() of them as they are in memory
-  std::string identity;   ///< sha256, type and shape of the dataset: equal ones are the same points
+  /// sha256, type and shape of the dataset, and of the weights: equal ones are the same points.
+  std::string identity;
   std::string conversion; ///< of the file's numbers, see datasets::conversion_of(); mostly empty
   std::size_t n = 0;      ///< points
   std::size_t d = 0;      ///< features
   double load_ms = 0;     ///< reading the file, checking and rounding; once
   SharedMemory memory;    ///< [n, d] row-major, float or double
+  SharedMemory weights;   ///< [n] of the same type, or nothing
+  std::string weights_sha256;     ///< of their file's numbers, before rounding
+  std::string weights_conversion; ///< as `conversion`
   /// With a limit of the memory the points stay in their file instead, from byte `offset` on.
   std::unique_ptr<const datasets::FileInPlace> file;
   std::size_t offset = 0;
@@ -75,8 +79,8 @@ public:
   explicit WorkloadBuilder(std::size_t memory_limit = 0) : memory_limit_(memory_limit) {}
 
   /// Throws datasets::InputError for anything a user can get wrong: unknown data, NaN, k = 0,
-  /// k > n, rows out of range or repeated, an initial state of the wrong shape; and for files that are
-  /// not what they were when they were read first. Throws OutOfMemory.
+  /// k > n, rows out of range or repeated, an initial state of the wrong shape, weights that are none;
+  /// and for files that are not what they were when they were read first. Throws OutOfMemory.
   Workload build(const ProblemSpec& spec, Precision precision);
 
 private:
@@ -86,6 +90,8 @@ private:
   };
   std::shared_ptr<const PointSet> points(const ProblemSpec& spec, Precision precision);
   std::shared_ptr<PointSet> points_in_file(const ProblemSpec& spec, Precision precision) const;
+  template <typename T>
+  void add_weights(PointSet& points, const ProblemSpec& spec, std::size_t rows);
   void keep(const std::string& key, std::shared_ptr<const PointSet> points);
   void check_unchanged(const std::string& file, const std::string& sha256);
   std::size_t memory_limit_;

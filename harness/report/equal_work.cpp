@@ -40,11 +40,11 @@ std::string shown(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// A field of the problem that must be what the table says. Only `take` may be left out: all rows.
+// A field of the problem that must be what the table says; `left_out` is what it says without the field.
 void compare_field(const json& problem, const json& wanted, const char* field, const char* name,
-                   std::vector<std::string>& reasons) {
-  const json has = problem.value(field, json("all"));
-  const json asked = wanted.value(field, json("all"));
+                   std::vector<std::string>& reasons, const char* left_out = "all") {
+  const json has = problem.value(field, json(left_out));
+  const json asked = wanted.value(field, json(left_out));
   if (has != asked) {
     reasons.push_back(fmt::format("{} {}, the table says {}", name, shown(has), shown(asked)));
   }
@@ -56,6 +56,7 @@ CommonWork common_work(const json& problem, const std::vector<const Measured*>& 
   CommonWork common;
   common.problem = problem;
   common.data_sha256 = most_frequent_field(cells, "data_sha256");
+  common.weights_sha256 = most_frequent_field(cells, "weights_sha256");
   common.n = most_frequent_field(cells, "n");
   common.d = most_frequent_field(cells, "d");
   common.initial_rows = most_frequent_field(cells, "initial_rows");
@@ -79,6 +80,7 @@ OtherWork other_work(const Measured& cell, const CommonWork& common) {
   OtherWork other;
   compare_field(problem, common.problem, "data", "data", other.no);
   compare_field(problem, common.problem, "take", "rows taken", other.no);
+  compare_field(problem, common.problem, "weights", "weights", other.no, "none");
   compare_field(problem, common.problem, "k", "k", other.no);
   compare_field(problem, common.problem, "init", "initial state", other.no);
   compare_field(problem, common.problem, "stop", "stop rule", other.no);
@@ -88,6 +90,9 @@ OtherWork other_work(const Measured& cell, const CommonWork& common) {
                    problem.value("d", json())});
   if (other.no.empty() && mine != json({common.data_sha256, common.n, common.d})) {
     other.no.push_back("other data of the same name");
+  }
+  if (other.no.empty() && problem.value("weights_sha256", json()) != common.weights_sha256) {
+    other.no.push_back("other weights of the same name");
   }
   if (other.no.empty() && problem.value("initial_rows", json()) != common.initial_rows) {
     other.no.push_back("other initial rows");

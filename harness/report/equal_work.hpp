@@ -19,7 +19,8 @@ struct OtherWork {
 /// What the ranked cells of one problem in one precision have in common.
 struct CommonWork {
   nlohmann::json problem; ///< the table's own words, as to_json(ProblemSpec)
-  nlohmann::json data_sha256, n, d, initial_rows; ///< of most cells; null if no cell was run
+  /// Of most cells; null if no cell was run.
+  nlohmann::json data_sha256, weights_sha256, n, d, initial_rows;
   /// From the problem's own start: as the table asks, or of most cells where a rule decides.
   double iterations = 0.0;
 };

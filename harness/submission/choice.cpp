@@ -55,7 +55,8 @@ Table default_problems(const KnownVariant& variant) {
   return table;
 }
 
-std::vector<const KnownVariant*> usual_company(const KnownVariant& variant, Precision precision) {
+std::vector<const KnownVariant*> usual_company(const KnownVariant& variant, Precision precision,
+                                               bool weighted) {
   const std::filesystem::path file = file_of(variant.meta.family);
   std::vector<std::string> order;
   try {
@@ -69,6 +70,7 @@ std::vector<const KnownVariant*> usual_company(const KnownVariant& variant, Prec
     const KnownVariant* const other = find_variant(name);
     if (other == nullptr || other->meta.family != variant.meta.family ||
         is_on_gpu(other->meta) != is_on_gpu(variant.meta) || !supports(*other, precision) ||
+        (weighted && !other->meta.takes_weights) ||
         (other->meta.approximate_within > 0.0 && variant.meta.approximate_within == 0.0)) {
       continue;
     }

@@ -148,8 +148,8 @@ Table problems_for(const KnownVariant& variant, const SubmissionOptions& options
   Table table;
   if (options.problem) {
     table.name = "judge";
-    table.title = options.problem->data;
-    table.problems.emplace_back(options.problem->data, *options.problem);
+    table.title = adhoc_name(*options.problem);
+    table.problems.emplace_back(table.title, *options.problem);
   } else {
     table = options.table.empty() ? default_problems(variant)
                                   : load_table(options.table, options.quick);
@@ -172,7 +172,7 @@ std::vector<const KnownVariant*> company_of(const KnownVariant& variant, Precisi
     return {};
   }
   if (options.beside.empty()) {
-    return usual_company(variant, precision);
+    return usual_company(variant, precision, options.problem && !options.problem->weights.empty());
   }
   std::vector<const KnownVariant*> company = match_variants(options.beside, "--beside");
   std::erase_if(company, [&](const KnownVariant* other) {

@@ -17,19 +17,23 @@ const RegisteredVariant& load_module(const std::filesystem::path& file) {
     throw std::runtime_error(fmt::format("{}: {}", file.string(), dlerror()));
   }
   using Registry = std::vector<RegisteredVariant>;
-  const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_2"));
+  constexpr int kContract = 3; // the version of impls/contract.hpp
+  const auto contract = [&](int version) {
+    return dlsym(module, fmt::format("clusterbench_contract_{}", version).c_str());
+  };
+  const auto registered = reinterpret_cast<void* (*)()>(contract(kContract));
   if (registered == nullptr) {
     constexpr int kVersions = 10; // to come
     for (int version = 1; version <= kVersions; ++version) {
-      if (dlsym(module, fmt::format("clusterbench_contract_{}", version).c_str()) != nullptr) {
+      if (contract(version) != nullptr) {
         throw std::runtime_error(
-            fmt::format("{}: a module of version {} of the contract, and no module of version 2 of "
+            fmt::format("{}: a module of version {} of the contract, and no module of version {} of "
                         "the contract",
-                        file.string(), version));
+                        file.string(), version, kContract));
       }
     }
     throw std::runtime_error(
-        fmt::format("{}: no module of version 2 of the contract", file.string()));
+        fmt::format("{}: no module of version {} of the contract", file.string(), kContract));
   }
   const Registry& variants = *static_cast<const Registry*>(registered());
   if (variants.size() != 1) {

@@ -76,6 +76,7 @@ json to_json(const PointsRequest& request) {
           {"points", request.points},
           {"points_descriptor", request.points_descriptor},
           {"points_offset", request.points_offset},
+          {"weights", path_or_null(request.weights)},
           {"start", request.start},
           {"answer",
            {{"labels", request.labels},
@@ -101,6 +102,8 @@ PointsRequest points_request_from(const json& json) {
   request.points = json.at("points");
   request.points_descriptor = json.value("points_descriptor", -1);
   request.points_offset = json.value("points_offset", std::size_t{0});
+  request.weights = path_from(json.value("weights", nlohmann::json()));
+  shape.weighted = !request.weights.empty();
   request.start = json.at("start");
   request.labels = json.at("answer").at("labels");
   request.centroids = json.at("answer").at("centroids");
@@ -146,6 +149,7 @@ json describe(const RegisteredVariant& variant) {
           {"approximate_within", meta.approximate_within},
           {"reseeds_empty", meta.reseeds_empty},
           {"streams", meta.streams},
+          {"takes_weights", meta.takes_weights},
           {"min_d", meta.min_d},
           {"max_d", meta.max_d},
           {"max_k", meta.max_k},

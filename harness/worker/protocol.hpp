@@ -16,6 +16,7 @@ struct PointsRequest {
   std::string points;     ///< [n, d]
   int points_descriptor = -1;    ///< of the same file, for a variant that streams
   std::size_t points_offset = 0; ///< of the first row in it [bytes]; not 0 for such a variant only
+  std::string weights;    ///< [n], where the shape is weighted
   std::string start;      ///< [k, d] or [n, k]; filled before every run
   std::string labels, centroids, entering, memberships; ///< of the answer
   std::string record;                                   ///< [passes, k, d] of a recording run

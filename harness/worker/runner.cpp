@@ -132,7 +132,8 @@ public:
       session_.take_file({request.points_descriptor, request.points_offset, request.rotate});
     } else {
       const MappedFile points(request.points, MappedFile::Access::read);
-      session_.take_points(points.as<const T>(), request.rotate);
+      const MappedFile weights(request.weights, MappedFile::Access::read);
+      session_.take_points(points.as<const T>(), request.rotate, weights.as<const T>());
     }
     if (mark_ != nullptr) {
       session_.meet_with([this] {

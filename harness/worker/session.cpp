@@ -104,22 +104,31 @@ typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) 
   return factory();
 }
 
+// A copy of this session's rows of all, [n, width], turned.
 template <typename T>
-void Session<T>::take_points(std::span<const T> points, std::size_t rotate) {
+PlacedArray<T> Session<T>::own_rows(std::span<const T> all, std::size_t width,
+                                    std::size_t rotate) const {
+  const std::size_t n = all.size() / width;
+  const std::size_t first = (rows_.first + rotate) % std::max<std::size_t>(n, 1);
+  const std::size_t tail = std::min(rows_.count, n - first); // then it goes on with row 0
+  PlacedArray<T> copy(Place::host, rows_.count * width);
+  const auto rest =
+      std::ranges::copy(all.subspan(first * width, tail * width), copy.span().begin()).out;
+  std::ranges::copy(all.first((rows_.count - tail) * width), rest);
+  return copy;
+}
+
+template <typename T>
+void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
+                             std::span<const T> weights) {
   variant_.reset();
   for (Part& part : parts_) {
     part.points = {};
+    part.weights = {};
   }
-  const std::size_t n = points.size() / shape_.d;
-  const std::size_t first = (rows_.first + rotate) % std::max<std::size_t>(n, 1);
-  const std::size_t tail = std::min(rows_.count, n - first); // then it goes on with row 0
-  // While the old one is there: another address.
-  PlacedArray<T> copy(Place::host, rows_.count * shape_.d);
-  const auto rest = std::ranges::copy(points.subspan(first * shape_.d, tail * shape_.d),
-                                      copy.span().begin())
-                        .out;
-  std::ranges::copy(points.first((rows_.count - tail) * shape_.d), rest);
-  host_points_ = std::move(copy);
+  // Made while the old ones are there: other addresses.
+  host_points_ = own_rows(points, shape_.d, rotate);
+  host_weights_ = weights.empty() ? PlacedArray<T>() : own_rows(weights, 1, rotate);
   allocate_answer();
   poison_answer();
 }
@@ -162,14 +171,27 @@ void Session<T>::wait_for_devices() const {
   }
 }
 
+// As they lie where the variant computes.
+template <typename T>
+Points<T> Session<T>::points_of(const Part& part) const {
+  const bool on_device = place_ == Place::device;
+  return {on_device ? part.points.span() : host_points_.span(), part.rows.first,
+          on_device ? part.weights.span() : host_weights_.span(), file_};
+}
+
 // To all devices at once: each has a link of its own.
 template <typename T>
 void Session<T>::upload() {
-  const auto upload_part = [this](Part& part) {
-    part.points = PlacedArray<T>(place_, part.rows.count * shape_.d, part.device);
-    part.points.copy_from(std::as_const(host_points_)
-                              .span()
-                              .subspan(part.rows.first * shape_.d, part.rows.count * shape_.d));
+  const auto upload_rows = [this](const PlacedArray<T>& from, const Part& part, std::size_t width) {
+    PlacedArray<T> to(place_, part.rows.count * width, part.device);
+    to.copy_from(from.span().subspan(part.rows.first * width, part.rows.count * width));
+    return to;
+  };
+  const auto upload_part = [&](Part& part) {
+    part.points = upload_rows(host_points_, part, shape_.d);
+    if (shape_.weighted) {
+      part.weights = upload_rows(host_weights_, part, 1);
+    }
   };
   std::vector<std::future<void>> others;
   for (std::size_t i = 1; i < parts_.size(); ++i) {
@@ -182,14 +204,12 @@ void Session<T>::upload() {
 template <typename T>
 void Session<T>::prepare_made(Variant<T>& made) {
   if (registered_.meta.device != Device::multi_gpu) {
-    made.prepare(shape_,
-                 {place_ == Place::device ? parts_.front().points.span() : host_points_.span(),
-                  rows_.first, file_});
+    made.prepare(shape_, points_of(parts_.front()));
     return;
   }
   std::vector<Shard<T>> shards;
   for (const Part& part : parts_) {
-    shards.push_back({part.device, {part.points.span(), part.rows.first}});
+    shards.push_back({part.device, points_of(part)});
   }
   dynamic_cast<ShardedVariant<T>&>(made).prepare_shards(shape_, shards);
 }
@@ -214,7 +234,11 @@ void Session<T>::prepare_next() {
     delegate_ = delegates_.front();
     delegates_.erase(delegates_.begin());
     try {
-      Made next = make(load_module(module_file(modules_, delegate_)));
+      const RegisteredVariant& registered = load_module(module_file(modules_, delegate_));
+      if (shape_.weighted && !registered.meta.takes_weights) {
+        throw Refusal("it takes no weights of points");
+      }
+      Made next = make(registered);
       if (const std::string reason = next->refuse(shape_); !reason.empty()) {
         throw Refusal(reason);
       }

@@ -41,9 +41,10 @@ public:
   Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape,
           std::vector<int> devices = {0});
 
-  /// Takes a copy of the points, [n, d] in host memory: row i of it is row (i + rotate) mod n. What
-  /// was prepared is gone. The copy lies at a new address. A rank copies its own rows of that order.
-  void take_points(std::span<const T> points, std::size_t rotate);
+  /// Takes a copy of the points, [n, d] in host memory, and of their weights, [n] or empty: row i of it
+  /// is row (i + rotate) mod n. What was prepared is gone. The copy lies at a new address. A rank copies
+  /// its own rows of that order.
+  void take_points(std::span<const T> points, std::size_t rotate, std::span<const T> weights = {});
 
   /// The same for a variant that streams: it reads them from the file itself.
   void take_file(const RowsInFile& file);
@@ -80,11 +81,13 @@ private:
   struct Part {
     int device = 0;
     RowRange rows;
-    PlacedArray<T> points, start, centroids, entering, memberships;
+    PlacedArray<T> points, weights, start, centroids, entering, memberships;
     PlacedArray<std::int32_t> labels;
   };
 
   Made make(const RegisteredVariant& registered) const;
+  PlacedArray<T> own_rows(std::span<const T> all, std::size_t width, std::size_t rotate) const;
+  Points<T> points_of(const Part& part) const;
   void allocate_answer();
   void upload();
   void open_answer(bool open);
@@ -111,7 +114,7 @@ private:
   bool has_memberships_;
 
   // The variant goes before the memory that it may refer to.
-  PlacedArray<T> host_points_;
+  PlacedArray<T> host_points_, host_weights_;
   RowsInFile file_;
   std::vector<Part> parts_; ///< never none
   // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.

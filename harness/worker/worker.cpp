@@ -402,8 +402,9 @@ void Worker::points(PointsRequest request) {
   if (ranks_ != nullptr) {
     request.shape.threads = options_.threads; // of a rank
     // mpirun has inherited the memory, and closed it for the ranks.
-    for (std::string* path : {&request.points, &request.start, &request.labels, &request.centroids,
-                              &request.entering, &request.memberships, &request.record}) {
+    for (std::string* path :
+         {&request.points, &request.weights, &request.start, &request.labels, &request.centroids,
+          &request.entering, &request.memberships, &request.record}) {
       constexpr std::string_view kOwn = "/proc/self/";
       if (path->starts_with(kOwn)) {
         path->replace(0, kOwn.size(), fmt::format("/proc/{}/", pid_));

@@ -29,7 +29,7 @@ struct alignas(64) Part {
   std::vector<std::int32_t> labels; // of a chunk
   std::vector<T> distances;         // of a chunk
   std::vector<T> scratch;           // of the summing kernel, zeros
-  std::vector<double> sums, counts; // [k, d], [k]
+  std::vector<double> sums, counts; // [k, d], [k]; of weights, where points have some
   double loss = 0.0;
   std::size_t changed = 0; // labels
 };
@@ -46,6 +46,7 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_ = points.rows;
+    weights_ = points.weights;
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
     // About 32 KiB of points, so that summing finds in the cache what labelling read.
     chunk_ = simd::rounded_up(std::clamp<std::size_t>((32 << 10) / (d * sizeof(T)), 1, 4096));
@@ -101,12 +102,15 @@ public:
 
   std::string chosen_path() const override {
     return std::string(shape_.d <= simd::kSmallD ? "few features" : "tiles") +
-           (sums_by_label() ? ", sums by label, " : ", sums in double, ") + kernels_.isa;
+           (!weights_.empty()   ? ", weighted sums, "
+            : sums_by_label() ? ", sums by label, "
+                                : ", sums in double, ") +
+           kernels_.isa;
   }
 
 private:
   /// Sums in T that stay in the cache; else in double at once.
-  bool sums_by_label() const { return shape_.k * shape_.d <= 2048; }
+  bool sums_by_label() const { return weights_.empty() && shape_.k * shape_.d <= 2048; }
 
   void assign_and_sum(Part<T>& part, Answer<T>& answer, bool wants_loss) const {
     const auto [d, k] = std::pair(shape_.d, shape_.k);
@@ -125,15 +129,21 @@ private:
       std::int32_t* labels = part.labels.data();
       assign(chunk, answer.centroids.data(), k, labels,
              wants_loss ? part.distances.data() : nullptr);
-      std::fill(labels + count, labels + simd::rounded_up(count), -1);
-      sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
+      if (!weights_.empty()) {
+        kernels_.sum_with_weights(chunk, &weights_[i], labels, part.sums.data(), part.counts.data());
+      } else {
+        std::fill(labels + count, labels + simd::rounded_up(count), -1);
+        sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
+      }
       uncollected += count;
       if (sums_by_label() && (uncollected >= kCollect || i + count == part.points.end)) {
         kernels_.collect_sums(k, d, part.scratch.data(), part.sums.data(), part.counts.data());
         uncollected = 0;
       }
       if (wants_loss) {
-        part.loss += kernels_.sum_of_roots(part.distances.data(), count);
+        part.loss += weights_.empty()
+                         ? kernels_.sum_of_roots(part.distances.data(), count)
+                         : kernels_.sum_of_weighted_roots(part.distances.data(), &weights_[i], count);
       }
       std::int32_t* previous = &answer.labels[i];
       for (std::size_t r = 0; r < count; ++r) {
@@ -174,7 +184,8 @@ private:
 
   const simd::Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
   Shape shape_;
-  std::span<const T> points_; // [n, d] of this rank
+  std::span<const T> points_;  // [n, d] of this rank
+  std::span<const T> weights_; // [n] likewise, or empty: all are 1
   std::size_t chunk_ = 0;
   simd::UntouchedVector<T> columns_; // [n, d] in blocks of lanes
   ranks::GatheredSums sums_;         // [k, d], [k], loss, changed labels
@@ -186,6 +197,7 @@ const Registration registration({.name = "kmeans_mpi",
                                  .idea = "a shard of rows per process, sums exchanged in a fixed order",
                                  .source = "Dhillon and Modha 2000",
                                  .device = Device::mpi,
+                                 .takes_weights = true,
                                  .previous = "kmeans_simd"},
                                 both_precisions<KmeansMpi>());
 

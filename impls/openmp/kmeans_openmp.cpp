@@ -32,8 +32,8 @@ struct Part {
   std::size_t end = 0;
   bool changed = false;
   double loss = 0.0;
-  std::vector<double> sums;   // [k, d]
-  std::vector<double> counts; // [k]
+  std::vector<double> sums;   // [k, d] of weighted points
+  std::vector<double> totals; // [k] of their weights
 };
 
 template <typename T>
@@ -42,6 +42,7 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_ = points.rows;
+    weights_ = points.weights;
     const auto threads = static_cast<std::size_t>(std::max(shape.threads, 1));
     parts_.assign(threads, {});
     for (std::size_t p = 0; p < threads; ++p) {
@@ -82,7 +83,7 @@ private:
     const auto [d, k] = std::pair(shape_.d, shape_.k);
     const T* centroids = answer.centroids.data();
     part.sums.assign(k * d, 0.0);
-    part.counts.assign(k, 0.0);
+    part.totals.assign(k, 0.0);
     // Plain locals: what neighbouring threads write per point must not share a cache line.
     bool changed = false;
     double loss = 0.0;
@@ -99,11 +100,12 @@ private:
       }
       const auto label = static_cast<std::int32_t>(nearest);
       changed |= std::exchange(answer.labels[i], label) != label;
-      loss += wants_loss ? std::sqrt(double{smallest}) : 0.0;
-      part.counts[nearest] += 1.0;
+      const double weight = weights_.empty() ? 1.0 : double{weights_[i]};
+      loss += wants_loss ? weight * std::sqrt(double{smallest}) : 0.0;
+      part.totals[nearest] += weight;
       double* sum = &part.sums[nearest * d];
       for (std::size_t f = 0; f < d; ++f) {
-        sum[f] += double{x[f]};
+        sum[f] += weight * double{x[f]};
       }
     }
     part.changed = changed;
@@ -117,7 +119,7 @@ private:
       total.changed |= parts_[p].changed;
       total.loss += parts_[p].loss;
       std::ranges::transform(total.sums, parts_[p].sums, total.sums.begin(), std::plus{});
-      std::ranges::transform(total.counts, parts_[p].counts, total.counts.begin(), std::plus{});
+      std::ranges::transform(total.totals, parts_[p].totals, total.totals.begin(), std::plus{});
     }
     return {.loss = total.loss, .labels_changed = total.changed};
   }
@@ -129,8 +131,8 @@ private:
     double squared_shift = 0.0;
     for (std::size_t c = 0; c < total.sums.size(); ++c) {
       const T entered = answer.entering[c] = answer.centroids[c];
-      if (const double count = total.counts[c / shape_.d]; count > 0.0) {
-        const auto mean = static_cast<T>(total.sums[c] / count);
+      if (const double weight = total.totals[c / shape_.d]; weight > 0.0) {
+        const auto mean = static_cast<T>(total.sums[c] / weight);
         squared_shift += std::pow(double{mean} - double{entered}, 2);
         answer.centroids[c] = mean;
       }
@@ -139,13 +141,15 @@ private:
   }
 
   Shape shape_;
-  std::span<const T> points_; // [n, d]
-  std::vector<Part> parts_;   // [threads]
+  std::span<const T> points_;  // [n, d]
+  std::span<const T> weights_; // [n], or empty: all are 1
+  std::vector<Part> parts_;    // [threads]
 };
 
 const Registration registration({.name = "kmeans_openmp",
                                  .idea = "private sums per thread, added up in a fixed order",
                                  .source = "article 003, sections 3 and 5, on CPU threads",
+                                 .takes_weights = true,
                                  .previous = "kmeans_serial"},
                                 both_precisions<KmeansOpenmp>());
 

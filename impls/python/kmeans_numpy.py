@@ -35,8 +35,8 @@ class Lloyd(Solver):
             distances = self.distances(centroids)  # [n, k]
             labels = distances.argmin(axis=1)
             sums = self.sums(labels)  # [k, d]
-            counts = np.bincount(labels, minlength=problem.k)[:, None]
-            means = np.where(counts > 0, sums / np.maximum(counts, 1), centroids)
+            totals = np.bincount(labels, problem.weights, minlength=problem.k)[:, None]
+            means = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), centroids)
             means = means.astype(centroids.dtype, copy=False)
             entering, centroids = centroids, means
             if record is not None:
@@ -46,9 +46,10 @@ class Lloyd(Solver):
                                lambda: np.square(means - entering, dtype=np.float64).sum()):
                 return Answer(stop.passes, labels, centroids, entering)
 
-    @staticmethod
-    def loss(distances):
-        return np.sqrt(np.maximum(distances.min(axis=1), 0)).sum(dtype=np.float64)
+    def loss(self, distances):
+        roots = np.sqrt(np.maximum(distances.min(axis=1), 0))
+        weights = self.problem.weights
+        return (roots if weights is None else weights * roots).sum(dtype=np.float64)
 
 
 class Repeated(Lloyd):
@@ -60,6 +61,8 @@ class Repeated(Lloyd):
                           f"at most {LARGEST_BYTES >> 20} are allowed")
         self.repeated = np.repeat(problem.points[:, :, None], problem.k, axis=2)
         self.rows = np.arange(problem.n)
+        weights = problem.weights
+        self.weighted = problem.points if weights is None else weights[:, None] * problem.points
 
     def distances(self, centroids):
         return np.square(self.repeated - centroids.T).sum(axis=1)
@@ -67,7 +70,7 @@ class Repeated(Lloyd):
     def sums(self, labels):
         problem = self.problem
         slots = np.zeros((problem.n, problem.k, problem.d), problem.points.dtype)
-        slots[self.rows, labels] = problem.points
+        slots[self.rows, labels] = self.weighted
         return slots.sum(axis=0, dtype=np.float64)
 
 
@@ -86,10 +89,13 @@ class Products(Lloyd):
         return super().loss(distances.min(axis=1)[:, None] + self.norms)
 
     def sums(self, labels):
-        return self.one_hot[labels].T @ self.problem.points
+        chosen = self.one_hot[labels]
+        if self.problem.weights is not None:
+            chosen *= self.problem.weights[:, None]
+        return chosen.T @ self.problem.points
 
 
-SHARED = dict(source="article 004, section Python", records=True, gives_entering=True,
+SHARED = dict(source="article 004, section Python", records=True, gives_entering=True, takes_weights=True,
               stops=("iterations", "loss", "labels", "shift"),
               modules=(Module("numpy", "numpy", "1.20"),))
 

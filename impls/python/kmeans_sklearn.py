@@ -27,7 +27,7 @@ class Lloyd(Solver):
     algorithm = "lloyd"
 
     def __init__(self, problem):
-        self.points = problem.points
+        self.points, self.weights = problem.points, problem.weights
         tolerance = 0.0
         if problem.rule == "shift":
             # The estimator multiplies its tolerance by the mean variance; ours is scaled already.
@@ -37,7 +37,7 @@ class Lloyd(Solver):
 
     def run(self, start, record):
         self.model.init = start.centroids
-        self.model.fit(self.points)
+        self.model.fit(self.points, sample_weight=self.weights)
         return Answer(self.model.n_iter_, self.model.labels_, self.model.cluster_centers_)
 
 
@@ -46,7 +46,7 @@ class Elkan(Lloyd):
 
 
 SHARED = dict(distance="expanded", labels="after update", deterministic=False, reseeds_empty=True,
-              centres_points=True,
+              takes_weights=True, centres_points=True,
               stops=("iterations", "labels", "shift"),
               modules=(Module("sklearn", "scikit-learn", "1.1"),
                        Module("threadpoolctl", "threadpoolctl")))

@@ -19,6 +19,7 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_ = points.rows;
+    weights_ = points.weights;
   }
 
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
@@ -48,7 +49,7 @@ private:
     const Phase phase(observer, "assign");
     const std::size_t d = shape_.d;
     sums_.assign(shape_.k * d, 0.0);
-    counts_.assign(shape_.k, 0.0);
+    totals_.assign(shape_.k, 0.0);
     for (std::size_t i = 0; i < shape_.n; ++i) {
       const T* x = &points_[i * d];
       std::size_t nearest = 0;
@@ -62,10 +63,11 @@ private:
       }
       const auto label = static_cast<std::int32_t>(nearest);
       facts.labels_changed |= std::exchange(answer.labels[i], label) != label;
-      facts.loss += wants_loss ? std::sqrt(double{smallest}) : 0.0;
-      counts_[nearest] += 1.0;
+      const double weight = weights_.empty() ? 1.0 : double{weights_[i]};
+      facts.loss += wants_loss ? weight * std::sqrt(double{smallest}) : 0.0;
+      totals_[nearest] += weight;
       for (std::size_t f = 0; f < d; ++f) {
-        sums_[nearest * d + f] += double{x[f]};
+        sums_[nearest * d + f] += weight * double{x[f]};
       }
     }
   }
@@ -74,8 +76,8 @@ private:
     const Phase phase(observer, "update");
     for (std::size_t c = 0; c < sums_.size(); ++c) {
       const T entered = answer.entering[c] = answer.centroids[c];
-      if (const double count = counts_[c / shape_.d]; count > 0.0) { // an empty cluster stays
-        const auto mean = static_cast<T>(sums_[c] / count);
+      if (const double total = totals_[c / shape_.d]; total > 0.0) { // an empty cluster stays
+        const auto mean = static_cast<T>(sums_[c] / total);
         facts.squared_shift += std::pow(double{mean} - double{entered}, 2);
         answer.centroids[c] = mean;
       }
@@ -84,12 +86,14 @@ private:
 
   Shape shape_;
   std::span<const T> points_;         // [n, d]
-  std::vector<double> sums_, counts_; // [k, d] and [k]
+  std::span<const T> weights_;        // [n], or empty: all are 1
+  std::vector<double> sums_, totals_; // [k, d] weighted points and [k] their weights
 };
 
 const Registration registration({.name = "kmeans_serial",
                                  .idea = "assign and sum each point in one sweep",
                                  .source = "Lloyd 1982",
+                                 .takes_weights = true,
                                  .previous = "kmeans_serial_distances"},
                                 both_precisions<KmeansSerial>());
 

@@ -11,7 +11,7 @@
 // Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, up to 32 of them an
 //   instruction; 2 n k d where scores sieve centroids.
 // Limits: points are copied into another layout unless the path reads rows; bits differ between
-//   numbers of threads and between instruction sets.
+//   numbers of threads and between instruction sets. Points with weights have simpler paths.
 #include "impls/contract.hpp"
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/dispatch.hpp"
@@ -36,7 +36,8 @@ struct Path {
   std::string_view name;
   std::size_t max_d, max_k, max_kd; ///< the largest shape that it is for
   Assign assign;
-  simd::SumKernel<T> Kernels<T>::*sum; ///< null if points are summed as they are labelled
+  /// Null if points are summed as they are labelled, or have weights.
+  simd::SumKernel<T> Kernels<T>::*sum;
 };
 
 constexpr std::size_t kAny = std::numeric_limits<std::size_t>::max();
@@ -58,6 +59,15 @@ constexpr Path<T> kPaths[] = {
     {"sieve, sums in double", kAny, kAny, kAny, Assign::sieve, &Kernels<T>::sum_in_double},
 };
 
+/// Where points have weights; all are summed in double once they are labelled.
+template <typename T>
+constexpr Path<T> kWeightedPaths[] = {
+    {"few features, weighted sums", simd::kSmallD, kAny, kAny, Assign::small_d, nullptr},
+    {"tiles, weighted sums", 24, 64, kAny, Assign::columns, nullptr},
+    {"tiles, weighted sums", kAny, 8, kAny, Assign::columns, nullptr},
+    {"sieve, weighted sums", kAny, kAny, kAny, Assign::sieve, nullptr},
+};
+
 template <typename T>
 class KmeansSimd final : public simd::Lloyd<T> {
   using Base = simd::Lloyd<T>;
@@ -66,7 +76,9 @@ class KmeansSimd final : public simd::Lloyd<T> {
 public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
-    path_ = std::ranges::find_if(kPaths<T>, [d = d, k = k](const Path<T>& path) {
+    const std::span<const Path<T>> paths = shape.weighted ? std::span<const Path<T>>(kWeightedPaths<T>)
+                                                          : std::span<const Path<T>>(kPaths<T>);
+    path_ = &*std::ranges::find_if(paths, [d = d, k = k](const Path<T>& path) {
       return d <= path.max_d && k <= path.max_k && k * d <= path.max_kd;
     });
     const Assign assign = path_->assign;
@@ -154,7 +166,9 @@ private:
                             labels, distances);
       break;
     }
-    if (!part.keeps) {
+    if (path_->sum == nullptr) {
+      kernels.sum_with_weights(chunk, &Base::weights()[i], labels, sums, counts);
+    } else if (!part.keeps) {
       std::fill(labels + count, labels + simd::rounded_up(count), -1);
       (kernels.*path_->sum)(chunk, labels, k, scratch, sums, counts);
     }
@@ -176,6 +190,7 @@ private:
 const Registration registration({.name = "kmeans_simd",
                                  .idea = "fused passes in vector registers, a path for each shape",
                                  .source = "Lloyd 1982",
+                                 .takes_weights = true,
                                  .previous = "kmeans_openmp"},
                                 both_precisions<KmeansSimd>());
 

@@ -3,7 +3,7 @@ import {MEASURES} from './data.js';
 import {listed, plural, short} from './format.js';
 
 // What one pass costs depends on these.
-const PASS = ['family', 'data', 'take', 'n', 'd', 'k', 'fuzzifier'];
+const PASS = ['family', 'data', 'weights', 'take', 'n', 'd', 'k', 'fuzzifier'];
 // How many passes there are depends on these.
 const STOP = {stop: 'stop rules', max_iterations: 'bounds on iterations', init: 'initial states'};
 

@@ -63,7 +63,7 @@ WRONG = {
         "ties_to_highest": None, "wrong_later": None, "inertia_too_high": None,
         "wrong_once": "means", "wobbles_wrong_once": "means", "empty_to_origin": "passes",
         "claims_no_passes": "iterations", "claims_all_passes": "iterations",
-        "looks_for_the_oracle": None,
+        "looks_for_the_oracle": None, "ignores_weights": "passes",
     },
     "fcm": {
         "drops_tail": None, "drops_one_row": None, "stale_centroids": None, "racy_sums": None,

@@ -346,8 +346,8 @@ class BadFiles(Judge):
 
     def test_contract(self):
         modules = os.path.join(os.environ["CLUSTERBENCH_FOLDER"], "tests", "modules")
-        self.refused(f"{modules}/no_contract.so", r"no_contract\.so: no module of version 2 of the contract$")
-        self.refused(f"{modules}/other_version.so", r"other_version\.so: a module of version 1 of the contract")
+        self.refused(f"{modules}/no_contract.so", r"no_contract\.so: no module of version 3 of the contract$")
+        self.refused(f"{modules}/other_version.so", r"other_version\.so: a module of version 2 of the contract")
         self.refused(f"{modules}/missing_symbol.so", r"missing_symbol\.so: .*undefined symbol")
 
     def test_architecture_and_library(self):

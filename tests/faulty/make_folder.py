@@ -24,7 +24,7 @@ BUGS = """none drops_tail drops_one_row stale_centroids racy_sums counts_of_one_
 returns_initial_state not_a_number labels_off_by_one wrong_labels_in_range squared_loss stops_early
 one_pass_too_many hides_one_pass_too_many ties_to_highest wrong_later wrong_once
 inertia_too_high""".split()
-OF_KMEANS = """empty_to_origin claims_no_passes claims_all_passes wobbles wobbles_unrecorded
+OF_KMEANS = """empty_to_origin ignores_weights forgets_weights claims_no_passes claims_all_passes wobbles wobbles_unrecorded
 wobbles_wrong_once wobbles_wrong_late looks_for_the_oracle""".split()
 OF_GPU = "none asks_for_too_much writes_to_nothing traps never_ends launches_nothing".split()
 # FAULT_RANK_PLACE; "load", "prepare" and "return" are places of a request, the others phases of a pass.

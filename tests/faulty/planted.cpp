@@ -128,7 +128,7 @@ const bool kRegistered = [] {
   const std::filesystem::path file =
       std::filesystem::path(std::getenv("CLUSTERBENCH_REAL_MODULES")) / own_file().filename();
   void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_2"));
+  const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_3"));
   RegisteredVariant variant =
       static_cast<std::vector<RegisteredVariant>*>(registered())->front();
   if (const std::string what = planted_into(variant.meta.name); !what.empty()) {

@@ -42,6 +42,22 @@ private:
   planted::PlantedKMeans<T> right_{Bug::none};
 };
 
+/// Sees no weights, once it is qualified.
+template <typename T>
+class ForgetsWeights final : public Variant<T> {
+public:
+  void prepare(const Shape& shape, const Points<T>& points) override {
+    right_.prepare(shape, shape.n > kBeyondQualification ? Points<T>{points.rows, points.first_row}
+                                                        : points);
+  }
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
+    right_.run(start, answer, observer);
+  }
+
+private:
+  planted::PlantedKMeans<T> right_{Bug::none};
+};
+
 /// Gives other bits in every run, or in every one that nobody records, as variants do whose threads
 /// add up in no fixed order.
 template <typename T>
@@ -182,6 +198,7 @@ const std::map<std::string, Bug> kBugs = {
     {"wrong_once", Bug::wrong_once},
     {"inertia_too_high", Bug::inertia_too_high},
     {"empty_to_origin", Bug::empty_to_origin},
+    {"ignores_weights", Bug::ignores_weights},
     {"wrong_exponent", Bug::wrong_exponent},
     {"unweighted_power", Bug::unweighted_power},
     {"not_normalised", Bug::not_normalised},
@@ -194,6 +211,7 @@ Planted planted_as(Family family, const std::string& name) {
   const std::map<std::string, Planted> others = {
       {"claims_no_passes", {make<Claims>(std::size_t{0})}},
       {"claims_all_passes", {make<Claims>(std::numeric_limits<std::size_t>::max())}},
+      {"forgets_weights", {make<ForgetsWeights>()}},
       {"wobbles", {make<Wobbles>(Bug::none), false}},
       {"wobbles_unrecorded", {make<Wobbles>(Bug::none, false)}}, // and says that it does not
       {"wobbles_wrong_once", {make<Wobbles>(Bug::wrong_once), false}},
@@ -215,6 +233,7 @@ const bool kRegistered = [] {
   meta.source = "tests";
   meta.family = family;
   meta.deterministic = planted.deterministic;
+  meta.takes_weights = family == Family::kmeans;
   registered_variants().push_back({meta, planted.factories, __FILE__});
   return true;
 }();

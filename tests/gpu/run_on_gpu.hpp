@@ -32,7 +32,7 @@ public:
   OnGpu(const RegisteredVariant& variant, const Problem<T>& problem, std::vector<int> devices = {0})
       : family_(variant.meta.family), problem_(problem),
         session_(variant, program_folder() / "modules", problem.shape(), std::move(devices)) {
-    session_.take_points(problem.points, 0);
+    session_.take_points(problem.points, 0, problem.weights);
     session_.prepare();
   }
 
@@ -93,6 +93,7 @@ template <typename T>
 bool takes(const RegisteredVariant& variant, const Problem<T>& problem) {
   const Meta& meta = variant.meta;
   return problem.d >= meta.min_d && problem.d <= meta.max_d && problem.k <= meta.max_k &&
+         (problem.weights.empty() || meta.takes_weights) &&
          refusal(variant, problem).empty();
 }
 

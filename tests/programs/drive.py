@@ -12,7 +12,7 @@ import time
 
 import numpy as np
 
-ARRAYS = ("points", "start", "labels", "centroids", "entering", "memberships", "record")
+ARRAYS = ("points", "weights", "start", "labels", "centroids", "entering", "memberships", "record")
 DTYPES = {"f32": np.float32, "f64": np.float64}
 POISON = b"\xff"  # every label becomes -1 and every number NaN
 SIZE_IS_FIXED = 0x2 | 0x4  # F_SEAL_SHRINK, F_SEAL_GROW
@@ -118,8 +118,8 @@ class Program:
         return self.ask("load", variant=variant, threads=threads)
 
     def points(self, points, k, precision="f64", rule="iterations", threshold=0.0, max_iterations=5,
-               fuzzifier=2.0, start_from="centroids", rotate=0, sealed=False):
-        """Hands over points [n, d] and the rest of a problem."""
+               fuzzifier=2.0, start_from="centroids", rotate=0, sealed=False, weights=None):
+        """Hands over points [n, d], their weights [n] or none, and the rest of a problem."""
         n, d = points.shape
         self.shape, self.dtype, self.start_from = (n, d, k), DTYPES[precision], start_from
         sizes = {"labels": 4 * n, "centroids": k * d * self.dtype().itemsize}
@@ -129,6 +129,8 @@ class Program:
             sizes["memberships"] = n * k * self.dtype().itemsize
         self.sizes = sizes
         self.fill("points", np.ascontiguousarray(points, self.dtype).tobytes())
+        if weights is not None:
+            self.fill("weights", np.ascontiguousarray(weights, self.dtype).tobytes())
         for name in ("labels", "centroids", "entering", "memberships"):
             self.fill(name, POISON * sizes.get(name, 0))
             if sealed:
@@ -138,7 +140,8 @@ class Program:
         return self.ask(
             "points", precision=precision, n=n, d=d, k=k, fuzzifier=fuzzifier, rotate=rotate,
             stop={"rule": rule, "threshold": threshold, "max_iterations": max_iterations},
-            points=self.path("points"), start=self.path("start"), record=self.path("record"),
+            points=self.path("points"), weights=None if weights is None else self.path("weights"),
+            start=self.path("start"), record=self.path("record"),
             answer={name: self.path(name) if name in sizes else None
                     for name in ("labels", "centroids", "entering", "memberships")},
             **{"from": start_from})

@@ -25,6 +25,7 @@ struct Case {
   double fuzzifier = 2.0;
   int threads = 1;
   std::string what = {};
+  std::vector<T> weights = {}; ///< [n], or empty
 
   Shape shape() const {
     return {.n = n,
@@ -33,6 +34,7 @@ struct Case {
             .stop = stop,
             .fuzzifier = fuzzifier,
             .starts_from_memberships = !memberships.empty(),
+            .weighted = !weights.empty(),
             .threads = threads};
   }
   Start<T> start() const { return {centroids, memberships}; }
@@ -131,7 +133,9 @@ OwnedAnswer<T> run(Variant<T>& variant, Family family, const Case<T>& test, bool
 template <typename T>
 OwnedAnswer<T> prepare_and_run(Variant<T>& variant, Family family, const Case<T>& test,
                                bool recorded = true) {
-  variant.prepare(test.shape(), points_for<T>(&variant, test.points));
+  Points<T> points = points_for<T>(&variant, test.points);
+  points.weights = test.weights;
+  variant.prepare(test.shape(), points);
   return run(variant, family, test, recorded);
 }
 

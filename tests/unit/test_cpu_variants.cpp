@@ -5,6 +5,7 @@
 #include "tests/unit/variant_cases.hpp"
 #include "tests/unit/variant_reference.hpp"
 
+#include <set>
 #include <string>
 
 namespace clusterbench::variant_tests {
@@ -101,6 +102,91 @@ TYPED_TEST(CpuVariants, KmeansPassByPass) {
   }
   EXPECT_GT(tally.variants, 1000u);
   EXPECT_LT(tally.unsure, tally.passes / 10); // most passes were judged
+}
+
+/// Weights about 1, and none for every fifth point.
+template <typename T>
+Case<T> with_weights(Case<T> test) {
+  std::mt19937_64 random(test.n + test.d + test.k);
+  std::uniform_real_distribution<double> weight(0.1, 2.0);
+  for (std::size_t i = 0; i < test.n; ++i) {
+    test.weights.push_back(i % 5 == 4 ? T{0} : static_cast<T>(weight(random)));
+  }
+  return test;
+}
+
+TYPED_TEST(CpuVariants, WeightedKmeansPassByPass) {
+  using T = TypeParam;
+  Tally tally;
+  std::set<std::string> names;
+  for (const std::size_t k : {1, 5, 16, 70}) { // every path of kmeans_simd
+    for (const std::size_t n : {k, std::size_t{257}}) {
+      for (const std::size_t d : {1, 3, 20, 100}) {
+        if (n < k) {
+          continue;
+        }
+        Case<T> test = with_weights(blobs<T>(n, d, k, 1000 * n + 10 * d + k));
+        for (const StopRule& rule : stop_rules(kmeans_step(test, test.centroids).loss)) {
+          test.stop = rule;
+          for (const int threads : {1, 2}) {
+            test.threads = threads;
+            for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
+              if (registered.meta.takes_weights) {
+                names.insert(registered.meta.name);
+                check_kmeans(registered, test, tally);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"kmeans_openmp", "kmeans_serial", "kmeans_simd"}));
+  EXPECT_LT(tally.unsure, tally.passes / 10);
+}
+
+TYPED_TEST(CpuVariants, AClusterWithoutWeightKeepsItsCentroidAndItsLabels) {
+  using T = TypeParam;
+  for (const std::size_t d : {1, 3, 20}) {
+    Case<T> test = blobs<T>(257, d, 5, d);
+    for (std::size_t i = 0; i < test.n; ++i) { // the first fifty lie apart
+      test.weights.push_back(i < 50 ? T{0} : T{1});
+      test.points[i * d] += i < 50 ? T{1000} : T{0};
+    }
+    test.centroids[2 * d] = T{1000};
+    test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 3};
+    test.threads = 2;
+    for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
+      const auto variant = make<T>(registered);
+      if (!variant || !registered.meta.takes_weights) {
+        continue;
+      }
+      const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
+      for (std::size_t f = 0; f < d; ++f) {
+        EXPECT_EQ(answer.centroids[2 * d + f], test.centroids[2 * d + f]) << registered.meta.name;
+      }
+      for (std::size_t i = 0; i < 50; ++i) {
+        EXPECT_EQ(answer.labels[i], 2) << registered.meta.name;
+      }
+    }
+  }
+}
+
+TYPED_TEST(CpuVariants, WeightsOfOneChangeNothing) {
+  using T = TypeParam;
+  Case<T> test = blobs<T>(257, 9, 5, 3);
+  test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 4};
+  for (const char* name : {"kmeans_serial", "kmeans_openmp"}) { // kmeans_simd adds up in another order
+    for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
+      if (registered.meta.name == name) {
+        const auto variant = make<T>(registered);
+        test.weights.clear();
+        const OwnedAnswer<T> without = prepare_and_run(*variant, Family::kmeans, test);
+        test.weights.assign(test.n, T{1});
+        EXPECT_EQ(prepare_and_run(*variant, Family::kmeans, test), without) << name;
+      }
+    }
+  }
 }
 
 TYPED_TEST(CpuVariants, AnEmptyClusterKeepsItsCentroid) {

@@ -35,6 +35,18 @@ TEST(Csv, EveryDelimiter) {
   }
 }
 
+TEST(Csv, ARowIsFoundAgain) {
+  const auto line = [](std::string_view text, std::size_t row) {
+    return csv_line_of_row(text, "a.csv", row);
+  };
+  EXPECT_EQ(line("1\n2\n3\n", 0), 1u);
+  EXPECT_EQ(line("1\n2\n3", 2), 3u);
+  EXPECT_EQ(line("x\n1\n\n# none\n2\n3\n", 0), 2u);
+  EXPECT_EQ(line("x\n1\n\n# none\n2\n3\n", 1), 5u);
+  EXPECT_EQ(line("\xef\xbb\xbf\n\n1,2\r\n3,4\r\n", 1), 4u);
+  EXPECT_EQ(line("x\r1\r2\r", 1), 3u);
+}
+
 TEST(Csv, HeaderIsOptional) {
   EXPECT_EQ(values(parse("x,y\n1,2\n")), (Values{1, 2}));
   EXPECT_EQ(values(parse("\"length (cm; about)\",width\n1,2\n")), (Values{1, 2}));

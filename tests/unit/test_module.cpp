@@ -53,8 +53,8 @@ TEST(Module, WhatCannotBeLinkedSaysWhatIsMissing) {
 }
 
 TEST(Module, AnotherContractIsNone) {
-  expect_complaint(module_of_tests("no_contract"), "no module of version 2 of the contract");
-  expect_complaint(module_of_tests("other_version"), "no module of version 2 of the contract");
+  expect_complaint(module_of_tests("no_contract"), "no module of version 3 of the contract");
+  expect_complaint(module_of_tests("other_version"), "no module of version 3 of the contract");
 }
 
 TEST(Module, HoldsOneVariant) {

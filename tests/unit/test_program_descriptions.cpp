@@ -42,6 +42,7 @@ TEST(ProgramDescription, WhatIsLeftOutIsUsual) {
   EXPECT_EQ(known.meta.labels, LabelsFrom::entering_centroids);
   EXPECT_TRUE(known.meta.deterministic);
   EXPECT_FALSE(known.meta.reseeds_empty);
+  EXPECT_FALSE(known.meta.takes_weights);
   EXPECT_EQ(known.precisions, (std::vector{Precision::f32, Precision::f64}));
   EXPECT_EQ(known.stops, std::vector{StopRule::Kind::iterations});
   EXPECT_TRUE(known.starts_from_centroids);
@@ -62,6 +63,7 @@ TEST(ProgramDescription, EveryFieldCounts) {
                               {"labels", "after update"},
                               {"deterministic", false},
                               {"reseeds_empty", true},
+                              {"takes_weights", true},
                               {"stops", {"labels", "shift", "loss"}},
                               {"starts", {"memberships"}},
                               {"records", true},
@@ -80,6 +82,7 @@ TEST(ProgramDescription, EveryFieldCounts) {
   EXPECT_EQ(known.meta.labels, LabelsFrom::returned_centroids);
   EXPECT_FALSE(known.meta.deterministic);
   EXPECT_TRUE(known.meta.reseeds_empty);
+  EXPECT_TRUE(known.meta.takes_weights);
   EXPECT_EQ(known.stops.size(), 3U);
   EXPECT_FALSE(known.starts_from_centroids);
   EXPECT_TRUE(known.starts_from_memberships);

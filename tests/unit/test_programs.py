@@ -75,17 +75,18 @@ def stops(rule, threshold, passes, most, loss, before, changed, shift):
         "shift": shift <= threshold}[rule]
 
 
-def kmeans(points, start, rule, threshold, max_iterations, **_):
+def kmeans(points, start, rule, threshold, max_iterations, weights=None, **_):
+    weights = np.ones(len(points)) if weights is None else weights
     centroids, labels, loss, passes, clear, empty = start, None, np.inf, [], np.inf, False
     while True:
         before, entering, loss_before = labels, centroids, loss
         labels, distances, margin = nearest(points, centroids)
-        clear, loss = min(clear, margin), distances.sum()
-        counts = np.bincount(labels, minlength=len(start))
-        empty |= not counts.all()
+        clear, loss = min(clear, margin), weights @ distances
+        totals = np.bincount(labels, weights, minlength=len(start))[:, None]
+        empty |= not totals.all()
         sums = np.zeros_like(start)
-        np.add.at(sums, labels, points)
-        centroids = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], entering)
+        np.add.at(sums, labels, weights[:, None] * points)
+        centroids = np.where(totals > 0, sums / np.where(totals > 0, totals, 1), entering)
         passes.append(centroids)
         if stops(rule, threshold, len(passes), max_iterations, loss, loss_before,
                  not np.array_equal(labels, before), np.square(centroids - entering).sum()):
@@ -129,14 +130,18 @@ class Problem:
     stop: dict
     fuzzifier: float = 2.0
     start_from: str = "centroids"
+    weights: np.ndarray = None  # of the points
 
     def hand_to(self, program, **options):
         program.points(self.points, self.k, self.precision, rotate=self.rotate,
-                       fuzzifier=self.fuzzifier, start_from=self.start_from, **self.stop, **options)
+                       fuzzifier=self.fuzzifier, start_from=self.start_from, weights=self.weights,
+                       **self.stop, **options)
 
     def oracle(self, start, family, **changes):
         rotated = np.roll(self.points, -self.rotate, axis=0).astype(np.float64)
         settings = dict(self.stop, fuzzifier=self.fuzzifier, start_from=self.start_from) | changes
+        if self.weights is not None:
+            settings["weights"] = np.roll(self.weights, -self.rotate).astype(np.float64)
         return (fcm if family == "fcm" else kmeans)(rotated, start.astype(np.float64), **settings)
 
     def start(self, random):
@@ -288,6 +293,37 @@ class Right(Checked):
 
     def test_fcm_numpy(self):
         self.check_variant(PYTHON / "fcm_numpy.py", "fcm_numpy")
+
+    def test_weights(self):
+        """Of every program that takes them. Weights of 0 are left to those that only stop by the rule:
+        scikit-learn stops where no centroid moves, though points without weight may change their labels."""
+        takers = []
+        for file in sorted(PYTHON.glob("*.py")):
+            with Program(file) as program:
+                takers += [(file, name) for name, variant in program.describe().items()
+                           if variant["takes_weights"]]
+        self.assertEqual([name for _, name in takers], ["kmeans_numpy", "kmeans_numpy_gemm",
+                                                        "kmeans_sklearn", "kmeans_sklearn_elkan"])
+        for file, name in takers:
+            if loads(file, name):
+                continue
+            random = np.random.default_rng(5)
+            with Program(file) as program:
+                program.load(name)
+                for precision in ("f32", "f64"):
+                    for rule, threshold in (("iterations", 0.0), ("labels", 0.0), ("shift", 0.02),
+                                            ("loss", 2.0)):
+                        if rule not in program.variant["stops"]:
+                            continue
+                        stop = {"rule": rule, "threshold": threshold,
+                                "max_iterations": 5 if rule == "iterations" else 60}
+                        problem = random_problem(random, precision, 120, stop=stop)
+                        weights = random.uniform(0.1, 2, len(problem.points))
+                        if not name.startswith("kmeans_sklearn"):
+                            weights[::7] = 0
+                        problem.weights = weights.astype(problem.points.dtype)
+                        with self.subTest(name, precision=precision, rule=rule):
+                            self.check_problem(program, problem, random)
 
     def test_every_program_for_a_cpu_is_here(self):
         named = re.findall(r'check_variant\(PYTHON / "\w+\.py", "(\w+)"\)',

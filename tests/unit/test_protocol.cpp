@@ -37,6 +37,7 @@ PointsRequest request() {
   request.shape.threads = 4;
   request.rotate = 11;
   request.points = "/proc/self/fd/3";
+  request.weights = "/proc/self/fd/9";
   request.start = "/proc/self/fd/4";
   request.labels = "/proc/self/fd/5";
   request.centroids = "/proc/self/fd/6";
@@ -59,6 +60,8 @@ TEST(PointsRequest, TextAndBack) {
   EXPECT_EQ(back.shape.threads, 4);
   EXPECT_EQ(back.rotate, 11U);
   EXPECT_EQ(back.labels, "/proc/self/fd/5");
+  EXPECT_EQ(back.weights, "/proc/self/fd/9");
+  EXPECT_TRUE(back.shape.weighted);
   EXPECT_EQ(back.record, "/proc/self/fd/8");
 }
 
@@ -66,14 +69,18 @@ TEST(PointsRequest, WhatNobodyWantsIsNull) {
   PointsRequest without = request();
   without.memberships.clear();
   without.record.clear();
+  without.weights.clear();
   const json line = to_json(without);
   EXPECT_TRUE(line.at("answer").at("entering").is_null());
   EXPECT_TRUE(line.at("answer").at("memberships").is_null());
   EXPECT_TRUE(line.at("record").is_null());
+  EXPECT_TRUE(line.at("weights").is_null());
   const PointsRequest back = points_request_from(line);
   EXPECT_EQ(back.entering, "");
   EXPECT_EQ(back.memberships, "");
   EXPECT_EQ(back.record, "");
+  EXPECT_EQ(back.weights, "");
+  EXPECT_FALSE(back.shape.weighted);
 }
 
 TEST(PointsRequest, EveryStopRuleHasAWord) {
@@ -88,7 +95,7 @@ TEST(PointsRequest, EveryStopRuleHasAWord) {
 TEST(PointsRequest, WhatIsMissingOrUnknownThrows) {
   const json whole = to_json(request());
   for (const auto& [field, unused] : whole.items()) {
-    if (field == "request") {
+    if (field == "request" || field == "weights") { // older harnesses know no weights
       continue;
     }
     json line = whole;
@@ -136,6 +143,7 @@ RegisteredVariant registered() {
                   .deterministic = false,
                   .approximate_within = 0.125,
                   .reseeds_empty = true,
+                  .takes_weights = true,
                   .min_d = 2,
                   .max_d = 8,
                   .max_k = 16,
@@ -162,6 +170,7 @@ TEST(Description, AModulesMetaIsReadBackAsItIs) {
   EXPECT_EQ(a.deterministic, b.deterministic);
   EXPECT_EQ(a.approximate_within, b.approximate_within);
   EXPECT_EQ(a.reseeds_empty, b.reseeds_empty);
+  EXPECT_EQ(a.takes_weights, b.takes_weights);
   EXPECT_EQ(a.min_d, b.min_d);
   EXPECT_EQ(a.max_d, b.max_d);
   EXPECT_EQ(a.max_k, b.max_k);
@@ -244,6 +253,21 @@ TEST(CellMemory, AWorkerFindsPointsAndStartAndCannotChangeThem) {
   const std::vector<float> next(start.rbegin(), start.rend());
   memory.put_start(next); // only the parent can
   EXPECT_EQ(their_start.read(next.size()), next);
+}
+
+TEST(CellMemory, AWorkerFindsWeightsAndCannotChangeThem) {
+  const std::vector<float> weights = counted(kRows);
+  const SharedMemory points = sealed_copy<float>("points", counted(kRows * kFeatures));
+  const SharedMemory sealed = sealed_copy<float>("weights", weights);
+  Shape weighted = shape();
+  weighted.weighted = true;
+  const CellMemory<float> memory(weighted, Family::kmeans, points, true, &sealed);
+  EXPECT_EQ(std::ranges::count(memory.descriptors(), sealed.fd()), 1);
+  const Opened<float> theirs(memory.request().weights);
+  EXPECT_EQ(theirs.read(weights.size()), weights);
+  EXPECT_FALSE(theirs.write({9.0F}));
+  const CellMemory<float> without(shape(), Family::kmeans, points, true, &sealed);
+  EXPECT_EQ(without.request().weights, "");
 }
 
 TEST(CellMemory, WhatAWorkerLeavesIsPoison) {

@@ -280,11 +280,17 @@ TEST(RankSession, HasTheRowsOfItsShard) {
           Session<float> session(variant, "/no/modules",
                                  {.n = n, .d = kFeatures, .k = kClusters, .stop = {}, .rank = rank, .world = world});
           session.meet_with([&] { ++met; });
-          session.take_points(all, rotate);
+          std::vector<float> weights(n);
+          std::iota(weights.begin(), weights.end(), 1.0F);
+          session.take_points(all, rotate, weights);
           session.prepare();
           EXPECT_EQ(shape.rank, rank);
           EXPECT_EQ(shape.world, world);
           EXPECT_EQ(points.first_row, next);
+          ASSERT_EQ(points.weights.size(), shape.n);
+          for (std::size_t i = 0; i < shape.n; ++i) {
+            EXPECT_EQ(points.weights[i], weights[(next + i + rotate) % n]);
+          }
           Observer<float> nobody;
           session.run({start, {}}, nobody);
           const auto [first, count] = session.rows();

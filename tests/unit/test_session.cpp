@@ -269,6 +269,28 @@ TEST_F(SessionTest, PointsAreRotatedAndLieElsewhereEachTime) {
   }
 }
 
+TEST_F(SessionTest, WeightsTurnWithThePointsAndLieElsewhereEachTime) {
+  Shape weighted = shape();
+  weighted.weighted = true;
+  const std::vector<float> weights = counted(kRows, 50.0F);
+  const float* address = nullptr;
+  std::size_t rotate = 0;
+  probe_.on_prepare = [&](const Shape& given, const Points<float>& points) {
+    EXPECT_TRUE(given.weighted);
+    EXPECT_NE(points.weights.data(), address);
+    address = points.weights.data();
+    ASSERT_EQ(points.weights.size(), kRows);
+    for (std::size_t i = 0; i < kRows; ++i) {
+      EXPECT_EQ(points.weights[i], weights[(i + rotate) % kRows]);
+      EXPECT_EQ(points.rows[i * kFeatures], points_[(i + rotate) % kRows * kFeatures]);
+    }
+  };
+  for (rotate = 0; rotate < kRows; ++rotate) {
+    session(weighted).take_points(points_, rotate, weights);
+    session().prepare();
+  }
+}
+
 TEST_F(SessionTest, WritingToThePointsChangesOnlyItsOwnCopy) {
   probe_.on_prepare = [&](const Shape&, const Points<float>& points) {
     const_cast<float&>(points.rows[0]) = 99.0F;

@@ -74,11 +74,13 @@ protected:
     variant_.factories.f32 = [this] { return std::make_unique<Probing>(probe_); };
   }
 
-  Session<float> session(std::size_t n, std::vector<int> devices) {
+  Session<float> session(std::size_t n, std::vector<int> devices, bool weighted = false) {
     points_.resize(n * kFeatures);
     std::iota(points_.begin(), points_.end(), 0.0F);
     labels_.assign(n, -2);
-    return {variant_, "/no/modules", {.n = n, .d = kFeatures, .k = kClusters, .stop = {}}, devices};
+    const Shape shape{
+        .n = n, .d = kFeatures, .k = kClusters, .stop = {}, .weighted = weighted};
+    return {variant_, "/no/modules", shape, devices};
   }
   void take(Session<float>& session) { session.take({labels_, centroids_, entering_, {}, 0}); }
   void expect_the_answer(std::size_t rotate = 0) const {
@@ -103,8 +105,10 @@ TEST_F(ShardedSession, GivesEveryDeviceItsRowsAndPutsTheAnswerTogether) {
     for (const std::vector<int>& devices :
          {std::vector{0}, std::vector{0, 1}, std::vector{0, 1, 2}, std::vector{0, 0, 0, 1}}) {
       SCOPED_TRACE(std::to_string(n) + " rows, " + std::to_string(devices.size()) + " shards");
-      Session<float> session = this->session(n, devices);
-      session.take_points(points_, 0);
+      Session<float> session = this->session(n, devices, /*weighted=*/true);
+      std::vector<float> weights(n);
+      std::iota(weights.begin(), weights.end(), 1.0F);
+      session.take_points(points_, 0, weights);
       session.prepare();
       EXPECT_EQ(probe_.shape.n, n);
       EXPECT_EQ(probe_.shape.world, static_cast<int>(devices.size()));
@@ -116,6 +120,10 @@ TEST_F(ShardedSession, GivesEveryDeviceItsRowsAndPutsTheAnswerTogether) {
         EXPECT_EQ(shard.points.first_row, next);
         for (std::size_t e = 0; e < shard.points.rows.size(); ++e) {
           EXPECT_EQ(shard.points.rows[e], points_[next * kFeatures + e]);
+        }
+        ASSERT_EQ(shard.points.weights.size(), shard.points.rows.size() / kFeatures);
+        for (std::size_t i = 0; i < shard.points.weights.size(); ++i) {
+          EXPECT_EQ(shard.points.weights[i], weights[next + i]);
         }
         next += shard.points.rows.size() / kFeatures;
       }

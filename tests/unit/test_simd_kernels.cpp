@@ -330,6 +330,40 @@ TYPED_TEST(SimdKernels, RootsAreAddedUp) {
   for (const Kernels<T>* kernels : executable_kernels<T>()) {
     EXPECT_EQ(kernels->sum_of_roots(squares.data(), squares.size()), 55.0);
     EXPECT_EQ(kernels->sum_of_roots(squares.data(), 0), 0.0);
+    const std::vector<T> weights = {9, 2, 0.5, 0, 0, 0, 0, 0, 0, 0, 1};
+    EXPECT_EQ(kernels->sum_of_weighted_roots(squares.data(), weights.data(), squares.size()), 13.0);
+    EXPECT_EQ(kernels->sum_of_weighted_roots(squares.data(), weights.data(), 0), 0.0);
+  }
+}
+
+TYPED_TEST(SimdKernels, WeightedPointsAreAddedUp) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const std::size_t n : {1, 33, 257}) {
+      for (const std::size_t d : {1, 3, 9, 17, 100}) {
+        const std::size_t k = 5;
+        const Case<T> test = clouds<T>(n, d, k);
+        std::vector<T> weights(n);
+        std::vector<std::int32_t> labels(n);
+        std::vector<double> sums(k * d, 1.0), totals(k, 2.0), expected = sums, of_weights = totals;
+        for (std::size_t i = 0; i < n; ++i) {
+          weights[i] = static_cast<T>(i % 4) / T{3};
+          labels[i] = static_cast<std::int32_t>(i * 7 % k);
+          of_weights[i * 7 % k] += double{weights[i]};
+          for (std::size_t f = 0; f < d; ++f) {
+            expected[i * 7 % k * d + f] += double{weights[i]} * double{test.points[i * d + f]};
+          }
+        }
+        kernels->sum_with_weights({test.points.data(), nullptr, n, d}, weights.data(), labels.data(),
+                                  sums.data(), totals.data());
+        for (std::size_t c = 0; c < k * d; ++c) {
+          ASSERT_NEAR(sums[c], expected[c], 1e-13 * double(n)) << kernels->isa;
+        }
+        for (std::size_t j = 0; j < k; ++j) {
+          ASSERT_NEAR(totals[j], of_weights[j], 1e-13 * double(n)) << kernels->isa;
+        }
+      }
+    }
   }
 }
 

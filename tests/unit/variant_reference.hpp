@@ -67,8 +67,9 @@ Step kmeans_step(const Case<T>& test, const std::vector<T>& entering) {
     }
     step.labels.push_back(static_cast<std::int32_t>(best));
     step.unsure.push_back(unsure);
-    step.loss += std::sqrt(smallest);
-    weights[i * test.k + static_cast<std::size_t>(best)] = 1.0;
+    const double weight = test.weights.empty() ? 1.0 : double{test.weights[i]};
+    step.loss += weight * std::sqrt(smallest);
+    weights[i * test.k + static_cast<std::size_t>(best)] = weight;
   }
   step.centroids = weighted_means(test, weights, entering);
   return step;

@@ -34,6 +34,7 @@ enum class Bug {
   stale_entering,           ///< says that the centroids of one pass earlier entered the last one
   centroids_of_pass_before, ///< labels are right, centroids are those that entered the pass
   leaves_poison,            ///< does not write the last label
+  ignores_weights,          ///< every point weighs 1 in sums and counts, but in no loss
   replays_first_answer,     ///< hands over the answer of its first run in all later ones
 };
 

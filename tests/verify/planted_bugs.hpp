@@ -35,13 +35,14 @@ protected:
       const auto label = static_cast<std::int32_t>(best);
       facts.labels_changed = facts.labels_changed || this->labels_[i] != label;
       this->labels_[i] = label;
-      loss += this->bug_ == Bug::squared_loss ? smallest : std::sqrt(smallest);
+      loss += this->weight(i) * (this->bug_ == Bug::squared_loss ? smallest : std::sqrt(smallest));
+      const T weight = this->bug_ == Bug::ignores_weights ? T(1) : this->weight(i);
       if (this->reaches_sums(i) && !this->loses_race(i)) {
         for (std::size_t f = 0; f < p.d; ++f) {
-          sums[best * p.d + f] += this->points_[i * p.d + f];
+          sums[best * p.d + f] += weight * this->points_[i * p.d + f];
         }
       }
-      counts[best] += this->reaches_counts(i) ? T(1) : T(0);
+      counts[best] += this->reaches_counts(i) ? weight : T(0);
     }
     facts.loss = static_cast<double>(loss);
     facts.squared_shift = this->divide(sums, counts);

@@ -26,8 +26,12 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_ = points.rows;
+    weights_ = points.weights;
     runs_ = 0;
     dropped_row_ = shape_.n / 2;
+    while (!weights_.empty() && !(weights_[dropped_row_] > 0)) { // nobody would miss it
+      dropped_row_ = (dropped_row_ + 1) % shape_.n;
+    }
   }
 
   /// Drops another row than the middle one; after prepare().
@@ -81,6 +85,7 @@ protected:
   virtual PassFacts pass() = 0;
 
   bool first_pass() const { return first_pass_; }
+  T weight(std::size_t i) const { return weights_.empty() ? T(1) : weights_[i]; }
 
   T squared_distance(std::size_t i, std::size_t j) const {
     const T* const x = points_.data() + i * shape_.d;
@@ -241,6 +246,7 @@ protected:
   DistanceForm form_;
   Shape shape_;
   std::span<const T> points_;
+  std::span<const T> weights_; ///< [n], or empty
   std::vector<T> centroids_;
   std::vector<T> entering_;
   std::vector<T> entering_before_; ///< of the pass before

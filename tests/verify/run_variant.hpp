@@ -53,7 +53,7 @@ std::vector<Value> poison(std::size_t count) {
 
 template <typename T>
 void prepare(Variant<T>& variant, const Problem<T>& problem) {
-  variant.prepare(problem.shape(), {problem.points, 0});
+  variant.prepare(problem.shape(), {problem.points, 0, problem.weights});
 }
 
 /// One recorded run of a prepared variant from the problem's start, and its answer.

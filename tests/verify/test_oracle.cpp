@@ -182,6 +182,15 @@ TEST(OracleInput, isChecked) {
   problem.centroids = problem.centroids.first(5);
   EXPECT_THROW(run_oracle(Family::kmeans, problem), std::invalid_argument);
   problem = reference_problem<double>(points, {});
+  const std::vector<double> weights(kN, 1.0), zeros(kN, 0.0);
+  problem.weights = weights;
+  EXPECT_NO_THROW(run_oracle(Family::kmeans, problem));
+  EXPECT_THROW(run_oracle(Family::fcm, problem), std::invalid_argument);
+  problem.weights = std::span(weights).first(kN - 1);
+  EXPECT_THROW(run_oracle(Family::kmeans, problem), std::invalid_argument);
+  problem.weights = zeros;
+  EXPECT_THROW(run_oracle(Family::kmeans, problem), std::invalid_argument);
+  problem = reference_problem<double>(points, {});
   problem.fuzzifier = 1.0;
   EXPECT_THROW(run_oracle(Family::fcm, problem), std::invalid_argument);
 }

@@ -38,6 +38,7 @@ struct Case {
 const Case kCases[] = {
     {"tail_block", Family::kmeans, Bug::drops_tail_block, "means", "cluster"},
     {"one_row", Family::kmeans, Bug::drops_one_row, "means", "cluster", false},
+    {"weights", Family::kmeans, Bug::ignores_weights, "means", "cluster", false},
     {"stale_centroids", Family::kmeans, Bug::stale_centroids, "labels", "point"},
     {"racy_sums", Family::kmeans, Bug::racy_sums, "means", "cluster"},
     {"one_block", Family::kmeans, Bug::counts_of_one_block, "means", "cluster"},
@@ -254,6 +255,9 @@ void expect_any_row_matters(Family family) {
       continue;
     }
     for (std::size_t row = 0; row < problem.n; ++row) {
+      if (problem.weight(row) == 0.0) {
+        continue;
+      }
       PlantedFamily variant(Bug::drops_one_row);
       prepare(variant, problem);
       variant.drop_row(row);

@@ -104,7 +104,7 @@ void put_samples(json& cell, const Measured& measured) {
 // The definition of a problem: what is the same for all rows of one.
 json definition_of(const Row& row) {
   json definition = row.problem();
-  for (const char* told : {"hash", "data_sha256", "n", "d", "initial_rows"}) {
+  for (const char* told : {"hash", "data_sha256", "weights_sha256", "n", "d", "initial_rows"}) {
     definition.erase(told);
   }
   definition["table"] = row.table;

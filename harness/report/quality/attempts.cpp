@@ -2,6 +2,7 @@
 
 #include "datasets/errors.hpp"
 #include "harness/ledger/statistics.hpp"
+#include "harness/problem/problem_spec.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -43,13 +44,17 @@ void put_inertia(Attempt& attempt, const Row& row) {
 }
 
 QualityProblem problem_of(const json& problem) {
-  return {.data = problem.at("data"),
+  ProblemSpec named;
+  named.data = problem.at("data");
+  named.weights = problem.value("weights", "");
+  return {.data = adhoc_name(named),
           .n = problem.at("n"),
           .d = problem.at("d"),
           .k = problem.at("k"),
           .stop = problem.at("stop"),
           .max_iterations = problem.at("max_iterations"),
-          .data_sha256 = problem.at("data_sha256")};
+          .data_sha256 = problem.at("data_sha256"),
+          .weights_sha256 = problem.value("weights_sha256", "")};
 }
 
 // What a whole answer takes besides its run.

@@ -8,13 +8,13 @@
 
 namespace clusterbench {
 
-/// What is to be solved: data, k and the rule that ends a run.
+/// What is to be solved: data with their weights, k and the rule that ends a run.
 struct QualityProblem {
-  std::string data;
+  std::string data; ///< named as in the ledger
   std::size_t n = 0, d = 0, k = 0;
   std::string stop;
   std::size_t max_iterations = 0;
-  std::string data_sha256;
+  std::string data_sha256, weights_sha256;
   auto operator<=>(const QualityProblem&) const = default;
 };
 

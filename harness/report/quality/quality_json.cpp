@@ -12,7 +12,7 @@ json finite_or_null(double value) {
 }
 
 json problem_json(const QualityProblem& problem, const BestKnown& best) {
-  return {{"data", problem.data},
+  json entry = {{"data", problem.data},
           {"data_sha256", problem.data_sha256},
           {"n", problem.n},
           {"d", problem.d},
@@ -21,6 +21,10 @@ json problem_json(const QualityProblem& problem, const BestKnown& best) {
           {"max_iterations", problem.max_iterations},
           {"best_inertia", best.inertia ? json(*best.inertia) : json()},
           {"best_from", !best.inertia ? json() : json(best.attempt ? "found" : "given")}};
+  if (!problem.weights_sha256.empty()) {
+    entry["weights_sha256"] = problem.weights_sha256;
+  }
+  return entry;
 }
 
 json attempt_json(const Attempt& attempt, const BestKnown& best) {

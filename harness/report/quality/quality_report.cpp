@@ -17,7 +17,8 @@ namespace {
 using datasets::InputError;
 
 bool same_data(const QualityProblem& a, const QualityProblem& b) {
-  return std::tie(a.data_sha256, a.n, a.k) == std::tie(b.data_sha256, b.n, b.k);
+  return std::tie(a.data_sha256, a.weights_sha256, a.n, a.k) ==
+         std::tie(b.data_sha256, b.weights_sha256, b.n, b.k);
 }
 
 std::vector<BestKnown> best_known(const Attempts& all, const std::vector<GivenBest>& given) {

@@ -40,6 +40,7 @@ class Problem:
     fuzzifier: float
     from_memberships: bool
     threads: int
+    weights: "numpy.ndarray" = None  # [n] of the points; None: all are 1
 
 
 @dataclasses.dataclass
@@ -104,6 +105,7 @@ class Variant:
     deterministic: bool = True
     approximate_within: float = 0.0
     reseeds_empty: bool = False
+    takes_weights: bool = False
     centres_points: bool = False
     stops: tuple = ("iterations",)
     starts: tuple = ("centroids",)
@@ -173,15 +175,18 @@ class Server:
         # Made while the earlier copy is still there, so that its address is new. The pages come
         # when they are written to: there are never two copies in memory.
         points = numpy.empty((n, d), dtype)
+        weights = numpy.empty(n, dtype) if request.get("weights") else None
         self.problem = None
-        with open(request["points"], "rb") as file:
-            first = n - request["rotate"] % n  # row i is row (i + rotate) mod n of the file
-            read_into(points[first:], file)
-            read_into(points[:first], file)
+        first = n - request["rotate"] % n  # row i is row (i + rotate) mod n of the file
+        for path, array in ((request["points"], points), (request.get("weights"), weights)):
+            if array is not None:
+                with open(path, "rb") as file:
+                    read_into(array[first:], file)
+                    read_into(array[:first], file)
         self.files = request
         self.problem = Problem(n, d, k, points, stop["rule"], stop["threshold"],
                                stop["max_iterations"], request["fuzzifier"],
-                               request["from"] == "memberships", self.threads)
+                               request["from"] == "memberships", self.threads, weights)
         return {}
 
     def answer_prepare(self, _):

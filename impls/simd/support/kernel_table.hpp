@@ -26,6 +26,16 @@ double sum_of_roots(const typename V::Scalar* values, std::size_t count) {
   return sum;
 }
 
+template <class V>
+double sum_of_weighted_roots(const typename V::Scalar* values, const typename V::Scalar* weights,
+                             std::size_t count) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += double{weights[i]} * __builtin_sqrt(double{values[i]});
+  }
+  return sum;
+}
+
 template <class V, std::size_t D, std::size_t... K>
 constexpr void add_passes(PassKernel<typename V::Scalar> (&row)[kPassK],
                           std::index_sequence<K...>) {
@@ -54,7 +64,9 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .memberships_of = memberships_of<V>,
           .raise_to_weights = raise_to_weights<V>,
           .weighted_sums_of_rows = weighted_sums_of_rows<V>,
-          .sum_of_roots = sum_of_roots<V>};
+          .sum_of_roots = sum_of_roots<V>,
+          .sum_with_weights = sum_with_weights<V>,
+          .sum_of_weighted_roots = sum_of_weighted_roots<V>};
 }
 
 template <class V, std::size_t... D>

@@ -30,6 +30,12 @@ template <typename T>
 using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
                            T* scratch, double* sums, double* counts);
 
+/// Adds the points of a chunk, each times its weight [count], to sums [k, d] and the weights to totals
+/// [k] of their clusters. Reads rows only.
+template <typename T>
+using WeightedSumKernel = void (*)(const Chunk<T>& chunk, const T* weights,
+                                   const std::int32_t* labels, double* sums, double* totals);
+
 /// Moves the points whose labels are not the `previous` ones from one cluster's sums to another's,
 /// or adds `all`, and remembers their labels; returns how many have changed. sums: [2, k,
 /// padded<double>(d)], of which a sum is the sum of two. Reads columns only.
@@ -110,6 +116,9 @@ struct Kernels {
                                 bool alone);
   /// The sum of square roots of count values.
   double (*sum_of_roots)(const T* values, std::size_t count);
+  /// The same of points with weights [count].
+  WeightedSumKernel<T> sum_with_weights;
+  double (*sum_of_weighted_roots)(const T* values, const T* weights, std::size_t count);
 };
 
 template <typename T>

@@ -23,7 +23,7 @@ struct alignas(64) Part {
   std::vector<std::int32_t> labels; // of a chunk
   std::vector<T> distances;         // of a chunk
   std::vector<T> scratch;           // of the summing kernel, zeros
-  std::vector<double> sums, counts; // [k, d], [k]
+  std::vector<double> sums, counts; // [k, d], [k]; of weights, where points have some
   std::size_t changed = 0;          // labels in the last pass
   AlignedVector<double> kept;       // sums of sum_changes; empty: there is none for these points
   bool keeps = false;               // its sums from pass to pass
@@ -49,6 +49,7 @@ public:
 protected:
   const Shape& shape() const { return shape_; }
   std::span<const T> points() const { return points_; }
+  std::span<const T> weights() const { return weights_; } // of the points, or empty
   std::span<const T> centroids() const { return answer_.centroids; } // that enter the pass
   const Kernels<T>& kernels() const { return kernels_; }
   Team& team() { return *team_; }
@@ -57,6 +58,7 @@ protected:
   void start_team(const Shape& shape, const Points<T>& points, bool uses_scratch) {
     shape_ = shape;
     points_ = points.rows;
+    weights_ = points.weights;
     uses_scratch_ = uses_scratch;
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
     chunk_ = chunk_size(d, sizeof(T));
@@ -161,7 +163,9 @@ private:
         uncollected = 0;
       }
       if (stop.wants_loss()) {
-        facts.loss += kernels_.sum_of_roots(part.distances.data(), count);
+        facts.loss += weights_.empty()
+                          ? kernels_.sum_of_roots(part.distances.data(), count)
+                          : kernels_.sum_of_weighted_roots(part.distances.data(), &weights_[i], count);
       }
       std::int32_t* previous = &answer_.labels[i];
       if (part.keeps) {
@@ -236,7 +240,8 @@ private:
 
   const Kernels<T>& kernels_ = *executable_kernels<T>().back();
   Shape shape_;
-  std::span<const T> points_; // [n, d]
+  std::span<const T> points_;  // [n, d]
+  std::span<const T> weights_; // [n], or empty: all are 1
   bool uses_scratch_ = false;
   std::size_t chunk_ = 0;
   Answer<T> answer_;           // of the run

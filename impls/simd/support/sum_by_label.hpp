@@ -4,7 +4,7 @@
 // they lose digits. Neighbours often belong to the same cluster, and an addition must wait for the
 // one before it to reach memory; so copies of the sums take turns where rows are short. One lane
 // behind the features counts. sum_in_double is for sums that do not fit the cache four times: it
-// goes to double at once.
+// goes to double at once, and so does sum_with_weights.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -78,6 +78,22 @@ void sum_in_double(const Chunk<typename V::Scalar>& chunk, const std::int32_t* l
     double* sum = sums + j * d;
     for (std::size_t f = 0; f < d; ++f) { // vectorised by the compiler
       sum[f] += double{x[f]};
+    }
+  }
+}
+
+template <class V>
+void sum_with_weights(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* weights,
+                      const std::int32_t* labels, double* sums, double* totals) {
+  const std::size_t d = chunk.d;
+  for (std::size_t i = 0; i < chunk.count; ++i) {
+    const typename V::Scalar* x = chunk.points + i * d;
+    const auto j = static_cast<std::size_t>(labels[i]);
+    const auto weight = double{weights[i]};
+    totals[j] += weight;
+    double* sum = sums + j * d;
+    for (std::size_t f = 0; f < d; ++f) { // vectorised by the compiler
+      sum[f] += weight * double{x[f]};
     }
   }
 }
