@@ -3,10 +3,10 @@
 // Changed since kmeans_openmp: a chunk of points is labelled and summed while it is in the cache,
 //   by kernels of vectors (support/): a lane is a point where there are few features, or a feature
 //   where there are many; sums are registers where they fit. The kernels are compiled for several
-//   instruction sets, the widest is taken at run time. Sums of few features are kept from pass to
-//   pass once few points change their labels, and those are moved. One team of threads stays for
-//   the whole run and meets two or three times a pass, where a parallel region per phase would be
-//   started and ended.
+//   instruction sets, the widest is taken at run time. Where sums are not registers those of floats
+//   are kept from pass to pass, and points that change their labels are moved. One team of threads
+//   stays for the whole run and meets two or three times a pass, where a parallel region per phase
+//   would be started and ended.
 // Source: Lloyd 1982; privatised sums as in kmeans_openmp. The table of shapes below is measured.
 // Cost per iteration: n d sizeof(T) bytes read; 3 n k d + n d flops, up to 32 of them an
 //   instruction; 2 n k d where scores sieve centroids.
@@ -19,8 +19,6 @@
 #include "impls/simd/support/sieve.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <type_traits>
 
 namespace clusterbench {
 namespace {
@@ -82,7 +80,8 @@ public:
       return d <= path.max_d && k <= path.max_k && k * d <= path.max_kd;
     });
     const Assign assign = path_->assign;
-    Base::start_team(shape, points, assign == Assign::and_sum_rows || sums_by_label());
+    const bool sums_rows = path_->sum == &Kernels<T>::sum_in_double || sums_by_label();
+    Base::start_team(shape, points, assign == Assign::and_sum_rows || sums_by_label(), sums_rows);
     columns_ = {};
     if (assign == Assign::sieve) {
       sieve_ = simd::SieveMaker<T>(points.rows, n, d, k, Base::kernels(), Base::team());
@@ -94,7 +93,9 @@ public:
   }
 
   std::string chosen_path() const override {
-    return std::string(path_->name) + ", " + Base::kernels().isa;
+    const std::string_view labels = path_->name.substr(0, path_->name.find(','));
+    return (Base::moves() ? std::string(labels) + ", moved rows" : std::string(path_->name)) +
+           ", " + Base::kernels().isa;
   }
 
 private:
@@ -102,31 +103,14 @@ private:
 
   bool needs_labels() const override { return path_->assign != Assign::and_sum_in_registers; }
 
-  /// Makes the columns. A part may keep its sums where moving points that change their labels pays,
-  /// and leaves nothing behind.
   void make_columns() {
-    const auto [d, k] = std::pair(Base::shape().d, Base::shape().k);
-    const bool moving_pays =
-        std::is_same_v<T, float> && path_->assign == Assign::small_d && sums_by_label();
+    const std::size_t d = Base::shape().d;
     columns_.resize(simd::rounded_up(Base::shape().n) * d);
-    Base::each_part([&, d = d, k = k](Part& part) {
-      // Bits of magnitudes, which are in the same order; 0 less 1 is above all others, and so is
-      // what is not a number.
-      std::uint32_t least_less_1 = ~0u, largest = 0;
+    Base::each_part([&, d = d](const Part& part) {
       for (std::size_t i = part.points.begin; i < part.points.end; i += simd::kRoundUp) {
         const std::size_t count = std::min(simd::kRoundUp, part.points.end - i);
-        const std::span rows = Base::points().subspan(i * d, count * d);
-        Base::kernels().columns_of_rows({rows.data(), nullptr, count, d}, nullptr, &columns_[i * d],
-                                        nullptr);
-        for (std::size_t c = 0; c < rows.size() && moving_pays; ++c) {
-          const auto bits = std::bit_cast<std::uint32_t>(float(rows[c])) & 0x7fffffffu;
-          least_less_1 = std::min(least_less_1, bits - 1);
-          largest = std::max(largest, bits);
-        }
-      }
-      if (moving_pays && double{std::bit_cast<float>(largest)} <=
-                             simd::kMostRange * double{std::bit_cast<float>(least_less_1 + 1)}) {
-        part.kept.resize(2 * k * simd::padded<double>(d));
+        Base::kernels().columns_of_rows({&Base::points()[i * d], nullptr, count, d}, nullptr,
+                                        &columns_[i * d], nullptr);
       }
     });
   }
@@ -168,17 +152,10 @@ private:
     }
     if (path_->sum == nullptr) {
       kernels.sum_with_weights(chunk, &Base::weights()[i], labels, sums, counts);
-    } else if (!part.keeps) {
+    } else if (!Base::moves()) {
       std::fill(labels + count, labels + simd::rounded_up(count), -1);
       (kernels.*path_->sum)(chunk, labels, k, scratch, sums, counts);
     }
-  }
-
-  std::size_t sum_changes(Part& part, std::size_t i, std::size_t count, const std::int32_t* labels,
-                          std::int32_t* previous, bool all) override {
-    const auto [d, k] = std::pair(Base::shape().d, Base::shape().k);
-    return Base::kernels().sum_changes[d]({nullptr, &columns_[i * d], count, d}, labels, previous,
-                                          all, k, part.kept.data(), part.counts.data());
   }
 
   const Path<T>* path_ = nullptr;

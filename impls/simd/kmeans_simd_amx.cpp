@@ -9,14 +9,15 @@
 //   flops for each of the 8 centroids of a group that is not ruled out.
 // Limits: float32 data only; features are padded to 32 and clusters to 32. Needs a processor with
 //   AMX and the operating system's permission, which refuse() asks for.
-#include "impls/simd/support/pair_lloyd.hpp"
+#include "impls/simd/support/narrow_lloyd.hpp"
+#include "impls/simd/support/pair_sieve.hpp"
 
 namespace clusterbench {
 namespace {
 
-class KmeansSimdAmx final : public simd::PairLloyd {
+class KmeansSimdAmx final : public simd::NarrowLloyd<simd::PairSieveMaker> {
 public:
-  KmeansSimdAmx() : PairLloyd(simd::tile_kernel()) {}
+  KmeansSimdAmx() : NarrowLloyd(simd::tile_kernel()) {}
 };
 
 const Registration registration(

@@ -10,14 +10,15 @@
 //   flops for each of the 8 centroids of a group that is not ruled out.
 // Limits: float32 data only; for few clusters comparing costs what is saved. Zen 4 makes these
 //   products at twice float's rate, a Xeon with AMX at about half: there kmeans_simd is faster.
-#include "impls/simd/support/pair_lloyd.hpp"
+#include "impls/simd/support/narrow_lloyd.hpp"
+#include "impls/simd/support/pair_sieve.hpp"
 
 namespace clusterbench {
 namespace {
 
-class KmeansSimdBf16 final : public simd::PairLloyd {
+class KmeansSimdBf16 final : public simd::NarrowLloyd<simd::PairSieveMaker> {
 public:
-  KmeansSimdBf16() : PairLloyd(simd::bf16_kernel()) {}
+  KmeansSimdBf16() : NarrowLloyd(simd::bf16_kernel()) {}
 };
 
 const Registration

@@ -213,6 +213,47 @@ TYPED_TEST(CpuVariants, AnEmptyClusterKeepsItsCentroid) {
   EXPECT_GE(tally.variants, 5u);
 }
 
+// Sums that are kept from pass to pass in one unit for all must not lose what is small in one cluster.
+TYPED_TEST(CpuVariants, AMeanOfTinyValuesBesideLargeOnesKeepsItsDigits) {
+  using T = TypeParam;
+  constexpr std::size_t kN = 400, kK = 9;
+  std::size_t checked = 0;
+  for (const std::size_t d : {2, 9, 37}) {
+    std::mt19937_64 random(d);
+    std::normal_distribution<double> normal;
+    Case<T> test{.n = kN, .d = d, .k = kK};
+    for (std::size_t i = 0; i < kN; ++i) {
+      for (std::size_t f = 0; f < d; ++f) { // the first feature tells clusters apart
+        const double size = i % kK == 0 ? 1e-14 : 1.0;
+        test.points.push_back(
+            static_cast<T>(f == 0 ? 50.0 * double(i % kK) : size * normal(random)));
+      }
+    }
+    test.centroids.assign(test.points.begin(),
+                          test.points.begin() + static_cast<std::ptrdiff_t>(kK * d));
+    test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 3};
+    test.threads = 2;
+    for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
+      const auto variant = make<T>(registered);
+      if (!variant || !variant->refuse(test.shape()).empty()) {
+        continue;
+      }
+      const OwnedAnswer<T> answer = answer_of(registered, *variant, test);
+      for (std::size_t f = 1; f < d; ++f) {
+        double sum = 0.0, magnitudes = 0.0, count = 0.0;
+        for (std::size_t i = 0; i < kN; i += kK, ++count) {
+          sum += double{test.points[i * d + f]};
+          magnitudes += std::abs(double{test.points[i * d + f]});
+        }
+        EXPECT_NEAR(answer.centroids[f], sum / count, 1e-5 * magnitudes / count)
+            << registered.meta.name << ", d " << d;
+      }
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 15u);
+}
+
 // Small integers are exact in every form of the distance, so ties are ties and not roundings.
 TYPED_TEST(CpuVariants, TiesGoToTheLowestIndex) {
   using T = TypeParam;

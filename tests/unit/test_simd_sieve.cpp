@@ -2,6 +2,7 @@
 // data, a label may differ from the exact one only by the rounding of the difference form.
 #include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/pair_sieve.hpp"
+#include "impls/simd/support/short_sieve.hpp"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -204,7 +205,7 @@ protected:
 
   SieveAnswer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
     Team team(3);
-    PairSieveMaker maker(test.points, test.n, test.d, test.k, kernel_.tiles, team);
+    PairSieveMaker maker(test.points, test.n, test.d, test.k, kernel_, team);
     for (const std::size_t part : {2, 0, 1}) {
       maker.pack(test.centroids, part);
     }
@@ -243,6 +244,65 @@ TEST_P(SimdPairKernels, WithoutTheBoundLabelsAreWrong) {
     }
   }
   EXPECT_GT(wrong, 0u);
+}
+
+class SimdShortKernel : public testing::Test {
+protected:
+  void SetUp() override {
+    kernel_ = short_kernel();
+    if (!kernel_.unavailable.empty()) {
+      GTEST_SKIP() << kernel_.unavailable;
+    }
+  }
+
+  SieveAnswer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
+    Team team(3);
+    ShortSieveMaker maker(test.points, test.n, test.d, test.k, kernel_, team);
+    for (const std::size_t part : {2, 0, 1}) {
+      maker.pack(test.centroids, part);
+    }
+    ShortSieve sieve = maker.sieve();
+    sieve.margin = with_bound ? sieve.margin : 0;
+    const std::size_t room = rounded_up(test.n);
+    SieveAnswer<float> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
+                              std::vector<float>(room)};
+    std::vector<std::int32_t> minima(sieve.groups * 2 * kTile);
+    const Chunk<float> chunk{test.points.data(), nullptr, test.n, test.d};
+    kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
+                   answer.labels.data(), answer.distances.data());
+    kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
+                   answer.labels_alone.data(), nullptr);
+    return answer;
+  }
+
+  ShortKernel kernel_;
+};
+
+TEST_F(SimdShortKernel, LabelsAreOfTheNearest) {
+  for (const Case<float>& test : cases<float>()) {
+    SCOPED_TRACE(test.what + ", d " + std::to_string(test.d) + ", k " + std::to_string(test.k));
+    EXPECT_EQ(wrong_labels(test, answer_of(test)), 0u);
+  }
+}
+
+TEST_F(SimdShortKernel, WithoutTheBoundLabelsAreWrong) {
+  std::size_t wrong = 0;
+  for (const Case<float>& test : cases<float>()) {
+    if (test.what == "near ties" || test.what == "an outlier") {
+      wrong += wrong_labels(test, answer_of(test, false));
+    }
+  }
+  EXPECT_GT(wrong, 0u);
+}
+
+// The margin is a small part of what lies between centroids that stand apart.
+TEST_F(SimdShortKernel, RulesOutWhatIsFar) {
+  const Case<float> test = drawn<float>("apart", 64, 128, 64, 1e3, 1.0, 0.2);
+  Team team(1);
+  ShortSieveMaker maker(test.points, test.n, test.d, test.k, kernel_, team);
+  maker.pack(test.centroids, 0);
+  EXPECT_GT(maker.sieve().margin, 18);
+  EXPECT_LT(maker.sieve().margin, 1 << 20); // of 2^30
 }
 
 INSTANTIATE_TEST_SUITE_P(Bf16, SimdPairKernels, testing::Values(0, 1));

@@ -40,7 +40,8 @@ class EveryInstructionSet(unittest.TestCase):
                     self.assertEqual(foreign(symbols, isa), [])
 
     def test_pairs_define_one_function_each(self):
-        for isa, name in (("bf16", "sieve_pairs_avx512"), ("amx", "sieve_pairs_amx")):
+        for isa, name in (("bf16", "sieve_pairs_avx512"), ("amx", "sieve_pairs_amx"),
+                          ("vnni", "sieve_shorts_avx512")):
             for path in [path for path in OBJECTS if f"kernels_{isa}.cpp" in path]:
                 own = re.compile(rf"clusterbench::simd::({name}\(|Vec<float, 64ul?>)")
                 self.assertEqual([symbol for symbol in defined(path) if not own.match(symbol)], [])

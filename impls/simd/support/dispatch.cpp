@@ -34,6 +34,13 @@ bool executes_avx512() {
 
 } // namespace
 
+ShortKernel short_kernel() {
+  if (!executes_avx512() || !__builtin_cpu_supports("avx512vnni")) {
+    return {.unavailable = "this processor has no AVX512_VNNI"};
+  }
+  return {.kernel = sieve_shorts_avx512};
+}
+
 PairKernel bf16_kernel() {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   constexpr unsigned kBf16 = 1u << 5; // of CPUID 7, 1
@@ -58,6 +65,9 @@ PairKernel tile_kernel() {
   return {.kernel = sieve_pairs_amx, .tiles = true};
 }
 #else
+ShortKernel short_kernel() {
+  return {.unavailable = "this processor is no x86-64"};
+}
 PairKernel bf16_kernel() {
   return {.unavailable = "this processor is no x86-64"};
 }

@@ -19,6 +19,15 @@ struct PairKernel {
   std::string unavailable = {};
 };
 
+/// The same for 16-bit integers.
+struct ShortKernel {
+  ShortSieveKernel kernel = nullptr;
+  std::string unavailable = {};
+};
+
+/// By AVX512_VNNI.
+ShortKernel short_kernel();
+
 /// By AVX512_BF16.
 PairKernel bf16_kernel();
 

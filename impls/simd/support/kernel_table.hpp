@@ -6,12 +6,12 @@
 #include "impls/simd/support/columns_of_rows.hpp"
 #include "impls/simd/support/fcm_memberships.hpp"
 #include "impls/simd/support/fcm_rows.hpp"
+#include "impls/simd/support/move_rows.hpp"
 #include "impls/simd/support/pass_by_rows.hpp"
 #include "impls/simd/support/pass_in_registers.hpp"
 #include "impls/simd/support/sieve_columns.hpp"
 #include "impls/simd/support/sum_by_label.hpp"
 #include "impls/simd/support/sum_by_mask.hpp"
-#include "impls/simd/support/sum_changes.hpp"
 
 #include <utility>
 
@@ -36,6 +36,15 @@ double sum_of_weighted_roots(const typename V::Scalar* values, const typename V:
   return sum;
 }
 
+template <class V>
+constexpr MoveKernel move_rows_kernel() {
+  if constexpr (sizeof(typename V::Scalar) == sizeof(float)) {
+    return move_rows<V>;
+  } else {
+    return nullptr;
+  }
+}
+
 template <class V, std::size_t D, std::size_t... K>
 constexpr void add_passes(PassKernel<typename V::Scalar> (&row)[kPassK],
                           std::index_sequence<K...>) {
@@ -57,7 +66,7 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
           .sum_by_mask = sum_by_mask<V>,
           .sum_by_label = sum_by_label<V>,
           .sum_in_double = sum_in_double<V>,
-          .sum_changes = {nullptr, sum_changes<V, D + 1>...},
+          .move_rows = move_rows_kernel<V>(),
           .collect_sums = collect_sums<V>,
           .pass_in_registers = {},
           .distances_of_rows = distances_of_rows<V>,

@@ -36,17 +36,21 @@ template <typename T>
 using WeightedSumKernel = void (*)(const Chunk<T>& chunk, const T* weights,
                                    const std::int32_t* labels, double* sums, double* totals);
 
-/// Moves the points whose labels are not the `previous` ones from one cluster's sums to another's,
-/// or adds `all`, and remembers their labels; returns how many have changed. sums: [2, k,
-/// padded<double>(d)], of which a sum is the sum of two. Reads columns only.
-template <typename T>
-using ChangesKernel = std::size_t (*)(const Chunk<T>& chunk, const std::int32_t* labels,
-                                      std::int32_t* previous, bool all, std::size_t k, double* sums,
-                                      double* counts);
+/// Sums of float values as integers; fixed_sums.hpp makes it.
+struct FixedPoint {
+  const double* scales = nullptr; ///< [padded<double>(d)] units of a sum in 1; 0 beyond d
+  const float* end = nullptr;     ///< of all points: what lies before it may be read
+};
 
-/// The largest value, in units of the smallest, of which sum_changes() leaves nothing behind:
-/// 2^-106 times some 2^42 for as many points and moves is still hidden by float's 2^-24.
-inline constexpr double kMostRange = 0x1p40;
+/// Added to a double it leaves an integer in the last bits.
+inline constexpr double kIntegersFrom = 0x1.8p52;
+
+/// Moves the rows whose labels are not the `previous` ones from one cluster's sums to another's, and
+/// remembers their labels; -1: it was in none. Returns how many have changed. sums: [k,
+/// padded<double>(d)], for each of a cluster's points off by the bits of kIntegersFrom.
+using MoveKernel = std::size_t (*)(const Chunk<float>& chunk, const std::int32_t* labels,
+                                   std::int32_t* previous, const FixedPoint& fixed,
+                                   std::uint64_t* sums, double* counts);
 
 /// Both at once; the parameters as above. pass_in_registers takes null for labels that nobody
 /// wants.
@@ -97,7 +101,7 @@ struct Kernels {
   SumKernel<T> sum_by_mask;                    ///< reads columns only
   SumKernel<T> sum_by_label;                   ///< reads rows only; scratch
   SumKernel<T> sum_in_double;                  ///< reads rows only; no scratch
-  ChangesKernel<T> sum_changes[kSmallD + 1];   ///< by d; [0] is unused
+  MoveKernel move_rows;                        ///< reads rows only; null for double
   void (*collect_sums)(std::size_t k, std::size_t d, T* scratch, double* sums, double* counts);
   PassKernel<T> pass_in_registers[kPassD][kPassK]; ///< by d - 1 and k - 1; columns only
   /// Fuzzy c-means: squared distances [k, kRoundUp] of a chunk of at most kRoundUp samples to
@@ -158,6 +162,20 @@ using PairSieveKernel = void (*)(const Chunk<float>& chunk, const PairColumns& c
                                  const PairSieve& sieve, const float* centroids, std::size_t k,
                                  float* minima, std::int32_t* labels, float* distances);
 
+/// The same sieve with values of 16-bit integers, two of them in a word; short_sieve.hpp makes it.
+struct ShortSieve {
+  const std::uint32_t* panels = nullptr; ///< [groups, words, kPairGroup] of -c in units
+  const std::int32_t* halves = nullptr;  ///< [groups, kPairGroup] of |c|^2 / 2
+  std::size_t groups = 0;
+  std::size_t words = 0;   ///< pairs of features
+  std::int32_t margin = 0; ///< a score so much above the least may win
+};
+
+/// columns: of the points in units, in blocks of 16 points, each [words, 16].
+using ShortSieveKernel = void (*)(const Chunk<float>& chunk, const std::uint32_t* columns,
+                                  const ShortSieve& sieve, const float* centroids, std::size_t k,
+                                  std::int32_t* minima, std::int32_t* labels, float* distances);
+
 inline constexpr std::size_t kPairGroup = 8; ///< centroids
 inline constexpr std::size_t kTile = 16;     ///< rows of a tile, and words of each
 
@@ -168,6 +186,11 @@ void sieve_pairs_avx512(const Chunk<float>& chunk, const PairColumns& columns,
 void sieve_pairs_amx(const Chunk<float>& chunk, const PairColumns& columns, const PairSieve& sieve,
                      const float* centroids, std::size_t k, float* minima, std::int32_t* labels,
                      float* distances);
+
+/// The kernel for 16-bit integers, by AVX512_VNNI.
+void sieve_shorts_avx512(const Chunk<float>& chunk, const std::uint32_t* columns,
+                         const ShortSieve& sieve, const float* centroids, std::size_t k,
+                         std::int32_t* minima, std::int32_t* labels, float* distances);
 
 /// The kernels for one instruction set; dispatch.hpp says which of them may be called.
 template <typename T>

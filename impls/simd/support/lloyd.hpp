@@ -6,7 +6,10 @@
 #include "impls/contract.hpp"
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/dispatch.hpp"
+#include "impls/simd/support/fixed_sums.hpp"
 #include "impls/simd/support/team.hpp"
+
+#include <type_traits>
 
 namespace clusterbench::simd {
 
@@ -20,13 +23,11 @@ inline std::size_t chunk_size(std::size_t d, std::size_t bytes_per_value) {
 template <typename T>
 struct alignas(64) Part {
   Range points;
-  std::vector<std::int32_t> labels; // of a chunk
-  std::vector<T> distances;         // of a chunk
-  std::vector<T> scratch;           // of the summing kernel, zeros
-  std::vector<double> sums, counts; // [k, d], [k]; of weights, where points have some
-  std::size_t changed = 0;          // labels in the last pass
-  AlignedVector<double> kept;       // sums of sum_changes; empty: there is none for these points
-  bool keeps = false;               // its sums from pass to pass
+  std::vector<std::int32_t> labels;  // of a chunk
+  std::vector<T> distances;          // of a chunk
+  std::vector<T> scratch;            // of the summing kernel, zeros
+  std::vector<double> sums, counts;  // [k, d], [k]; of weights, where points have some
+  AlignedVector<std::uint64_t> kept; // sums from pass to pass, in the place of `sums`, or empty
   /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
   PassFacts facts[2];
 };
@@ -54,12 +55,12 @@ protected:
   const Kernels<T>& kernels() const { return kernels_; }
   Team& team() { return *team_; }
 
-  /// To be called by prepare() first.
-  void start_team(const Shape& shape, const Points<T>& points, bool uses_scratch) {
+  /// To be called by prepare() first. How points are summed: as they are labelled or after it, with
+  /// or without scratch; or moved, where they are float and finite.
+  void start_team(const Shape& shape, const Points<T>& points, bool uses_scratch, bool moves) {
     shape_ = shape;
     points_ = points.rows;
     weights_ = points.weights;
-    uses_scratch_ = uses_scratch;
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
     chunk_ = chunk_size(d, sizeof(T));
     // A barrier costs about as much as this many operations; less work is done by one thread.
@@ -67,17 +68,26 @@ protected:
     const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
     const auto threads = static_cast<std::size_t>(std::max(shape.threads, 1));
     team_ = std::make_unique<Team>(std::min(threads, worth));
+    fixed_ = {};
+    if constexpr (std::is_same_v<T, float>) {
+      fixed_ = moves ? FixedSums(points_, n, d, *team_) : FixedSums();
+    }
+    uses_scratch_ = uses_scratch && !fixed_.usable();
     parts_ = std::vector<Part<T>>(team_->size());
     for (std::size_t t = 0; t < parts_.size(); ++t) {
       Part<T>& part = parts_[t];
       part.points = share_of(n, t, parts_.size());
       part.labels.resize(chunk_);
       part.distances.resize(chunk_);
-      part.scratch.resize(uses_scratch ? scratch_size<T>(k, d) : 0);
-      part.sums.resize(k * d);
+      part.scratch.resize(uses_scratch_ ? scratch_size<T>(k, d) : 0);
+      part.sums.resize(fixed_.usable() ? 0 : k * d);
+      part.kept.resize(fixed_.usable() ? k * fixed_.width() : 0);
       part.counts.resize(k);
     }
   }
+
+  /// Whether rows that change their cluster are moved; then assign_and_sum() only assigns.
+  bool moves() const { return fixed_.usable(); }
 
   /// work(part), each by the thread of the part and all at once.
   template <class Work>
@@ -97,20 +107,14 @@ private:
   virtual void assign_and_sum(std::size_t t, Part<T>& part, std::size_t i, std::size_t count,
                               std::int32_t* labels, T* distances) = 0;
 
-  /// For a part that keeps its sums: moves the points of a chunk that have changed their labels, or
-  /// adds all of them. Returns how many have changed.
-  virtual std::size_t sum_changes(Part<T>& /*part*/, std::size_t /*i*/, std::size_t /*count*/,
-                                  const std::int32_t* /*labels*/, std::int32_t* /*previous*/,
-                                  bool /*all*/) {
-    return 0;
-  }
-
   /// The whole run as thread t sees it, and the number of passes. Every thread decides by itself,
   /// from the same facts, when it is over: that saves a barrier.
   std::size_t run(std::size_t t, Observer<T>& observer) {
     StopTest stop(shape_.stop);
     PassFacts facts;
-    parts_[t].keeps = false;
+    if (moves()) {
+      forget(parts_[t]);
+    }
     do {
       const std::size_t parity = stop.passes() % 2;
       {
@@ -135,18 +139,24 @@ private:
     return stop.passes();
   }
 
+  /// No point belongs to a cluster.
+  void forget(Part<T>& part) {
+    std::ranges::fill(part.kept, 0);
+    std::ranges::fill(part.counts, 0.0);
+    const auto [begin, end] = part.points;
+    std::ranges::fill(answer_.labels.subspan(begin, end - begin), -1);
+  }
+
   void assign_and_sum(std::size_t t, std::size_t parity, const StopTest& stop) {
     Part<T>& part = parts_[t];
-    const bool first = stop.passes() == 0;
-    const bool starts_keeping = !first && keeps_from_now_on(part);
-    if (!part.keeps || starts_keeping) {
+    if (!moves()) {
       std::ranges::fill(part.sums, 0.0);
       std::ranges::fill(part.counts, 0.0);
     }
-    part.changed = 0;
+    std::size_t changed = 0; // labels
     PassFacts facts{.labels_changed = false};
     // Labels are part of the answer, so only the last pass must keep them, where it is known.
-    const bool keep_labels = !part.kept.empty() || shape_.stop.kind != StopRule::Kind::iterations ||
+    const bool keep_labels = moves() || shape_.stop.kind != StopRule::Kind::iterations ||
                              stop.passes() + 1 == shape_.stop.max_iterations;
     constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
     std::size_t uncollected = 0;
@@ -156,8 +166,7 @@ private:
       std::int32_t* labels = keep_labels || needs_labels() ? part.labels.data() : nullptr;
       assign_and_sum(t, part, i, count, labels, distances);
       uncollected += count;
-      if (uses_scratch_ && !part.keeps &&
-          (uncollected >= kCollect || i + count == part.points.end)) {
+      if (uses_scratch_ && (uncollected >= kCollect || i + count == part.points.end)) {
         kernels_.collect_sums(shape_.k, shape_.d, part.scratch.data(), part.sums.data(),
                               part.counts.data());
         uncollected = 0;
@@ -168,45 +177,26 @@ private:
                           : kernels_.sum_of_weighted_roots(part.distances.data(), &weights_[i], count);
       }
       std::int32_t* previous = &answer_.labels[i];
-      if (part.keeps) {
-        part.changed += sum_changes(part, i, count, labels, previous, starts_keeping);
+      if (moves()) {
+        changed += move(part, i, count, labels, previous);
       } else if (keep_labels) {
         for (std::size_t r = 0; r < count; ++r) {
-          part.changed += labels[r] != previous[r];
+          changed += labels[r] != previous[r];
         }
         std::copy_n(labels, count, previous);
       }
     }
-    if (first) { // whatever the memory held, it was no labels
-      part.changed = part.points.end - part.points.begin;
-    }
-    if (part.keeps) {
-      join_kept_sums(part);
-    }
-    facts.labels_changed = part.changed > 0;
+    facts.labels_changed = changed > 0 || stop.passes() == 0; // at first there are no labels
     part.facts[parity] = facts;
   }
 
-  /// Whether a part begins to keep its sums: to set them up costs as much as some passes without.
-  bool keeps_from_now_on(Part<T>& part) const {
-    constexpr std::size_t kFew = 16; // one label of so many has changed
-    if (part.kept.empty() || part.keeps ||
-        part.changed * kFew > part.points.end - part.points.begin) {
-      return false;
-    }
-    std::ranges::fill(part.kept, 0.0);
-    part.keeps = true;
-    return true;
-  }
-
-  void join_kept_sums(Part<T>& part) const {
-    const auto [d, k] = std::pair(shape_.d, shape_.k);
-    const std::size_t width = padded<double>(d);
-    for (std::size_t j = 0; j < k; ++j) {
-      const double* high = &part.kept[j * width];
-      for (std::size_t f = 0; f < d; ++f) {
-        part.sums[j * d + f] = high[f] + high[k * width + f];
-      }
+  std::size_t move(Part<T>& part, std::size_t i, std::size_t count, const std::int32_t* labels,
+                   std::int32_t* previous) {
+    if constexpr (std::is_same_v<T, float>) {
+      return kernels_.move_rows({&points_[i * shape_.d], nullptr, count, shape_.d}, labels,
+                                previous, fixed_.kernel(), part.kept.data(), part.counts.data());
+    } else {
+      return 0;
     }
   }
 
@@ -215,25 +205,83 @@ private:
   double update(std::size_t t) {
     const auto [d, k] = std::pair(shape_.d, shape_.k);
     double squared_shift = 0.0;
+    std::vector<double> total(d);
+    std::vector<std::size_t> anew; // clusters to be summed from their points
     for (std::size_t j = k * t / parts_.size(); j < k * (t + 1) / parts_.size(); ++j) {
-      double count = 0.0;
-      for (const Part<T>& part : parts_) {
-        count += part.counts[j];
-      }
       std::copy_n(&answer_.centroids[j * d], d, &answer_.entering[j * d]);
+      const double count = count_of(j);
       if (count == 0.0) { // an empty cluster stays
         continue;
       }
-      for (std::size_t c = j * d; c < (j + 1) * d; ++c) {
-        double sum = 0.0;
-        for (const Part<T>& part : parts_) {
-          sum += part.sums[c];
-        }
-        const auto mean = static_cast<T>(sum / count);
-        const double shift = double{mean} - double{answer_.centroids[c]};
-        squared_shift += shift * shift;
-        answer_.centroids[c] = mean;
+      if (add_up_parts(j, count, total)) {
+        squared_shift += move_centroid(j, count, total.data());
+      } else {
+        anew.push_back(j);
       }
+    }
+    return squared_shift + (anew.empty() ? 0.0 : update_anew(anew));
+  }
+
+  double count_of(std::size_t j) const {
+    double count = 0.0;
+    for (const Part<T>& part : parts_) {
+      count += part.counts[j];
+    }
+    return count;
+  }
+
+  double move_centroid(std::size_t j, double count, const double* total) {
+    double squared_shift = 0.0;
+    for (std::size_t f = 0; f < shape_.d; ++f) {
+      const auto mean = static_cast<T>(total[f] / count);
+      T& value = answer_.centroids[j * shape_.d + f];
+      const double shift = double{mean} - double{value};
+      squared_shift += shift * shift;
+      value = mean;
+    }
+    return squared_shift;
+  }
+
+  /// The sums [d] over the `count` points of cluster j; false if they are not near enough.
+  bool add_up_parts(std::size_t j, double count, std::vector<double>& total) const {
+    if (!moves()) {
+      std::ranges::fill(total, 0.0);
+      for (const Part<T>& part : parts_) {
+        for (std::size_t f = 0; f < shape_.d; ++f) {
+          total[f] += part.sums[j * shape_.d + f];
+        }
+      }
+      return true;
+    }
+    bool near_enough = true;
+    for (std::size_t f = 0; f < shape_.d; ++f) {
+      std::uint64_t units = 0;
+      for (const Part<T>& part : parts_) {
+        units += part.kept[j * fixed_.width() + f];
+      }
+      total[f] = fixed_.value(units, count, f);
+      near_enough &= fixed_.near_enough(total[f], count, f);
+    }
+    return near_enough;
+  }
+
+  /// update() for clusters that moved sums do not serve: one look at all labels.
+  double update_anew(const std::vector<std::size_t>& clusters) {
+    const std::size_t d = shape_.d;
+    std::vector<std::int32_t> place(shape_.k, -1);
+    for (std::size_t c = 0; c < clusters.size(); ++c) {
+      place[clusters[c]] = static_cast<std::int32_t>(c);
+    }
+    std::vector<double> sums(clusters.size() * d);
+    for (std::size_t i = 0; i < shape_.n; ++i) {
+      const std::int32_t c = place[static_cast<std::size_t>(answer_.labels[i])];
+      for (std::size_t f = 0; c >= 0 && f < d; ++f) {
+        sums[static_cast<std::size_t>(c) * d + f] += double{points_[i * d + f]};
+      }
+    }
+    double squared_shift = 0.0;
+    for (std::size_t c = 0; c < clusters.size(); ++c) {
+      squared_shift += move_centroid(clusters[c], count_of(clusters[c]), &sums[c * d]);
     }
     return squared_shift;
   }
@@ -243,6 +291,7 @@ private:
   std::span<const T> points_;  // [n, d]
   std::span<const T> weights_; // [n], or empty: all are 1
   bool uses_scratch_ = false;
+  FixedSums fixed_; // if points are moved
   std::size_t chunk_ = 0;
   Answer<T> answer_;           // of the run
   std::vector<Part<T>> parts_; // [threads]

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "impls/simd/support/aligned.hpp"
+#include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/sieve.hpp"
 
 #include <bit>
@@ -31,15 +32,18 @@ inline float rounded_to_bf16(float value) {
 
 class PairSieveMaker {
 public:
+  using Kernel = PairKernel;
+  using Score = float;
+
   PairSieveMaker() = default;
 
   /// points [n, d]. Tiles want their panels in another order than registers. As many parts pack()
   /// as the team has threads.
   PairSieveMaker(std::span<const float> points, std::size_t n, std::size_t d, std::size_t k,
-                 bool tiles, Team& team)
-      : d_(d), k_(k), tiles_(tiles), words_(tiles ? (d + 31) / 32 * kTile : (d + 1) / 2),
-        rows_(tiles ? kTile : kPairGroup),
-        padded_(tiles ? (k + 31) / 32 * 32 : (k + kPairGroup - 1) / kPairGroup * kPairGroup),
+                 const PairKernel& kernel, Team& team)
+      : d_(d), k_(k), tiles_(kernel.tiles), words_(tiles_ ? (d + 31) / 32 * kTile : (d + 1) / 2),
+        rows_(tiles_ ? kTile : kPairGroup),
+        padded_(tiles_ ? (k + 31) / 32 * 32 : (k + kPairGroup - 1) / kPairGroup * kPairGroup),
         origin_(mean_of(points, n, d, team)), columns_(rounded_up(n) * words_),
         norms_(rounded_up(n)), residuals_(rounded_up(n)), panels_(padded_ * words_),
         halves_(padded_, std::numeric_limits<float>::max() / 2), largest_(team.size()) {

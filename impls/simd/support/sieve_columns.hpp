@@ -130,77 +130,178 @@ template <class V, std::size_t N>
   __builtin_memcpy(distances, totals, N * sizeof(typename V::Scalar));
 }
 
-/// The nearest centroid of row x, by differences, among the groups whose least score is not above
-/// the limit. minima are those of the point: one in every 2 * lanes.
+/// The nearest centroid of a row, by differences.
 template <class V>
-void compare_candidates(const typename V::Scalar* x, const typename V::Scalar* minima,
-                        typename V::Scalar limit, const typename V::Scalar* centroids,
-                        std::size_t k, std::size_t d, std::int32_t& label,
-                        typename V::Scalar& distance) {
+struct Nearest {
+  typename V::Scalar distance = static_cast<typename V::Scalar>(__builtin_huge_val());
+  std::int32_t label = 0;
+};
+
+/// Compares row x with the group of centroids that begins with the first.
+template <class V>
+[[gnu::always_inline]] inline void compare_group(const typename V::Scalar* x, std::size_t first,
+                                                 const typename V::Scalar* centroids, std::size_t k,
+                                                 std::size_t d, Nearest<V>& nearest) {
   using T = typename V::Scalar;
   constexpr std::size_t kGroup = kSieveGroup<V>;
   constexpr std::size_t kAtOnce = kGroup < V::lanes ? kGroup : V::lanes;
-  label = 0;
-  distance = static_cast<T>(__builtin_huge_val());
-  for (std::size_t first = 0; first < k; first += kGroup, minima += 2 * V::lanes) {
-    if (*minima > limit) { // never true for what is not a number
-      continue;
+  for (std::size_t j = first; j < first + kGroup && j < k; j += kAtOnce) {
+    const T* c[kAtOnce];
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < kAtOnce; ++t) { // beyond the last: it cannot win a second time
+      c[t] = centroids + (j + t < k ? j + t : k - 1) * d;
     }
-    for (std::size_t j = first; j < first + kGroup && j < k; j += kAtOnce) {
-      const T* c[kAtOnce];
+    T distances[kAtOnce];
+    distances_to<V, kAtOnce>(x, c, d, distances);
 #pragma GCC unroll 8
-      for (std::size_t t = 0; t < kAtOnce; ++t) { // beyond the last: it cannot win a second time
-        c[t] = centroids + (j + t < k ? j + t : k - 1) * d;
-      }
-      T distances[kAtOnce];
-      distances_to<V, kAtOnce>(x, c, d, distances);
-#pragma GCC unroll 8
-      for (std::size_t t = 0; t < kAtOnce; ++t) {
-        if (distances[t] < distance) {
-          distance = distances[t];
-          label = static_cast<std::int32_t>(j + t);
-        }
+    for (std::size_t t = 0; t < kAtOnce; ++t) {
+      if (distances[t] < nearest.distance) {
+        nearest = {distances[t], static_cast<std::int32_t>(j + t)};
       }
     }
   }
 }
 
+/// Points whose label the scores leave open: they wait for their rows, which memory is asked for,
+/// and are compared by differences with the groups whose least score is not above their limit.
+template <class V, class Score>
+class Undecided {
+  using T = typename V::Scalar;
+  static constexpr std::size_t kGroup = kSieveGroup<V>, kPoints = 32, kGroups = 6;
+
+public:
+  Undecided(const Chunk<T>& chunk, const T* centroids, std::size_t k, std::int32_t* labels,
+            T* distances)
+      : chunk_(chunk), centroids_(centroids), k_(k), labels_(labels), distances_(distances) {}
+
+  /// minima are those of the point: one in every 2 * lanes.
+  void add(std::size_t i, const Score* minima, Score limit) {
+    const T* x = row(i);
+    for (std::size_t f = 0; f < chunk_.d; f += 64 / sizeof(T)) {
+      __builtin_prefetch(x + f);
+    }
+    Waiting& point = waiting_[count_];
+    point = {static_cast<std::uint32_t>(i), 0, {}};
+    for (std::size_t first = 0; first < k_; first += kGroup, minima += 2 * V::lanes) {
+      if (*minima > limit) { // never true for what is not a number
+        continue;
+      }
+      if (point.groups == kGroups) { // too many to remember
+        return compare_at_once(i, minima, limit, first);
+      }
+      point.first[point.groups++] = static_cast<std::uint32_t>(first);
+    }
+    if (++count_ == kPoints) {
+      compare();
+    }
+  }
+
+  /// Compares all that wait.
+  void compare() {
+    for (std::size_t p = 0; p < count_; ++p) {
+      Nearest<V> nearest;
+      for (std::uint32_t g = 0; g < waiting_[p].groups; ++g) {
+        compare_group<V>(row(waiting_[p].row), waiting_[p].first[g], centroids_, k_, chunk_.d,
+                         nearest);
+      }
+      answer(waiting_[p].row, nearest);
+    }
+    count_ = 0;
+  }
+
+private:
+  struct Waiting {
+    std::uint32_t row, groups;
+    std::uint32_t first[kGroups]; // centroids of these
+  };
+
+  const T* row(std::size_t i) const { return chunk_.points + i * chunk_.d; }
+
+  void answer(std::size_t i, const Nearest<V>& nearest) {
+    labels_[i] = nearest.label;
+    if (distances_ != nullptr) {
+      distances_[i] = nearest.distance;
+    }
+  }
+
+  void compare_at_once(std::size_t i, const Score* minima, Score limit, std::size_t first) {
+    Nearest<V> nearest;
+    for (std::uint32_t g = 0; g < kGroups; ++g) {
+      compare_group<V>(row(i), waiting_[count_].first[g], centroids_, k_, chunk_.d, nearest);
+    }
+    for (; first < k_; first += kGroup, minima += 2 * V::lanes) {
+      if (!(*minima > limit)) {
+        compare_group<V>(row(i), first, centroids_, k_, chunk_.d, nearest);
+      }
+    }
+    answer(i, nearest);
+  }
+
+  Chunk<T> chunk_;
+  const T* centroids_;
+  std::size_t k_;
+  std::int32_t* labels_;
+  T* distances_;
+  std::size_t count_ = 0;
+  Waiting waiting_[kPoints];
+};
+
 /// Labels of a chunk: scores(i) are those of 2 * lanes points from i on, whose least scores in each
-/// group go to minima, and margin(i) bounds for `lanes` points how far rounding may mislead them.
+/// group go to minima; limit(i, least) says for `lanes` points which scores rounding may have put
+/// above the least, and above(a, b) has a bit for each lane in which a is.
+template <class V, class Score, class ScoresOf, class LimitOf, class Above>
+[[gnu::always_inline]] inline void
+label_by_scores(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
+                std::size_t k, const Score* minima, std::int32_t* labels,
+                typename V::Scalar* distances, ScoresOf scores, LimitOf limit_of, Above above) {
+  using T = typename V::Scalar;
+  constexpr std::size_t kPoints = 2 * V::lanes;
+  constexpr auto kGroup = static_cast<typename V::Lane>(kSieveGroup<V>);
+  Undecided<V, Score> undecided(chunk, centroids, k, labels, distances);
+  for (std::size_t i = 0; i < chunk.count; i += kPoints) {
+    const auto found = scores(i);
+    Score limit[kPoints];
+    std::uint32_t open = 0;
+#pragma GCC unroll 2
+    for (std::size_t b = 0; b < 2; ++b) {
+      const auto limits = limit_of(i + b * V::lanes, found.least[b]);
+      __builtin_memcpy(limit + b * V::lanes, &limits, sizeof limits);
+      open |= (~above(found.second[b], limits) & ((1u << V::lanes) - 1u)) << b * V::lanes;
+      V::store_labels(labels + i + b * V::lanes,
+                      found.group[b] * kGroup +
+                          (reinterpret_cast<typename V::Ints>(found.least[b]) & (kGroup - 1)));
+    }
+    if (chunk.count - i < kPoints) {
+      open &= (1u << (chunk.count - i)) - 1u;
+    }
+    if (distances != nullptr) {
+      for (std::size_t r = 0; r < kPoints && i + r < chunk.count; ++r) {
+        if ((open >> r & 1u) == 0) {
+          const T* const own[1] = {centroids + static_cast<std::size_t>(labels[i + r]) * chunk.d};
+          distances_to<V, 1>(chunk.points + (i + r) * chunk.d, own, chunk.d, distances + i + r);
+        }
+      }
+    }
+    for (; open != 0; open &= open - 1) {
+      const auto r = static_cast<std::size_t>(__builtin_ctz(open));
+      undecided.add(i + r, minima + r, limit[r]);
+    }
+  }
+  undecided.compare();
+}
+
+/// The same for scores that are floats: margin(i) bounds how far rounding may mislead.
 template <class V, class ScoresOf, class MarginOf>
 [[gnu::always_inline]] inline void
 label_by_scores(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
                 std::size_t k, const typename V::Scalar* minima, std::int32_t* labels,
                 typename V::Scalar* distances, ScoresOf scores, MarginOf margin) {
-  using T = typename V::Scalar;
-  constexpr std::size_t kPoints = 2 * V::lanes;
-  constexpr auto kGroup = static_cast<typename V::Lane>(kSieveGroup<V>);
-  const std::size_t d = chunk.d;
-  for (std::size_t i = 0; i < chunk.count; i += kPoints) {
-    const Scores<V> found = scores(i);
-    T limit[kPoints], second[kPoints];
-#pragma GCC unroll 2
-    for (std::size_t b = 0; b < 2; ++b) {
-      V::store(limit + b * V::lanes, found.least[b] + margin(i + b * V::lanes));
-      V::store(second + b * V::lanes, found.second[b]);
-      V::store_labels(labels + i + b * V::lanes,
-                      found.group[b] * kGroup +
-                          (reinterpret_cast<typename V::Ints>(found.least[b]) & (kGroup - 1)));
-    }
-    for (std::size_t r = 0; r < kPoints && i + r < chunk.count; ++r) {
-      const T* x = chunk.points + (i + r) * d;
-      if (!(second[r] > limit[r])) {
-        T distance;
-        compare_candidates<V>(x, minima + r, limit[r], centroids, k, d, labels[i + r], distance);
-        if (distances != nullptr) {
-          distances[i + r] = distance;
-        }
-      } else if (distances != nullptr) {
-        const T* const own[1] = {centroids + static_cast<std::size_t>(labels[i + r]) * d};
-        distances_to<V, 1>(x, own, d, distances + i + r);
-      }
-    }
-  }
+  label_by_scores<V>(
+      chunk, centroids, k, minima, labels, distances, scores,
+      [&](std::size_t i, typename V::Reg least)
+          __attribute__((always_inline)) { return least + margin(i); },
+      [](typename V::Reg a, typename V::Reg b)
+          __attribute__((always_inline)) { return V::bits(V::less(b, a)); });
 }
 
 template <class V>

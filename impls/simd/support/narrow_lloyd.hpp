@@ -1,25 +1,30 @@
-// The run of the two variants that score in bfloat16: they differ in one kernel and its panels.
+// The run of the variants that score in narrow values: they differ in a kernel and in what it reads.
 #pragma once
 
 #include "impls/simd/support/lloyd.hpp"
-#include "impls/simd/support/pair_sieve.hpp"
 
 namespace clusterbench::simd {
 
-class PairLloyd : public Lloyd<float> {
+/// Maker: makes the narrow values of points and centroids for a Maker::Kernel, which writes a
+/// Maker::Score for each group of centroids.
+template <class Maker>
+class NarrowLloyd : public Lloyd<float> {
+  using Kernel = typename Maker::Kernel;
+  using Score = typename Maker::Score;
+
 public:
   std::string refuse(const Shape& /*shape*/) const final { return work_.unavailable; }
 
   void prepare(const Shape& shape, const Points<float>& points) final {
     constexpr std::size_t kFloatSums = 2048; // values; more do not stay in the cache
     by_label_ = shape.k * shape.d <= kFloatSums;
-    start_team(shape, points, by_label_);
-    sieve_ = PairSieveMaker(points.rows, shape.n, shape.d, shape.k, work_.tiles, team());
-    minima_.assign(team().size(), AlignedVector<float>(sieve_.groups() * 2 * kTile));
+    start_team(shape, points, by_label_, true);
+    sieve_ = Maker(points.rows, shape.n, shape.d, shape.k, work_, team());
+    minima_.assign(team().size(), AlignedVector<Score>(sieve_.groups() * 2 * kTile));
   }
 
 protected:
-  explicit PairLloyd(PairKernel work) : work_(std::move(work)) {}
+  explicit NarrowLloyd(Kernel work) : work_(std::move(work)) {}
 
 private:
   bool needs_labels() const final { return true; }
@@ -35,14 +40,16 @@ private:
     const Chunk<float> chunk{&points()[i * d], nullptr, count, d};
     work_.kernel(chunk, sieve_.columns(i), sieve_.sieve(), centroids().data(), k, minima_[t].data(),
                  labels, distances);
-    const SumKernel<float> sum = by_label_ ? kernels().sum_by_label : kernels().sum_in_double;
-    sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
+    if (!moves()) {
+      const SumKernel<float> sum = by_label_ ? kernels().sum_by_label : kernels().sum_in_double;
+      sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
+    }
   }
 
-  PairKernel work_;
+  Kernel work_;
   bool by_label_ = false;
-  PairSieveMaker sieve_;
-  std::vector<AlignedVector<float>> minima_; // [threads]
+  Maker sieve_;
+  std::vector<AlignedVector<Score>> minima_; // [threads]
 };
 
 } // namespace clusterbench::simd
