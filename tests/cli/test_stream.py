@@ -101,6 +101,7 @@ class Streaming(Program):
                 (["a.fbin", *LIMIT, "--precision", "f64"],
                  "--memory: a.fbin holds float32, and stays as it is: --precision f32 is needed"),
                 (["a.fbin", *LIMIT, "--take", 501], "--take 501: a.fbin has only 500 rows"),
+                (["a.fbin", *LIMIT, "--weights", "w.npy"], "--weights: not with --memory"),
                 (["a.csv", *LIMIT], "a.csv: only a .npy or a .fbin can stay a file"),
                 (["pipe.npy", *LIMIT], "pipe.npy: not a regular file"),
                 (["gone.npy", *LIMIT], "gone.npy: cannot open: No such file or directory"),
