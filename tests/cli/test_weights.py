@@ -106,7 +106,8 @@ class Refused(Weights):
                                  ("refused", "the points have weights, and the variant takes none"))
         rows = self.campaign(*POINTS, "--weights", self.random_weights(), "--variant", "kmeans_openmp*",
                              out="some")
-        self.assertEqual(sorted(row["status"] for row in rows), ["ok"] + ["refused"] * 3)
+        self.assertEqual({row["variant"]: row["status"] for row in rows if row["status"] != "refused"},
+                         {"kmeans_openmp": "ok"})
 
     def bad(self, *says, weights="w.npy", arguments=POINTS, options=()):
         for command in (["run", *arguments, *QUICK, "--variant", "kmeans_serial"],
