@@ -50,7 +50,7 @@ constexpr Examples kExamples[] = {
     {"quality", "clusterbench quality --data article002 --k 8 --out q",
      "clusterbench quality --data my.npy --k 100 --out q --json"},
     {"probe", "clusterbench probe", "clusterbench probe --json"},
-    {"completion", ". <(clusterbench completion bash)",
+    {"completion", "clusterbench completion bash > ~/.local/share/bash-completion/completions/clusterbench",
      "clusterbench completion zsh > ~/.zsh/_clusterbench"},
 };
 
