@@ -100,8 +100,8 @@ PointsRequest points_request_from(const json& json) {
   shape.threads = json.at("threads");
   request.rotate = json.at("rotate");
   request.points = json.at("points");
-  request.points_descriptor = json.value("points_descriptor", -1);
-  request.points_offset = json.value("points_offset", std::size_t{0});
+  request.points_descriptor = json.at("points_descriptor");
+  request.points_offset = json.at("points_offset");
   request.weights = path_from(json.value("weights", nlohmann::json()));
   shape.weighted = !request.weights.empty();
   request.start = json.at("start");

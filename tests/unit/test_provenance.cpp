@@ -41,8 +41,9 @@ TEST(Provenance, HasEveryPart) {
   expect_keys(facts, {"build", "cpu", "memory", "system", "environment", "libraries", "gpu"});
   expect_keys(facts["build"], {"version", "compiler", "flags", "march", "build_type",
                                "cuda_compiler", "cuda_architectures", "git_commit", "git_dirty"});
-  expect_keys(facts["cpu"], {"model", "sockets", "cores", "online", "allowed", "flags", "governor",
-                             "mhz", "mhz_min", "mhz_max", "caches"});
+  expect_keys(facts["cpu"], {"model", "family", "model_number", "stepping", "microcode", "sockets",
+                             "cores", "online", "allowed", "flags", "governor", "mhz", "mhz_min",
+                             "mhz_max", "caches"});
   expect_keys(facts["memory"], {"total_bytes", "available_bytes", "numa_nodes", "huge_pages"});
   expect_keys(facts["system"], {"os", "kernel", "architecture", "load_average", "virtual_machine",
                                 "product", "container", "cpu_quota"});
