@@ -17,6 +17,7 @@ sizes=()
 options=()
 out=
 sampling=
+rounds=()
 while (( $# )); do
   case $1 in
     -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; exit 0 ;;
@@ -40,7 +41,8 @@ cd "$(dirname "$0")"
 . scripts/exit_codes.sh
 out=${out:-results/runs/$size}
 if [[ $size == quick && ! $sampling ]]; then
-  sizes+=(--rounds 1 --budget 0.2)
+  sizes+=(--budget 0.2)
+  rounds=(--rounds 1) # the scaling over threads counts its own
 fi
 
 scripts/setup.sh --page
@@ -52,7 +54,7 @@ for table in results/tables/article*.json; do
   tables+=("$(basename "$table" .json)")
 done
 worst=0
-build/release/clusterbench run "${tables[@]}" --out "$out" --resume "${sizes[@]}" "${options[@]}" || worst=$?
+build/release/clusterbench run "${tables[@]}" --out "$out" --resume "${sizes[@]}" "${rounds[@]}" "${options[@]}" || worst=$?
 case $worst in 64 | 74 | 130) exit "$worst" ;; esac
 
 if [ ${#options[@]} -eq 0 ]; then

@@ -100,7 +100,7 @@ class RunAll(WithNotes):
 
     def test_options_of_the_user_win(self):
         self.assertEqual(self.campaign("--quick"),
-                         "--out results/runs/quick --resume --quick --rounds 1 --budget 0.2".split())
+                         "--out results/runs/quick --resume --quick --budget 0.2 --rounds 1".split())
         for given in (["--budget", "1"], ["--budget=1"], ["--rounds", "3"], ["--rounds=3"]):
             self.assertEqual(self.campaign("--quick", *given),
                              ["--out", "results/runs/quick", "--resume", "--quick", *given])
