@@ -29,8 +29,11 @@ void ClockCheck::round_trip(double seconds) {
 
 double ClockCheck::judge(const TimedRequest& request) {
   outside_ms_.push_back(request.outside * 1e3);
+  // Threads of the worker may spin on all processors before the request and after it, and let this
+  // process wait between two readings.
+  const double of_cpu = std::max(request.outside, request.of_cpu);
   if (threads_ > 0 && request.outside > kShortestCrowd &&
-      request.cpu > (threads_ + kExtraProcessors) * request.outside) {
+      request.cpu > (threads_ + kExtraProcessors) * of_cpu) {
     ++crowded_;
     last_crowd_ = request;
   }

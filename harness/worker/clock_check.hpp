@@ -14,7 +14,8 @@ struct TimedRequest {
   double outside = 0.0; ///< from sending the request to its reply
   double untimed = 0.0; ///< allowed for what the worker does beside: reading the start
   double waited = 0.0;  ///< of `outside`, that the worker and the parent were ready and had no processor
-  double cpu = 0.0;     ///< processor time of the worker's process within `outside`
+  double cpu = 0.0;     ///< processor time of the worker's process between two readings, about `outside`
+  double of_cpu = 0.0;  ///< from before the first reading to after the second
 };
 
 /// What lies between the two clocks is the round trip, and on a busy machine the waiting for a processor,

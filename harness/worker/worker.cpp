@@ -423,6 +423,7 @@ json Worker::prepare() {
 
 RunReply Worker::timed(const json& request) {
   TimedRequest times;
+  const auto before_cpu = Clock::now();
   const double cpu = processor_seconds();
   const double waited = seconds_of_waiting();
   const auto sent = Clock::now();
@@ -430,6 +431,7 @@ RunReply Worker::timed(const json& request) {
   run.reply = ask(request);
   times.outside = seconds_since(sent);
   times.cpu = run.cpu = processor_seconds() - cpu;
+  times.of_cpu = seconds_since(before_cpu);
   times.waited = seconds_of_waiting() - waited;
   constexpr double kSecondsPerByte = 2e-9; // of reading the start
   times.untimed = kSecondsPerByte * static_cast<double>(start_bytes_) + untimed_seconds_;
