@@ -9,8 +9,9 @@
 
 namespace clusterbench {
 
-// What is known before a cell is looked at, from campaigns of one build (scripts/compare_calibration).
-/// It keeps a cell whose few processes happen to agree from being trusted too much.
+// Assumed before a cell is looked at; scripts/compare_calibration counts what comes of it.
+
+/// Keeps a cell whose few processes happen to agree from being trusted too much.
 inline constexpr double kProcessScatter = 0.012; ///< of the logarithms of processes' medians
 inline constexpr double kScatterDegrees = 4.0;   ///< that this is worth as much as
 /// What two campaigns of one build differ by, however many processes they have: the machine is
