@@ -79,8 +79,8 @@ struct VerifyOptions {
   /// tests the program, and its data far from the origin are not the user's.
   bool judges_precision = true;
   /// The one exact step is made for all points if it takes at most so many operations, 3 n k d;
-  /// beyond, for as many random points as these pay for. Some 50 s on two cores.
-  double step_budget = 4e12;
+  /// beyond, for as many random points as these pay for. Some 13 s on two cores.
+  double step_budget = 1e12;
   InterruptTest interrupted = {}; ///< ends the verification with Interrupted, within a second
 };
 
