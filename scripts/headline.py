@@ -66,7 +66,8 @@ def line(report, machines):
             texts.append(shown(best, measure, rank))
             if best is not None:
                 on = "GPU" if best["device"] == "gpu" else "CPU"
-                machines.setdefault(on, set()).add(names[best["machine"]])
+                name = names[best["machine"]]
+                machines.setdefault(on, set()).add(name if on == "GPU" else name.split("; ")[-1])
     return f"| {report['title']} | " + " | ".join(texts) + " |\n"
 
 

@@ -135,11 +135,11 @@ class Article:
                                    "The fastest plain C++ on one thread."))
         cpu = self.best(lambda cell: cell["device"] == "cpu", "ms_per_iteration", self.same_data(), "rank")
         steps.append(self.compared("best of a CPU", cpu, by_pass,
-                                   f"The fastest on {self.machine(cpu)}." if cpu else ""))
-        host = self.best(lambda cell: cell["device"] == "cpu" and cell["machine"] == kernel["machine"],
+                                   f"The fastest on {self.processor(cpu)}." if cpu else ""))
+        host = self.best(lambda cell: cell["device"] == "cpu" and self.machine(cell) == self.machine(kernel),
                          "ms_per_iteration", self.same_data(), "rank")
         steps.append(self.compared("best of the CPU beside this GPU", host, by_pass,
-                                   "All cores of the GPU's own host." if host else
+                                   "All cores of the GPU's host, or of one like it." if host else
                                    "The CPU variants were not run on the GPU's host."))
         for question, fits, sentence in (
                 ("whole answer, over the best baseline", self.is_baseline,
@@ -161,6 +161,10 @@ class Article:
 
     def machine(self, cell):
         return next(each for each in self.report["machines"] if each["id"] == cell["machine"])["name"]
+
+    def processor(self, cell):
+        """The machine without its GPU."""
+        return self.machine(cell).split("; ")[-1]
 
     def cpu_cores(self):
         """Of the machine that the best CPU cell is of: "2 cores"."""
@@ -220,6 +224,8 @@ baseline, copies that were left out.
 - A speed-up is the time of the first cell divided by the time of the second.
 - GPU and CPU times are of different machines unless a step says otherwise. So the printed and the
   measured figures share a method, not hardware.
+- The GPU's host is rented. Its 16 cores are shared with others, and its ledger says how large a
+  share of them a program got (`cpu_share`). Alone on them, CPU variants would be faster.
 - The steps "right answers only" and "equal precision" time the run from the article's own start.
   The later steps use the median of runs from many starts.
 

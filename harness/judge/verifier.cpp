@@ -23,19 +23,31 @@
 namespace clusterbench {
 namespace {
 
+double operations_of_point(const auto& problem) {
+  return 3.0 * static_cast<double>(problem.k) * static_cast<double>(problem.d);
+}
+
+template <typename T>
+std::size_t size_of_sample(const Problem<T>& problem, const VerifyOptions& options) {
+  constexpr double kLeast = 1000.0; // however many operations a point takes
+  const double affordable = std::max(kLeast, options.sample_budget / operations_of_point(problem));
+  return static_cast<std::size_t>(
+      std::min(affordable, static_cast<double>(options.sampled_points)));
+}
+
 /// All points, or as many as the budget of the exact step pays for.
 template <typename T>
 PointSelection points_of_step(const Problem<T>& problem, const VerifyOptions& options) {
-  const double of_row = 3.0 * static_cast<double>(problem.k) * static_cast<double>(problem.d);
-  const double affordable = std::min(options.step_budget / of_row, static_cast<double>(problem.n));
+  const double affordable =
+      std::min(options.step_budget / operations_of_point(problem), static_cast<double>(problem.n));
   return PointSelection::sample(
-      problem.n, std::max(options.sampled_points, static_cast<std::size_t>(affordable)),
+      problem.n, std::max(size_of_sample(problem, options), static_cast<std::size_t>(affordable)),
       options.seed);
 }
 
 template <typename T>
 PointSelection some_points(const Problem<T>& problem, const VerifyOptions& options) {
-  return PointSelection::sample(problem.n, options.sampled_points, options.seed);
+  return PointSelection::sample(problem.n, size_of_sample(problem, options), options.seed);
 }
 
 /// Whether the last of the recorded centroids are the returned ones.

@@ -73,14 +73,15 @@ struct Verdict {
 /// How much work a verification may be. An operation is a multiply or an add.
 struct VerifyOptions {
   double budget = 2e11; ///< operations for looks at whole sets of centroids besides the exact step
-  std::size_t sampled_points = 20000; ///< points of a check that exceeds its budget
+  std::size_t sampled_points = 20000; ///< points of a check that exceeds its budget, at most
+  double sample_budget = 2e10;        ///< operations after which such a check takes fewer, but 1000
   std::uint64_t seed = 20000;         ///< of the subset; to be kept from variants
   /// Refuse answers of arithmetic that is too coarse for the data. The qualification does not: it
   /// tests the program, and its data far from the origin are not the user's.
   bool judges_precision = true;
   /// The one exact step is made for all points if it takes at most so many operations, 3 n k d;
-  /// beyond, for as many random points as these pay for. Some 13 s on two cores.
-  double step_budget = 1e12;
+  /// beyond, for as many random points as these pay for. Some 7 s on two cores.
+  double step_budget = 5e11;
   InterruptTest interrupted = {}; ///< ends the verification with Interrupted, within a second
 };
 

@@ -43,6 +43,20 @@ TYPED_TEST(CheapCheck, passesWhatIsRight) {
   }
 }
 
+TYPED_TEST(CheapCheck, takesFewerRowsWhereOneIsExpensive) {
+  const auto owned = clouds<TypeParam>(30000, 12, 5, 4);
+  const Meta meta = meta_of(Family::kmeans);
+  const auto answer = answer_with(Family::kmeans, Bug::none, owned.view());
+  const auto judged = [&](double rows) {
+    const double of_row = 3.0 * static_cast<double>(owned.d * owned.k);
+    const VerifyOptions options{.sampled_points = 5000, .sample_budget = rows * of_row, .seed = 3};
+    return verify_cheaply(meta, owned.view(), answer.view(), options).labels_judged;
+  };
+  EXPECT_EQ(judged(1e6), 5000U);
+  EXPECT_EQ(judged(2000), 2000U);
+  EXPECT_EQ(judged(1), 1000U);
+}
+
 TYPED_TEST(CheapCheck, findsWhatShowsInMeansAndInAFewRows) {
   const auto apart = clouds<TypeParam>(30000, 12, 5, 4);
   auto near = apart; // all initial centroids near one point: labels go on changing
