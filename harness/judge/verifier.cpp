@@ -93,6 +93,18 @@ void judge_run(const Declaration& meta, const Problem<T>& problem, const JudgedA
   }
 }
 
+/// What can be said of an approximate answer where the oracle's run would be too much.
+template <typename T>
+void judge_approximately_alone(const Declaration& meta, const Problem<T>& problem,
+                               const JudgedAnswer<T>& answer, const VerifyOptions& options,
+                               Report& report) {
+  judge_approximately(meta, problem, answer, nullptr, points_of_step(problem, options), report);
+  if (!problem.centroids.empty()) {
+    report("descent", check_descent(meta, problem, problem.centroids, answer,
+                                    some_points(problem, options), meta.approximate_within));
+  }
+}
+
 /// Judges the form, and then the rest with judge(answer, report).
 template <typename T, typename Judge>
 Verdict judge_form_and(const Declaration& meta, const Problem<T>& problem,
@@ -142,12 +154,7 @@ Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
                            const JudgedAnswer<T>& answer, const VerifyOptions& options) {
   return judge_form_and(meta, problem, answer, options, [&](const auto& written, Report& report) {
     if (meta.approximate_within > 0.0) {
-      judge_approximately(meta, problem, written, nullptr, points_of_step(problem, options),
-                          report);
-      if (!problem.centroids.empty()) {
-        report("descent", check_descent(meta, problem, problem.centroids, written,
-                                        some_points(problem, options), meta.approximate_within));
-      }
+      judge_approximately_alone(meta, problem, written, options, report);
     } else {
       judge_run(meta, problem, written, nullptr, true, options, report);
     }
@@ -161,7 +168,10 @@ Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
     throw std::invalid_argument("verify_one_step: the problem is not of one iteration");
   }
   return judge_form_and(meta, one_pass, answer, options, [&](const auto& written, Report& report) {
-    if (meta.approximate_within > 0.0) {
+    const double operations = operations_of_point(one_pass) * static_cast<double>(one_pass.n);
+    if (meta.approximate_within > 0.0 && operations > options.step_budget) {
+      judge_approximately_alone(meta, one_pass, written, options, report);
+    } else if (meta.approximate_within > 0.0) {
       const OracleRun oracle =
           run_oracle(meta.family, one_pass, {.budget = std::numeric_limits<double>::infinity()});
       judge_approximately(meta, one_pass, written, &oracle, points_of_step(one_pass, options),

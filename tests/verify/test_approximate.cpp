@@ -68,6 +68,22 @@ TEST(Approximate, countsTheLabelsThatDiffer) {
   EXPECT_NEAR(verdict.share_of_labels_off(), 0.05, 1e-3);
 }
 
+TEST(Approximate, beyondTheBudgetOnePassIsJudgedBySamples) {
+  auto owned = clouds<float>(10000, 4, 3, 1);
+  const Problem<float> problem = owned.view();
+  auto answer = solve(meta_of(Family::kmeans), problem);
+  answer.recorded.clear();
+  const VerifyOptions options{.sampled_points = 500, .step_budget = 3.0 * 4 * 3 * 2000};
+  const auto judged = [&] {
+    return verify_one_step(approximate(0.01), problem, answer.view(), options);
+  };
+  EXPECT_TRUE(judged().right()) << judged().message();
+  EXPECT_EQ(judged().labels_judged, 2000U);
+  EXPECT_TRUE(std::isnan(judged().oracle_objective));
+  answer.centroids = owned.centroids; // as before the pass
+  EXPECT_TRUE(finds(judged(), "means"));
+}
+
 TEST(Approximate, isWrongBeyondWhatItDeclares) {
   const NarrowRun run = narrow_run(3);
   const Problem<float> problem = run.owned.view();
