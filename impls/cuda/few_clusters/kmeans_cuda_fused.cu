@@ -362,9 +362,9 @@ private:
   /// Throws Refusal where products with weights might lose digits below the smallest normal number.
   static void require_range(const Magnitudes& weights) {
     if (weights.shortest < 0x1p-60 || weights.longest > 0x1p60) {
-      throw Refusal("weights from " + std::to_string(std::log2(weights.shortest)) + " to " +
-                    std::to_string(std::log2(weights.longest)) +
-                    " in powers of two: products in parts of 11 bits need them within 2^-60 and 2^60");
+      throw Refusal("weights from 2^" + std::to_string(std::ilogb(weights.shortest)) + " to 2^" +
+                    std::to_string(std::ilogb(weights.longest)) +
+                    ": products in parts of 11 bits keep their digits from 2^-60 to 2^60");
     }
   }
 

@@ -295,9 +295,9 @@ struct FloatRows {
                                  unsigned tile_rows) const {
     const std::size_t count = ceil_div(n, tile_rows), size = count * tile_rows;
     DeviceBuffer<float> tiles(count * tile_size(tile_rows, d));
-    pack_rows<kWeighted><<<blocks_at_most(size, 8, 65536), 256>>>(
-        d_rows.data(), n, static_cast<unsigned>(d), size, tile_rows, tiles.data(),
-        d_weights.data());
+    pack_rows<kWeighted>
+        <<<blocks_at_most(size, 8, 65536), 256>>>(d_rows.data(), n, static_cast<unsigned>(d), size,
+                                                  tile_rows, tiles.data(), d_weights.data());
     check_launch("pack_rows");
     return tiles;
   }

@@ -6,7 +6,9 @@
 #include "impls/cuda/many_clusters/half_copy.cuh"
 
 #include <bit>
+#include <cmath>
 #include <cub/device/device_radix_sort.cuh>
+#include <string>
 
 namespace clusterbench::cuda {
 
@@ -20,8 +22,8 @@ struct WeightsView {
 
   __device__ double of(std::size_t i) const { return static_cast<double>(of_point[i]); }
   __device__ double of_cluster(unsigned j) const {
-    const double total = static_cast<double>(sums.high[j]) +
-                         static_cast<double>(sums.low[j]) / sums.point.to_low;
+    const double total =
+        static_cast<double>(sums.high[j]) + static_cast<double>(sums.low[j]) / sums.point.to_low;
     return total / sums.point.to_high;
   }
 };
@@ -33,8 +35,9 @@ inline std::string refuse_weights(double smallest, double largest, const FixedPo
   const double most = point.to_low * point.to_low / kRoom;
   return largest <= most * smallest
              ? ""
-             : "weights that differ by a factor of " + std::to_string(largest / smallest) +
-                   ": sums in integers have room for " + std::to_string(most);
+             : "weights that differ by a factor of 2^" +
+                   std::to_string(std::ilogb(largest / smallest)) +
+                   ": sums in integers have room for 2^" + std::to_string(std::ilogb(most));
 }
 
 // ---- points that move
@@ -95,11 +98,10 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
 /// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
 /// were before, or null; shifts: [k] squared, or null.
 template <bool kWeighted>
-static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame,
-                                       HalfTiles shape, float* centroids, float* entering,
-                                       __half* tiles, float* half_squares, float4* terms,
-                                       PassCounters* next, double* shifts,
-                                       const WeightsView weights) {
+static __global__ void
+place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, HalfTiles shape,
+                float* centroids, float* entering, __half* tiles, float* half_squares,
+                float4* terms, PassCounters* next, double* shifts, const WeightsView weights) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
@@ -326,9 +328,10 @@ private:
   template <bool kWeighted>
   static Kernel kernel_for(unsigned d) {
     const bool four = d % 4 == 0;
-    return d <= 32   ? (four ? sum_segments<8, true, kWeighted> : sum_segments<8, false, kWeighted>)
-           : d <= 64 ? (four ? sum_segments<16, true, kWeighted> : sum_segments<16, false, kWeighted>)
-                     : (four ? sum_segments<32, true, kWeighted> : sum_segments<32, false, kWeighted>);
+    return d <= 32 ? (four ? sum_segments<8, true, kWeighted> : sum_segments<8, false, kWeighted>)
+           : d <= 64
+               ? (four ? sum_segments<16, true, kWeighted> : sum_segments<16, false, kWeighted>)
+               : (four ? sum_segments<32, true, kWeighted> : sum_segments<32, false, kWeighted>);
   }
   static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
 
