@@ -2,10 +2,8 @@
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products
 //   on the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their
-//   weights, 1 or 0, with the rows again (tile_run.cuh). The copy engine keeps the next
-//   tiles coming without any thread's help.
-// Weights of points lie beside their rows, in the tiles, and take the place of the 1; kernels of
-//   their own, as the product of two floats needs one more.
+//   weights (1 or the point's own, 0 in other clusters) with the rows again (tile_run.cuh). The copy
+//   engine keeps the next tiles coming without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
 //   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows
 //   whose nearest centroids are closer than that are settled by squared differences in float32.
