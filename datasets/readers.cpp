@@ -21,7 +21,15 @@ std::string small_extension(const std::filesystem::path& path) {
   return extension;
 }
 
-/// FILE.hdf5#NAME names a table in the file; of other files a # is part of the name.
+bool is_hdf5(std::string_view extension) {
+  return extension == ".hdf5" || extension == ".h5";
+}
+bool is_arrow(std::string_view extension) {
+  return extension == ".parquet" || extension == ".arrow" || extension == ".feather";
+}
+
+/// FILE.hdf5#NAME names a table in the file, FILE.parquet#NAME columns; of other files a # is part of
+/// the name.
 struct FileAndTable {
   std::filesystem::path file;
   std::string table;
@@ -32,7 +40,7 @@ FileAndTable split(const std::filesystem::path& path) {
   if (const std::size_t mark = text.find('#'); mark != std::string::npos) {
     const std::filesystem::path file = text.substr(0, mark);
     if (const std::string extension = small_extension(file);
-        extension == ".hdf5" || extension == ".h5")
+        is_hdf5(extension) || is_arrow(extension))
       return {file, text.substr(mark + 1)};
   }
   return {path, ""};
@@ -50,28 +58,26 @@ std::optional<BinElement> bin_element(std::string_view extension) {
 bool is_readable_extension(const std::filesystem::path& path) {
   const std::string extension = small_extension(split(path).file);
   return extension == ".npy" || extension == ".csv" || extension == ".fvecs" ||
-         extension == ".bvecs" || extension == ".hdf5" || extension == ".h5" ||
+         extension == ".bvecs" || is_hdf5(extension) || is_arrow(extension) ||
          bin_element(extension).has_value();
 }
 
 Array read_file(const std::filesystem::path& path, ReadOptions options) {
   const auto [file_path, table] = split(path);
   const std::string extension = small_extension(file_path);
-  if (extension == ".parquet" || extension == ".arrow" || extension == ".feather")
-    throw InputError(fmt::format(
-        "{}: convert it to .npy, as with pandas: numpy.save(\"points.npy\", "
-        "pandas.read_{}(\"{}\").to_numpy())",
-        path.string(), extension == ".parquet" ? "parquet" : "feather", path.filename().string()));
   if (!is_readable_extension(path))
     throw InputError(fmt::format(
-        "{}: the extension must be .npy, .csv, .fvecs, .bvecs, .fbin, .u8bin, .i8bin, .hdf5 or .h5",
+        "{}: the extension must be .npy, .csv, .fvecs, .bvecs, .fbin, .u8bin, .i8bin, .hdf5, .h5, "
+        ".parquet, .arrow or .feather",
         path.string()));
   if (options.last_column_is_label && extension != ".csv")
     throw InputError(fmt::format("{}: only a .csv has a label column", path.string()));
   if (extension == ".npy")
     return read_npy(path);
-  if (extension == ".hdf5" || extension == ".h5")
+  if (is_hdf5(extension))
     return read_hdf5(file_path, table);
+  if (is_arrow(extension))
+    return read_arrow(file_path, table);
   if (const auto element = bin_element(extension))
     return read_bin(path, *element);
   const MappedFile file(path);

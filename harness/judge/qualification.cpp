@@ -269,8 +269,10 @@ std::vector<OwnedProblem<T>> kmeans_problems() {
   list.push_back(weighted(ties<T>(300, 9, 16)));
   list.push_back(weighted(empty_clusters<T>(100, 3, 5)));
   list.push_back(cluster_without_weight<T>(120, 3, 4));
+  list.push_back(cluster_without_weight<T>(120, 37, 4));
   list.push_back(weighted(groups<T>("stop on labels", 700, 9, 16, {Kind::labels, 0.0, 100})));
   list.push_back(weighted(groups<T>("stop on loss", 900, 3, 16, {Kind::loss, 0.5, 100})));
+  list.push_back(weighted(groups<T>("stop on loss", 300, 37, 5, {Kind::loss, 0.5, 100})));
   list.push_back(weighted(groups<T>("stop on shift", 400, 3, 5, {Kind::shift, 1e-3, 100})));
   return list;
 }

@@ -112,6 +112,7 @@ const Registration registration({.name = "kmeans_cuda_auto",
                                  .multiplier = Multiplier::tensor_f16,
                                  .distance = DistanceForm::expanded,
                                  .deterministic = false,
+                                 .takes_weights = true, // as several of the table do
                                  .previous = "kmeans_cuda_fused"},
                                 f32_only<KmeansCudaAuto>());
 

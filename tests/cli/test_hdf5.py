@@ -78,10 +78,6 @@ class Hdf5(Program):
         self.refused("text.hdf5")
         self.refused("missing.hdf5", "No such file")
 
-    def test_parquet_says_how_to_convert(self):
-        (self.folder / "points.parquet").write_bytes(b"PAR1")
-        self.refused("points.parquet", "convert it to .npy", "read_parquet")
-
     def test_damaged_files_end_in_words(self):
         self.write("points.hdf5", train=self.points("float32"))
         whole = (self.folder / "points.hdf5").read_bytes()

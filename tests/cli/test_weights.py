@@ -2,6 +2,7 @@
 weighted and unweighted cells stay apart wherever a ledger is read."""
 
 import json
+import re
 import unittest
 
 import numpy as np
@@ -92,6 +93,16 @@ class Right(Weights):
         done = self.run_program("run", *POINTS, "--take", 1000, "--weights", "none.npy", *QUICK,
                                 exit_code=64)
         self.assertIn("none.npy: all 1000 weights are 0", done.stderr)
+
+
+class Named(unittest.TestCase):
+    def test_the_page_names_all_of_this_tree_that_take_them(self):
+        takers = {path.stem for pattern in ("*.cpp", "*.cu") for path in (SOURCE / "impls").rglob(pattern)
+                  if re.search(r"\.takes_weights = true", path.read_text())}
+        self.assertLess(set(TAKERS), takers)
+        page = (SOURCE / "docs" / "weights.md").read_text()
+        named = set(re.findall(r"`(kmeans_\w+)`", page.split("## Who takes them")[1].split("## ")[0]))
+        self.assertEqual(takers, {name for name in named if not re.match("kmeans_(numpy|sklearn)", name)})
 
 
 class Refused(Weights):

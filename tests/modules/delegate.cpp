@@ -9,7 +9,7 @@
 namespace clusterbench {
 namespace {
 
-enum Refused { nothing, shape, points, start };
+enum Refused { nothing, shape, points, start, weights };
 
 constexpr std::chrono::milliseconds kWork{20}; ///< of preparing, and of finding a start refused
 
@@ -39,9 +39,12 @@ public:
   std::string chosen_path() const override { return "the only path"; }
 };
 
-const Registration
-    kDelegate({.name = CLUSTERBENCH_DELEGATE, .idea = "", .source = "", .previous = ""},
-              both_precisions<Delegate>());
+const Registration kDelegate({.name = CLUSTERBENCH_DELEGATE,
+                              .idea = "",
+                              .source = "",
+                              .takes_weights = CLUSTERBENCH_REFUSES != Refused::weights,
+                              .previous = ""},
+                             both_precisions<Delegate>());
 
 } // namespace
 } // namespace clusterbench

@@ -470,12 +470,15 @@ private:
 
 class Delegating : public ::testing::Test {
 protected:
-  void choose(std::vector<std::string> names) {
+  void choose(std::vector<std::string> names, bool weighted = false) {
     variant_.meta = {.name = "kmeans_chooses", .idea = "", .source = "", .previous = ""};
     variant_.factories.f32 = [names = std::move(names)] { return std::make_unique<Chooser>(names); };
     const auto modules = std::filesystem::path(std::getenv("CLUSTERBENCH_TOOLS")) / "modules";
-    session_ = std::make_unique<Session<float>>(variant_, modules, shape());
-    session_->take_points(counted(kRows * kFeatures), 0);
+    Shape of = shape();
+    of.weighted = weighted;
+    session_ = std::make_unique<Session<float>>(variant_, modules, of);
+    session_->take_points(counted(kRows * kFeatures), 0,
+                          weighted ? counted(kRows) : std::vector<float>());
   }
   void run() {
     Observer<float> nobody;
@@ -505,6 +508,18 @@ TEST_F(Delegating, TheFirstThatTakesShapeAndPointsDoesTheWork) {
   run();
   EXPECT_EQ(session_->iterations(), 1U);
   EXPECT_GE(session_->windows().prepare, 2 * kWork); // finding out is on the clock
+}
+
+TEST_F(Delegating, WhoTakesNoWeightsIsLeftOutWherePointsHaveSome) {
+  choose({"kmeans_refuses_weights", "kmeans_takes_all"}, /*weighted=*/true);
+  session_->prepare();
+  EXPECT_EQ(session_->chosen_path(), "kmeans_takes_all: the only path");
+  choose({"kmeans_refuses_weights", "kmeans_takes_all"});
+  session_->prepare();
+  EXPECT_EQ(session_->chosen_path(), "kmeans_refuses_weights: the only path");
+  choose({"kmeans_refuses_weights"}, /*weighted=*/true);
+  EXPECT_EQ(refusal([&] { session_->prepare(); }),
+            "kmeans_refuses_weights: it takes no weights of points");
 }
 
 TEST_F(Delegating, WhoRefusesAStartIsReplacedWithinTheRun) {

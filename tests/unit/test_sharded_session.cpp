@@ -1,4 +1,5 @@
-// What a variant for several devices is given and what is taken from it, on devices that are host memory.
+// What a variant for devices is given and what is taken from it, on devices that are host memory.
+#include "harness/worker/device_memory.hpp"
 #include "harness/worker/session.hpp"
 
 #include <gtest/gtest.h>
@@ -162,6 +163,43 @@ TEST_F(ShardedSession, CentroidsThatDifferAreNoAnswer) {
     };
     session.run({start_, {}}, nobody_);
     EXPECT_THROW(take(session), std::runtime_error);
+  }
+}
+
+/// A variant of one device that keeps what it was given.
+class OneDevice final : public Variant<float> {
+public:
+  explicit OneDevice(Points<float>& points) : points_(points) {}
+  void prepare(const Shape&, const Points<float>& points) override { points_ = points; }
+  void run(const Start<float>&, Answer<float>&, Observer<float>&) override {}
+
+private:
+  Points<float>& points_;
+};
+
+TEST_F(ShardedSession, WeightsLieOnTheDeviceBesideTheirPoints) {
+  Points<float> given;
+  variant_.meta.device = Device::gpu;
+  variant_.factories.f32 = [&] { return std::make_unique<OneDevice>(given); };
+  const std::size_t n = 7;
+  std::vector<float> weights(n), rows(n * kFeatures);
+  std::iota(weights.begin(), weights.end(), 1.0F);
+  Session<float> session = this->session(n, {0}, /*weighted=*/true);
+  for (const std::size_t rotate : {0, 3, 0}) {
+    session.take_points(points_, rotate, weights);
+    session.prepare();
+    ASSERT_EQ(given.weights.size(), n);
+    // Copies that throw where the memory is not the device's.
+    std::vector<float> there(n);
+    const auto* at = given.weights.data();
+    device_calls().download(0, there.data(), at, n * sizeof(float));
+    device_calls().download(0, rows.data(), given.rows.data(), rows.size() * sizeof(float));
+    for (std::size_t i = 0; i < n; ++i) {
+      EXPECT_EQ(there[i], weights[(i + rotate) % n]);
+      EXPECT_EQ(rows[i * kFeatures], points_[(i + rotate) % n * kFeatures]);
+    }
+    // Who writes to them has written to a copy, which the next object does not see.
+    device_calls().fill(0, const_cast<float*>(at), 0xFF, n * sizeof(float));
   }
 }
 

@@ -34,8 +34,8 @@ struct SumsView {
 struct FixedWords {
   long long high = 0, low = 0;
 
-  __device__ static FixedWords of(float value, const FixedPoint& point) {
-    const double scaled = static_cast<double>(value) * point.to_high;
+  __device__ static FixedWords of(double value, const FixedPoint& point) {
+    const double scaled = value * point.to_high;
     FixedWords words{__double2ll_rn(scaled), 0};
     const double rest = scaled - static_cast<double>(words.high);
     if (rest != 0.0) { // rare: a value far smaller than the largest

@@ -2,8 +2,8 @@
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products
 //   on the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their
-//   weights, 1 or 0, with the rows again (tile_run.cuh). The copy engine keeps the next
-//   tiles coming without any thread's help.
+//   weights (1 or the point's own, 0 in other clusters) with the rows again (tile_run.cuh). The copy
+//   engine keeps the next tiles coming without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
 //   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows
 //   whose nearest centroids are closer than that are settled by squared differences in float32.
@@ -24,6 +24,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <variant>
 
 namespace clusterbench::cuda {
 
@@ -150,7 +151,7 @@ struct Teams {
 };
 
 /// The whole run; all blocks are resident. Dynamic shared memory: see below.
-template <typename Shape>
+template <typename Shape, bool kWeighted>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     cluster_rows(const Task task) {
   constexpr unsigned kThreads = Shape::kThreads, kSlices = Shape::kSlices, kTeams = Shape::kTeams;
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
   extern __shared__ __align__(128) float s_dynamic[];
   const RowLayout layout = RowLayout::of(task.d);
   const unsigned width = layout.stride(), values = task.k * width;
-  const unsigned tile_floats = kTileRows * (width + 2);
+  const unsigned tile_floats = kTileRows * (width + (kWeighted ? 3 : 2)); // see pack_rows()
   const unsigned padded = ManySums<kTileCluster>::padded(values);
   // Dynamic: tiles [kTeams, stages, tile_floats], then:
   float* s_parts = s_dynamic + kTeams * task.stages * tile_floats; // [kTeams, 2, kSlices, T, 32, 4]
@@ -197,9 +198,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
     const bool keep_labels = task.run.keeps_labels(pass);
     const Lengths lengths = measure<kThreads, K>(s_centroids, task.k, width, s_squared, s_rests);
     const Centroids<Shape::kGroups, T, true> centroids(s_centroids, task.k, width, group);
-    WeightedSums<Shape::kGroups, T, true> sums;
+    WeightedSums<Shape::kGroups, T, !kWeighted> sums;
     float squared_lengths[T][2]; // of clusters 8 tile + 2 t and the next
-    float counts[T] = {};        // of clusters 8 tile + g, in rows t, t + 4, ...
+    float counts[T] = {};        // or weights, of clusters 8 tile + g, in rows t, t + 4, ...
 #pragma unroll
     for (unsigned e = 0; e < 2 * T; ++e) {
       squared_lengths[e / 2][e % 2] = s_squared[e / 2 * 8 + 2 * t + e % 2];
@@ -235,6 +236,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
       }
       ring.fetch();
 
+      const float* weight_of_row = tile + kTileRows * (width + 2); // if points have some
       unsigned labels[2]; // of rows g and g + 8; K: of no cluster
 #pragma unroll
       for (unsigned half = 0; half < 2; ++half) {
@@ -248,7 +250,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
         if (real && keep_labels && slice == 0 && t == 0) { // one lane a row
           const std::int32_t now = static_cast<std::int32_t>(label);
           if (wants_loss) {
-            wanted += static_cast<double>(sqrtf(nearest));
+            const double weight = kWeighted ? static_cast<double>(weight_of_row[row]) : 1.0;
+            wanted += weight * static_cast<double>(sqrtf(nearest));
           } else if (task.run.rule == StopRule::Kind::labels) {
             wanted += task.run.labels[point] != now ? 1.0 : 0.0;
           }
@@ -263,7 +266,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
             __shfl_sync(kAllLanes, labels[step], static_cast<int>((4 * half + t) * 4));
 #pragma unroll
         for (unsigned tile_of_k = 0; tile_of_k < T; ++tile_of_k) {
-          const float weight = label == tile_of_k * 8 + g ? 1.0f : 0.0f;
+          const float own = kWeighted ? weight_of_row[8 * step + 4 * half + t] : 1.0f;
+          const float weight = label == tile_of_k * 8 + g ? own : 0.0f;
           weights[step][tile_of_k][half] = weight;
           counts[tile_of_k] += weight;
         }
@@ -304,16 +308,23 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocksPerProcessor)
   cluster_barrier(); // nobody leaves while others may still write to it
 }
 
-template <typename S>
-constexpr TileKernel<Task> kKernel{
-    32 * S::kGroups * S::kSlices, 8 * S::T,  kTileRows,      S::kTeams, S::kThreads,
-    S::kBlocksPerProcessor,       S::kParts, cluster_rows<S>};
-constexpr std::array kKernels{// the first that is large enough is taken
-                              kKernel<Teams<1, 1, 8, 1, 2>>, kKernel<Teams<2, 1, 8, 1, 2>>,
-                              kKernel<Teams<4, 1, 4, 1, 3>>, kKernel<Teams<4, 2, 4, 1, 1>>,
-                              kKernel<Teams<4, 4, 2, 1, 1>>, kKernel<Teams<1, 1, 8, 2, 2>>,
-                              kKernel<Teams<2, 1, 4, 2, 3>>, kKernel<Teams<2, 2, 4, 2, 1>>,
-                              kKernel<Teams<2, 4, 2, 2, 1>>, kKernel<Teams<2, 8, 1, 2, 1>>};
+template <bool kWeighted>
+using Kernel = TileKernel<Task, FloatRows<kWeighted>>;
+template <bool kWeighted>
+using Run = TileRun<Task, FloatRows<kWeighted>>;
+
+template <bool kWeighted, typename... Shapes>
+constexpr std::array<Kernel<kWeighted>, sizeof...(Shapes)> kernels_for() {
+  return {Kernel<kWeighted>{32 * Shapes::kGroups * Shapes::kSlices, 8 * Shapes::T, kTileRows,
+                            Shapes::kTeams, Shapes::kThreads, Shapes::kBlocksPerProcessor,
+                            Shapes::kParts, cluster_rows<Shapes, kWeighted>}...};
+}
+template <bool kWeighted>
+constexpr std::array kKernels = // the first that is large enough is taken
+    kernels_for<kWeighted, Teams<1, 1, 8, 1, 2>, Teams<2, 1, 8, 1, 2>, Teams<4, 1, 4, 1, 3>,
+                Teams<4, 2, 4, 1, 1>, Teams<4, 4, 2, 1, 1>, Teams<1, 1, 8, 2, 2>,
+                Teams<2, 1, 4, 2, 3>, Teams<2, 2, 4, 2, 1>, Teams<2, 4, 2, 2, 1>,
+                Teams<2, 8, 1, 2, 1>>();
 
 constexpr std::size_t kFeatures = 13;    // fewer are left to kmeans_cuda_persistent
 constexpr std::size_t kFarFeatures = 64; // of rows far from the origin, to kmeans_cuda_wgmma
@@ -326,21 +337,37 @@ public:
              " features most of a tile would be padding, 5 to 20 % of the limit; "
              "kmeans_cuda_persistent keeps such points on the chip";
     }
-    return refuse_tiles<TileKernel<Task>>(kKernels, shape);
+    return shape.weighted ? refuse_tiles<Kernel<true>>(kKernels<true>, shape)
+                          : refuse_tiles<Kernel<false>>(kKernels<false>, shape);
   }
   void prepare(const Shape& shape, const Points<float>& points) override {
     if (shape.d <= kFarFeatures) {
       throw_if_far(points.rows, shape.d, shape.k, device_magnitudes(points.rows, shape.d).longest);
     }
-    run_.prepare(kKernels, shape, points.rows, task_);
+    if (shape.weighted) {
+      require_range(device_magnitudes(points.weights, 1));
+      run_.emplace<Run<true>>().prepare(kKernels<true>, shape, points.rows, task_,
+                                        {points.weights});
+    } else {
+      run_.emplace<Run<false>>().prepare(kKernels<false>, shape, points.rows, task_);
+    }
   }
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
-    run_.run(start, answer, observer, task_);
+    std::visit([&](auto& run) { run.run(start, answer, observer, task_); }, run_);
   }
 
 private:
+  /// Throws Refusal where products with weights might lose digits below the smallest normal number.
+  static void require_range(const Magnitudes& weights) {
+    if (weights.shortest < 0x1p-60 || weights.longest > 0x1p60) {
+      throw Refusal("weights from 2^" + std::to_string(std::ilogb(weights.shortest)) + " to 2^" +
+                    std::to_string(std::ilogb(weights.longest)) +
+                    ": products in parts of 11 bits keep their digits from 2^-60 to 2^60");
+    }
+  }
+
   Task task_{};
-  TileRun<Task> run_;
+  std::variant<Run<false>, Run<true>> run_;
 };
 
 const Registration
@@ -349,6 +376,7 @@ const Registration
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
                   .multiplier = Multiplier::tensor_tf32,
+                  .takes_weights = true,
                   .min_d = kFeatures,
                   .max_d = 512,
                   .max_k = 16,

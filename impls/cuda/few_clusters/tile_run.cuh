@@ -247,15 +247,18 @@ struct TileTask {
 };
 
 /// A warp a row; a tile: rows, then for each row the length |x|, then the length of what tf32 cuts
-/// off. What lies behind n or d becomes zero. rows: [n, d]; size: rows of all tiles.
+/// off, then its weight if points have some. What lies behind n or d becomes zero. rows: [n, d];
+/// size: rows of all tiles; weights: [n], or null.
+template <bool kWeighted>
 static __global__ void pack_rows(const float* rows, std::size_t n, unsigned d, std::size_t size,
-                                 unsigned tile_rows, float* tiles) {
+                                 unsigned tile_rows, float* tiles, const float* weights) {
+  constexpr unsigned kBeside = kWeighted ? 3 : 2; // floats of a row beside its features
   const RowLayout layout = RowLayout::of(d);
   const unsigned lane = threadIdx.x % 32;
   for (std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32; i < size;
        i += std::size_t{gridDim.x} * blockDim.x / 32) {
     const unsigned row = static_cast<unsigned>(i % tile_rows);
-    float* tile = tiles + i / tile_rows * tile_rows * (layout.stride() + 2);
+    float* tile = tiles + i / tile_rows * tile_rows * (layout.stride() + kBeside);
     double squared = 0.0, squared_rest = 0.0;
 #pragma unroll 4
     for (unsigned f = lane; f < layout.stride(); f += 32) {
@@ -270,22 +273,31 @@ static __global__ void pack_rows(const float* rows, std::size_t n, unsigned d, s
     if (lane == 0) {
       tile[tile_rows * layout.stride() + row] = static_cast<float>(sqrt(squared));
       tile[tile_rows * (layout.stride() + 1) + row] = static_cast<float>(sqrt(squared_rest));
+      if constexpr (kWeighted) {
+        tile[tile_rows * (layout.stride() + 2) + row] = i < n ? weights[i] : 0.0f;
+      }
     }
   }
 }
 
 /// What TileRun needs to know of such tiles; `width`: floats of a centroid.
+template <bool kWeighted = false>
 struct FloatRows {
+  std::span<const float> d_weights = {}; ///< [n], if points have some
+
   static unsigned width(std::size_t d) { return RowLayout::of(d).stride(); }
-  static std::size_t tile_size(std::size_t rows, std::size_t d) { return rows * (width(d) + 2); }
+  static std::size_t tile_size(std::size_t rows, std::size_t d) {
+    return rows * (width(d) + (kWeighted ? 3 : 2));
+  }
   /// Tiles of [n, d] rows on the device, zero where there is no data. Does not block. Throws
   /// std::runtime_error.
   DeviceBuffer<float> make_tiles(std::span<const float> d_rows, std::size_t n, std::size_t d,
                                  unsigned tile_rows) const {
     const std::size_t count = ceil_div(n, tile_rows), size = count * tile_rows;
     DeviceBuffer<float> tiles(count * tile_size(tile_rows, d));
-    pack_rows<<<blocks_at_most(size, 8, 65536), 256>>>(d_rows.data(), n, static_cast<unsigned>(d),
-                                                       size, tile_rows, tiles.data());
+    pack_rows<kWeighted>
+        <<<blocks_at_most(size, 8, 65536), 256>>>(d_rows.data(), n, static_cast<unsigned>(d), size,
+                                                  tile_rows, tiles.data(), d_weights.data());
     check_launch("pack_rows");
     return tiles;
   }
@@ -293,7 +305,7 @@ struct FloatRows {
 
 /// A compiled shape of a kernel: rings of tiles and a fixed part in shared memory, which also holds
 /// the centroids and, padded, two times their sums.
-template <typename Task, typename Rows = FloatRows>
+template <typename Task, typename Rows = FloatRows<>>
 struct TileKernel {
   unsigned max_d, max_k;
   unsigned rows;  ///< of a tile
@@ -345,7 +357,7 @@ std::string refuse_tiles(std::span<const Kernel> kernels, const Shape& shape) {
 }
 
 /// Buffers and launch of one of the kernels.
-template <typename Task, typename Rows = FloatRows>
+template <typename Task, typename Rows = FloatRows<>>
 class TileRun {
 public:
   /// Makes the tiles; `shape` must have a kernel. Sets the common part of the task. Does not block.

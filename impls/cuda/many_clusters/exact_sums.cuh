@@ -6,17 +6,49 @@
 #include "impls/cuda/many_clusters/half_copy.cuh"
 
 #include <bit>
+#include <cmath>
 #include <cub/device/device_radix_sort.cuh>
+#include <string>
 
 namespace clusterbench::cuda {
+
+// ---- weights
+
+/// Weights of the points and their exact sums by cluster, which take the place of SumsView::counts. A
+/// weighted point is the product of two floats: in double it is exact, too.
+struct WeightsView {
+  const float* of_point; ///< [n]; null: there are none
+  SumsView sums;         ///< [k], without counts
+
+  __device__ double of(std::size_t i) const { return static_cast<double>(of_point[i]); }
+  __device__ double of_cluster(unsigned j) const {
+    const double total =
+        static_cast<double>(sums.high[j]) + static_cast<double>(sums.low[j]) / sums.point.to_low;
+    return total / sums.point.to_high;
+  }
+};
+
+/// Room for the smallest of some weights: all the bits of a float, and as many for values that are
+/// smaller than the largest one. Empty if it is there, else why not.
+inline std::string refuse_weights(double smallest, double largest, const FixedPoint& point) {
+  constexpr double kRoom = 0x1p48;
+  const double most = point.to_low * point.to_low / kRoom;
+  return largest <= most * smallest
+             ? ""
+             : "weights that differ by a factor of 2^" +
+                   std::to_string(std::ilogb(largest / smallest)) +
+                   ": sums in integers have room for 2^" + std::to_string(std::ilogb(most));
+}
 
 // ---- points that move
 
 /// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
 /// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
 /// count them in, or null.
+template <bool kWeighted>
 static __global__ void move_points(const PointsView points, const std::int32_t* before,
-                                   const std::int32_t* labels, SumsView sums, unsigned* moved) {
+                                   const std::int32_t* labels, SumsView sums, unsigned* moved,
+                                   const WeightsView weights) {
   const unsigned lane = threadIdx.x % 32, d = points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
@@ -28,18 +60,28 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
     unsigned movers = __ballot_sync(0xffffffffu, from != to);
     count += static_cast<unsigned>(__popc(movers));
     if (from != to) {
-      atomicAdd(&sums.counts[to], 1u);
-      if (from >= 0) {
-        atomicSub(&sums.counts[from], 1u);
+      if constexpr (kWeighted) {
+        const FixedWords weight = FixedWords::of(weights.of(mine), weights.sums.point);
+        add_exactly(weights.sums, static_cast<std::size_t>(to), weight);
+        if (from >= 0) {
+          add_exactly(weights.sums, static_cast<std::size_t>(from), {-weight.high, -weight.low});
+        }
+      } else {
+        atomicAdd(&sums.counts[to], 1u);
+        if (from >= 0) {
+          atomicSub(&sums.counts[from], 1u);
+        }
       }
     }
     for (; movers != 0; movers &= movers - 1) {
       const int who = __ffs(static_cast<int>(movers)) - 1;
       const int old_label = __shfl_sync(0xffffffffu, from, who);
       const int new_label = __shfl_sync(0xffffffffu, to, who);
-      const float* row = points.exact + (first + static_cast<unsigned>(who)) * d;
+      const std::size_t point = first + static_cast<unsigned>(who);
+      const float* row = points.exact + point * d;
+      const double weight = kWeighted ? weights.of(point) : 1.0;
       for (unsigned f = lane; f < d; f += 32) {
-        const FixedWords words = FixedWords::of(row[f], sums.point);
+        const FixedWords words = FixedWords::of(weight * static_cast<double>(row[f]), sums.point);
         add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
         if (old_label >= 0) {
           add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, {-words.high, -words.low});
@@ -55,10 +97,11 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
 /// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
 /// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
 /// were before, or null; shifts: [k] squared, or null.
-static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame,
-                                       HalfTiles shape, float* centroids, float* entering,
-                                       __half* tiles, float* half_squares, float4* terms,
-                                       PassCounters* next, double* shifts) {
+template <bool kWeighted>
+static __global__ void
+place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, HalfTiles shape,
+                float* centroids, float* entering, __half* tiles, float* half_squares,
+                float4* terms, PassCounters* next, double* shifts, const WeightsView weights) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
@@ -71,13 +114,13 @@ static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, No
     return;
   }
   float* centroid = centroids + std::size_t{j} * d;
-  const unsigned count = sums.counts[j];
+  const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(sums.counts[j]);
   for (unsigned f = lane; f < d && entering != nullptr; f += 32) {
     entering[std::size_t{j} * d + f] = centroid[f];
   }
   double shift = 0.0;
-  if (count > 0) {
-    const double scale = 1.0 / sums.point.to_high / static_cast<double>(count);
+  if (weight > 0.0) {
+    const double scale = 1.0 / sums.point.to_high / weight;
     for (unsigned f = lane; f < d; f += 32) {
       const std::size_t place = std::size_t{j} * d + f;
       const double sum = static_cast<double>(sums.high[place]) +
@@ -107,9 +150,12 @@ static __global__ void place_centroids(SumsView sums, unsigned k, unsigned d, No
   }
 }
 
-/// Distances of all points to their centroids, one sum a block: a warp a point.
+/// Distances of all points to their centroids, with the points' weights, one sum a block: a warp a
+/// point.
+template <bool kWeighted>
 static __global__ void sum_distances(const PointsView points, const float* centroids,
-                                     const std::int32_t* labels, double* partial) {
+                                     const std::int32_t* labels, double* partial,
+                                     const WeightsView weights) {
   __shared__ double s_sums[8];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = points.d;
   double sum = 0.0;
@@ -124,7 +170,7 @@ static __global__ void sum_distances(const PointsView points, const float* centr
     for (int offset = 16; offset > 0; offset /= 2) {
       squared += __shfl_xor_sync(0xffffffffu, squared, offset);
     }
-    sum += static_cast<double>(sqrtf(squared));
+    sum += (kWeighted ? weights.of(i) : 1.0) * static_cast<double>(sqrtf(squared));
   }
   if (lane == 0) {
     s_sums[warp] = sum;
@@ -155,10 +201,10 @@ static __global__ void fill_iota(unsigned* rows, std::size_t n) {
 
 /// kLanes lanes with 4 features each take runs of sorted rows. rows, labels: [n], and three more.
 /// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
-template <unsigned kLanes, bool kFour>
+template <unsigned kLanes, bool kFour, bool kWeighted>
 static __global__ void __launch_bounds__(256)
     sum_segments(const PointsView points, const unsigned* rows, const unsigned* labels,
-                 SumsView sums) {
+                 SumsView sums, const WeightsView weights) {
   const unsigned lane = threadIdx.x % kLanes, d = points.d;
   const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
   const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
@@ -168,7 +214,7 @@ static __global__ void __launch_bounds__(256)
     const unsigned part = static_cast<unsigned>(work % parts);
     const unsigned feature = (part * kLanes + lane) * 4;
     const std::size_t first = work / parts * kRunRows, end = min(first + kRunRows, points.n);
-    FixedWords words[4];
+    FixedWords words[4], of_weights;
     unsigned label = labels[first], count = 0;
     const auto flush = [&] {
 #pragma unroll
@@ -179,9 +225,14 @@ static __global__ void __launch_bounds__(256)
         words[e] = {};
       }
       if (part == 0 && lane == 0) {
-        atomicAdd(&sums.counts[label], count);
+        if constexpr (kWeighted) {
+          add_exactly(weights.sums, label, of_weights);
+        } else {
+          atomicAdd(&sums.counts[label], count);
+        }
       }
       count = 0;
+      of_weights = {};
     };
     for (std::size_t r = first; r < end; r += 4) { // four rows on their way at a time
       const uint4 four_rows = *reinterpret_cast<const uint4*>(rows + r);
@@ -189,10 +240,12 @@ static __global__ void __launch_bounds__(256)
       const unsigned row[4] = {four_rows.x, four_rows.y, four_rows.z, four_rows.w};
       const unsigned its_label[4] = {four_labels.x, four_labels.y, four_labels.z, four_labels.w};
       float x[4][4];
+      double weight[4];
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
         const std::size_t from = r + e < end ? std::size_t{row[e]} * d : 0;
         load_four<kFour>(points.exact + from, feature, d, x[e]);
+        weight[e] = kWeighted ? weights.of(r + e < end ? row[e] : 0) : 1.0;
       }
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
@@ -202,9 +255,15 @@ static __global__ void __launch_bounds__(256)
             label = its_label[e];
           }
           ++count;
+          if constexpr (kWeighted) {
+            const FixedWords own = FixedWords::of(weight[e], weights.sums.point);
+            of_weights.high += own.high;
+            of_weights.low += own.low;
+          }
 #pragma unroll
           for (unsigned f = 0; f < 4; ++f) {
-            const FixedWords value = FixedWords::of(x[e][f], sums.point);
+            const double product = weight[e] * static_cast<double>(x[e][f]);
+            const FixedWords value = FixedWords::of(product, sums.point);
             words[f].high += value.high;
             words[f].low += value.low;
           }
@@ -246,27 +305,34 @@ public:
   }
 
   /// Does not block. Throws std::runtime_error.
-  void prepare(const PointsView& points, std::size_t k, const Arrays& arrays) {
+  void prepare(const PointsView& points, std::size_t k, const Arrays& arrays, bool weighted) {
     at_ = arrays;
     bits_ = bits_of(k);
     fill_iota<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
     check_launch("fill_iota");
-    const bool four = points.d % 4 == 0;
-    lanes_ = points.d <= 32 ? 8 : points.d <= 64 ? 16 : 32;
-    kernel_ = lanes_ == 8    ? (four ? sum_segments<8, true> : sum_segments<8, false>)
-              : lanes_ == 16 ? (four ? sum_segments<16, true> : sum_segments<16, false>)
-                             : (four ? sum_segments<32, true> : sum_segments<32, false>);
+    kernel_ = weighted ? kernel_for<true>(points.d) : kernel_for<false>(points.d);
     blocks_ = static_cast<unsigned>(resident_blocks(kernel_, 256, 0));
   }
 
   /// sums = those of all points by `labels`; they must be zero before. labels: [n], none negative.
-  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums) {
+  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums,
+               const WeightsView& weights) {
     sort(at_, labels, points.n, bits_);
-    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums);
+    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights);
     check_launch("sum_segments");
   }
 
 private:
+  using Kernel = void (*)(PointsView, const unsigned*, const unsigned*, SumsView, WeightsView);
+
+  template <bool kWeighted>
+  static Kernel kernel_for(unsigned d) {
+    const bool four = d % 4 == 0;
+    return d <= 32 ? (four ? sum_segments<8, true, kWeighted> : sum_segments<8, false, kWeighted>)
+           : d <= 64
+               ? (four ? sum_segments<16, true, kWeighted> : sum_segments<16, false, kWeighted>)
+               : (four ? sum_segments<32, true, kWeighted> : sum_segments<32, false, kWeighted>);
+  }
   static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
 
   /// Without scratch it only sets its size.
@@ -278,8 +344,8 @@ private:
   }
 
   int bits_ = 1;
-  unsigned lanes_ = 32, blocks_ = 0;
-  void (*kernel_)(PointsView, const unsigned*, const unsigned*, SumsView) = nullptr;
+  unsigned blocks_ = 0;
+  Kernel kernel_ = nullptr;
   Arrays at_{};
 };
 

@@ -266,6 +266,7 @@ const Registration registration({.name = "kmeans_cuda_certified",
                                  .source = "kmeans_cuda_wgmma, groups for few features",
                                  .device = Device::gpu,
                                  .multiplier = Multiplier::tensor_f16,
+                                 .takes_weights = true,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_wgmma"},
                                 f32_only<LargeK<CertifiedSweep>>());

@@ -184,6 +184,7 @@ const Registration registration({.name = "kmeans_cuda_mma",
                                  .source = "the expansion of article 004 without its matrix",
                                  .device = Device::gpu,
                                  .multiplier = Multiplier::tensor_f16,
+                                 .takes_weights = true,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_tiled"},
                                 f32_only<LargeK<MmaSweep>>());

@@ -167,6 +167,7 @@ const Registration registration({.name = "kmeans_cuda_tiled",
                                  .idea = "product and minimum in one kernel, labels proved",
                                  .source = "the expansion of article 004 without its matrix",
                                  .device = Device::gpu,
+                                 .takes_weights = true,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cublas"},
                                 f32_only<LargeK<TiledSweep>>());

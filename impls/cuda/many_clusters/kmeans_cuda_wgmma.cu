@@ -25,6 +25,7 @@ const Registration registration({.name = "kmeans_cuda_wgmma",
                                  .source = "kmeans_cuda_mma, for compute capability 9.0",
                                  .device = Device::gpu,
                                  .multiplier = Multiplier::tensor_f16,
+                                 .takes_weights = true,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_mma"},
                                 f32_only<LargeK<WgmmaSweep>>());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/contract.hpp"
+#include "impls/cuda/common/device_magnitudes.cuh"
 #include "impls/cuda/common/memory.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
@@ -35,7 +36,9 @@ struct PassArrays {
   long long* high = nullptr; ///< see SumsView
   long long* low = nullptr;
   unsigned* counts = nullptr;
-  std::size_t sums_bytes = 0;       ///< of those three together
+  long long* weights_high = nullptr; ///< of the points' weights, if they have some
+  long long* weights_low = nullptr;
+  std::size_t sums_bytes = 0;       ///< of those five together
   std::int32_t* labels = nullptr;   ///< [n], by turns with those of the answer
   PassCounters* counters = nullptr; ///< [2], by turns
   FlaggedView flagged{};
@@ -57,6 +60,8 @@ private:
     high = cutter.take<long long>(values);
     low = cutter.take<long long>(values);
     counts = cutter.take<unsigned>(k);
+    weights_high = cutter.take<long long>(shape.weighted ? k : 0);
+    weights_low = cutter.take<long long>(shape.weighted ? k : 0);
     sums_bytes = cutter.used - before_sums;
     labels = cutter.take<std::int32_t>(n);
     counters = cutter.take<PassCounters>(2);
@@ -130,7 +135,8 @@ public:
     at_ = PassArrays(shape, Sweep::kPaddedRows, memory_.data());
     host_ = PinnedBuffer<HostWords>(1);
     points_.prepare(at_.points, &host_[0].largest);
-    take_range(shape.n, points_.largest());
+    const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
+    take_range(shape.n, heaviest * points_.largest());
     const HalfTiles tiles = points_.view().shape;
     tiles_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
     fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
@@ -141,8 +147,9 @@ public:
     allow_shared_memory(find_candidates_, second_bytes_);
     second_blocks_ =
         static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
-    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points, 256, 0));
-    sorted_.prepare(points_.view(), shape.k, at_.sorted);
+    move_points_ = shape.weighted ? move_points<true> : move_points<false>;
+    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
+    sorted_.prepare(points_.view(), shape.k, at_.sorted, shape.weighted);
     const SweepTask before_any = task(nullptr, nullptr, nullptr);
     sweep_.prepare(before_any);
     sweep_.follow(before_any);
@@ -235,8 +242,20 @@ private:
 
   /// Device memory for the points and what prepare() allocates.
   static std::size_t bytes(const Shape& shape) {
-    return shape.n * shape.d * sizeof(float) + PassArrays::bytes(shape, Sweep::kPaddedRows) +
-           Sweep::bytes(shape);
+    return shape.n * (shape.d + (shape.weighted ? 1 : 0)) * sizeof(float) +
+           PassArrays::bytes(shape, Sweep::kPaddedRows) + Sweep::bytes(shape);
+  }
+
+  /// Returns the largest. Throws Refusal.
+  double take_weights(std::span<const float> d_weights) {
+    const Magnitudes found = device_magnitudes(d_weights, 1);
+    const FixedPoint point = FixedPoint::of(d_weights.size(), found.longest);
+    if (const std::string reason = refuse_weights(found.shortest, found.longest, point);
+        !reason.empty()) {
+      throw Refusal(reason);
+    }
+    weights_ = {d_weights.data(), {point, at_.weights_high, at_.weights_low, nullptr}};
+    return found.longest;
   }
 
   SweepTask task(const float* centroids, std::int32_t* labels, PassCounters* counters) const {
@@ -272,10 +291,10 @@ private:
       if (!first_pass) {
         zero_sums();
       }
-      sorted_.add_all(points_.view(), labels, sums());
+      sorted_.add_all(points_.view(), labels, sums(), weights_);
     } else {
-      move_points<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
-                                         counted ? nullptr : &now->moved);
+      move_points_<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
+                                          counted ? nullptr : &now->moved, weights_);
       check_launch("move_points");
     }
   }
@@ -305,16 +324,18 @@ private:
   /// See place_centroids().
   void place(const SumsView& all, float* centroids, float* entering, PassCounters* counters,
              double* shifts) {
-    place_centroids<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
+    const auto kernel = shape_.weighted ? place_centroids<true> : place_centroids<false>;
+    kernel<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
         all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
         points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
-        counters, shifts);
+        counters, shifts, weights_);
     check_launch("place_centroids");
   }
 
   void add_distances(const SweepTask& pass) {
-    sum_distances<<<kLossBlocks, 256>>>(pass.points, pass.centroids.exact, pass.labels,
-                                        at_.partial);
+    const auto kernel = shape_.weighted ? sum_distances<true> : sum_distances<false>;
+    kernel<<<kLossBlocks, 256>>>(pass.points, pass.centroids.exact, pass.labels, at_.partial,
+                                 weights_);
     check_launch("sum_distances");
     sum_up(at_.partial, kLossBlocks, at_.loss);
   }
@@ -338,6 +359,7 @@ private:
   Sweep sweep_;
   HalfCopy points_;
   FixedPoint point_{};
+  WeightsView weights_{};
   SortedSums sorted_;
   bool many_move_ = true; ///< in the last pass
   unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
@@ -345,6 +367,8 @@ private:
   void (*find_candidates_)(SweepTask) = nullptr;
   void (*compare_)(SweepTask) = nullptr;
   void (*compare_with_all_)(SweepTask) = nullptr;
+  void (*move_points_)(PointsView, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
+                       WeightsView) = nullptr;
   DeviceBuffer<std::byte> memory_;
   PassArrays at_;
   PinnedBuffer<HostWords> host_;

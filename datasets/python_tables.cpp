@@ -1,4 +1,5 @@
-// HDF5 files, read by a Python program with h5py (datasets/hdf5_to_npy.py).
+// Files that a Python program reads, with a module of its own: HDF5 (datasets/hdf5_to_npy.py), and
+// Parquet and Arrow (datasets/arrow_to_npy.py).
 #include "datasets/errors.hpp"
 #include "datasets/npy.hpp"
 #include "datasets/readers.hpp"
@@ -19,11 +20,12 @@ extern char** environ;
 
 namespace clusterbench::datasets {
 
-extern const char* const kHdf5ToNpy; // datasets/hdf5_to_npy.py
+extern const char* const kHdf5ToNpy; // the programs
+extern const char* const kArrowToNpy;
 
 namespace {
 
-constexpr int kModuleMissing = 3; // of hdf5_to_npy.py
+constexpr int kModuleMissing = 3; // of the programs
 constexpr int kNotFound = 127;
 
 /// A file in memory that only this process and its children see.
@@ -85,15 +87,15 @@ std::vector<std::string> interpreters() {
   return commands;
 }
 
-} // namespace
-
-Array read_hdf5(const std::filesystem::path& path, const std::string& table) {
+/// Reads a part of a file by a program. needs: its module, and what the module reads; install: how it is had.
+Array read_by(const char* program, const std::filesystem::path& path, const std::string& table,
+              const char* needs, const char* install) {
   const std::string name = table.empty() ? path.string() : path.string() + '#' + table;
   if (access(path.c_str(), R_OK) != 0)
     throw InputError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
   for (const std::string& python : interpreters()) {
     const MemoryFile points("points"), errors("errors");
-    const int code = run({python, "-c", kHdf5ToNpy, path.string(), table}, points, errors);
+    const int code = run({python, "-c", program, path.string(), table}, points, errors);
     if (code == kNotFound || code == kModuleMissing)
       continue;
     if (code > 128)
@@ -105,9 +107,19 @@ Array read_hdf5(const std::filesystem::path& path, const std::string& table) {
       throw InputError(fmt::format("{}: {}", name, errors.text()));
     return read_npy(points.path());
   }
-  throw InputError(fmt::format("{}: a Python with h5py reads HDF5, and none of {} has it "
-                               "(apt-get install python3-h5py)",
-                               name, fmt::join(interpreters(), ", ")));
+  throw InputError(fmt::format("{}: a Python with {}, and none of {} has it ({})", name, needs,
+                               fmt::join(interpreters(), ", "), install));
+}
+
+} // namespace
+
+Array read_hdf5(const std::filesystem::path& path, const std::string& table) {
+  return read_by(kHdf5ToNpy, path, table, "h5py reads HDF5", "apt-get install python3-h5py");
+}
+
+Array read_arrow(const std::filesystem::path& path, const std::string& columns) {
+  return read_by(kArrowToNpy, path, columns, "pyarrow reads Parquet and Arrow",
+                 "pip install pyarrow: Debian has no package; or convert the file to .npy");
 }
 
 } // namespace clusterbench::datasets
