@@ -20,14 +20,15 @@ namespace clusterbench::cuda {
 class BulkRing {
 public:
   /// points: [tiles, size], 16-byte aligned, as is size in bytes; s_tiles: [stages, size];
-  /// s_barriers: [stages]. `leader` is one thread of the group. A barrier must follow, then
-  /// start().
+  /// s_barriers: [stages]. `leader` is one thread of the group; sweep: the number of the first one.
+  /// A barrier must follow, then start().
   __device__ BulkRing(const float* points, unsigned tiles, unsigned size, unsigned stages,
                       float* s_tiles, std::uint64_t* s_barriers, unsigned group, unsigned groups,
-                      bool leader)
+                      bool leader, std::size_t sweep = 0)
       : points_(points), s_tiles_(s_tiles), s_barriers_(s_barriers), size_(size), stages_(stages),
         group_(group), groups_(groups),
-        count_(tiles > group ? (tiles - group - 1) / groups + 1 : 0), leader_(leader) {
+        count_(tiles > group ? (tiles - group - 1) / groups + 1 : 0), leader_(leader),
+        fetched_sweep_(sweep) {
     for (unsigned stage = 0; stage < stages && leader; ++stage) {
       init_barrier(&s_barriers[stage]);
     }
@@ -93,7 +94,7 @@ private:
   unsigned size_, stages_, group_, groups_, count_;
   bool leader_;
   unsigned stage_ = 0, phase_ = 0, fetched_stage_ = 0, fetched_ = 0;
-  std::size_t fetched_sweep_ = 0;
+  std::size_t fetched_sweep_;
 };
 
 // ---- asynchronous copies of 16 bytes

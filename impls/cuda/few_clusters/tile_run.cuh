@@ -246,6 +246,42 @@ struct TileTask {
   TaggedValue<double>* fact_words; // of k weights and what the stop rule wants
 };
 
+/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's answer
+/// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
+/// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
+template <unsigned kThreads>
+__device__ double adopt_means(const RunTask& run, const float* s_sums, const double* s_weights,
+                              float* s_centroids, unsigned k, unsigned d, unsigned width,
+                              std::size_t pass) {
+  __shared__ double s_shift[kThreads / 32];
+  double shift = 0.0;
+#pragma unroll 4 // one division need not wait for another
+  for (unsigned e = threadIdx.x; e < k * width; e += kThreads) {
+    const unsigned j = e / width, f = e % width;
+    const float weight = static_cast<float>(s_weights[j]), old = s_centroids[e];
+    const float mean = weight > 0.0f ? s_sums[e] / weight : old;
+    s_centroids[e] = mean;
+    const double moved = static_cast<double>(mean) - static_cast<double>(old);
+    shift += moved * moved;
+    if (blockIdx.x == 0 && f < d) {
+      run.leave_centroid(pass, j * d + f, k * d, old, mean);
+    }
+  }
+  if (run.rule != StopRule::Kind::shift) {
+    return 0.0;
+  }
+  shift = over_lanes<32>(shift);
+  if (threadIdx.x % 32 == 0) {
+    s_shift[threadIdx.x / 32] = shift;
+  }
+  __syncthreads(); // the shifts of all warps are there
+  double total = 0.0;
+  for (unsigned w = 0; w < kThreads / 32; ++w) {
+    total += s_shift[w];
+  }
+  return total;
+}
+
 /// A warp a row; a tile: rows, then for each row the length |x|, then the length of what tf32 cuts
 /// off. What lies behind n or d becomes zero. rows: [n, d]; size: rows of all tiles.
 static __global__ void pack_rows(const float* rows, std::size_t n, unsigned d, std::size_t size,
@@ -380,6 +416,9 @@ public:
     task.sum_words = d_sum_words_.data();
     task.fact_words = d_fact_words_.data();
   }
+  /// Starts one kernel with a task whose part about the run is set; does not wait for it. Throws
+  /// std::runtime_error.
+  void launch(const Task& task) const { launch_clusters(kernel_->kernel, task, shape_); }
   /// Writes all of the answer but memberships. Throws std::runtime_error.
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer,
            const Task& task) {
