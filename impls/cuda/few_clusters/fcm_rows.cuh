@@ -5,7 +5,6 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/few_clusters/fcm_weights.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
 #include "impls/cuda/few_clusters/tile_run.cuh"
 
 #include <array>
@@ -213,8 +212,8 @@ __global__ void __launch_bounds__(kFcmThreads, Shape::kBlocksPerProcessor)
       last = is_last(known_shift);
     }
     if (!(last && from_memberships)) {
-      previous_shift = adopt_means<kFcmThreads>(task.run, s_totals, s_facts, s_centres, task.k, task.d,
-                                             width, sweep);
+      previous_shift = adopt_means<kFcmThreads>(task.run, s_totals, s_facts, s_centres, task.k,
+                                                task.d, width, sweep);
     }
     if (!from_memberships) {
       last = is_last(previous_shift);
