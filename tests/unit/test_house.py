@@ -26,7 +26,7 @@ MOST = {
     "depth of includes of CUDA variants, most": 7,
     "headers of impls/ with one includer": 17,
     "headers of impls/cuda/common": 12,
-    "lines of impls/cuda/common": 2060,
+    "lines of impls/cuda/common": 2080,
     "headers of impls/cuda/common that serve one family": 0,
 }
 
