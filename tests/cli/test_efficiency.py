@@ -28,7 +28,7 @@ class Efficiency(Program):
                            passes=changes.pop("passes", 5), **changes)
 
     def gpus(self, name, variant, ms, gpus, **changes):
-        device = "multi_gpu" if variant in ("kmeans_nccl", "kmeans_nvlink") else "gpu"
+        device = "multi_gpu" if variant in ("kmeans_nccl", "kmeans_nvlink", "fcm_nccl") else "gpu"
         return self.row("several_gpus", name, variant, ms, device=device, gpus=gpus,
                         passes=20 if "x9" in name else 10, **changes)
 
@@ -69,6 +69,20 @@ class Efficiency(Program):
         self.assert_is(of["strong", "fastest"], 15 / (2 * 10), "2Mx128, k=1024", "kmeans_cuda_wgmma")
         self.assert_is(of["weak", "itself"], 9 / 10, "1Mx128, k=1024", "kmeans_nccl")
         self.assert_is(of["weak", "fastest"], 7 / 10, "1Mx128, k=1024", "kmeans_cuda_auto")
+
+    def test_of_fuzzy_c_means(self):
+        found = self.efficiencies(
+            "several_gpus",
+            self.gpus("fcm 16Mx32, k=8", "fcm_nccl", 10.0, 2), self.gpus("fcm 16Mx32, k=8", "fcm_nccl", 16.0, 1),
+            self.gpus("fcm 16Mx32, k=8", "fcm_cuda_fused", 15.0, 1),
+            self.gpus("fcm 8Mx32, k=8", "fcm_nccl", 9.0, 1), self.gpus("fcm 8Mx32, k=8", "fcm_cuda_fused", 8.0, 1),
+            self.gpus("1Mx9, k=16", "kmeans_cuda_auto", 1.0, 1))  # of another family
+        self.assertEqual(list(found), [("fcm_nccl", "fcm 16Mx32, k=8")])
+        of = found["fcm_nccl", "fcm 16Mx32, k=8"]
+        self.assert_is(of["strong", "itself"], 16 / (2 * 10), "fcm 16Mx32, k=8", "fcm_nccl")
+        self.assert_is(of["strong", "fastest"], 15 / (2 * 10), "fcm 16Mx32, k=8", "fcm_cuda_fused")
+        self.assert_is(of["weak", "itself"], 9 / 10, "fcm 8Mx32, k=8", "fcm_nccl")
+        self.assert_is(of["weak", "fastest"], 8 / 10, "fcm 8Mx32, k=8", "fcm_cuda_fused")
 
     def test_of_four_gpus_is_of_four(self):
         found = self.efficiencies(

@@ -10,10 +10,15 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <iostream>
+#include <iterator>
 #include <numeric>
+#include <optional>
 #include <random>
+#include <span>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -95,6 +100,60 @@ std::vector<OwnedProblem<float>> awkward_problems() {
   return problems;
 }
 
+OwnedProblem<float> fuzzy(Size size, StopRule stop, double fuzzifier = 2.0) {
+  OwnedProblem<float> problem = clouds(size, stop);
+  problem.fuzzifier = fuzzifier;
+  problem.name += " m=" + std::to_string(fuzzifier);
+  return problem;
+}
+
+/// The same from memberships, none of them 0.
+OwnedProblem<float> from_memberships(OwnedProblem<float> problem) {
+  problem.name += " from memberships";
+  problem.centroids.clear();
+  std::mt19937_64 random(problem.n);
+  std::uniform_real_distribution<float> uniform(0.1f, 1.0f);
+  problem.memberships.resize(problem.n * problem.k);
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    const std::span row = std::span(problem.memberships).subspan(i * problem.k, problem.k);
+    std::ranges::generate(row, [&] { return uniform(random); });
+    const float sum = std::accumulate(row.begin(), row.end(), 0.0f);
+    std::ranges::transform(row, row.begin(), [sum](float value) { return value / sum; });
+  }
+  return problem;
+}
+
+std::vector<OwnedProblem<float>> fuzzy_problems() {
+  const StopRule few{StopRule::Kind::iterations, 0.0, 4};
+  std::vector<OwnedProblem<float>> starts;
+  for (const Size& size : {Size{1, 3, 1}, Size{2, 3, 2}, Size{3, 1, 2}, Size{33, 9, 5},
+                           Size{257, 2, 16}, Size{1023, 100, 3}}) {
+    starts.push_back(fuzzy(size, few));
+  }
+  starts.push_back(fuzzy({1025, 20, 7}, few, 1.5));
+  for (const StopRule::Kind kind :
+       {StopRule::Kind::loss, StopRule::Kind::labels, StopRule::Kind::shift}) {
+    starts.push_back(fuzzy({1025, 20, 7}, {kind, 1e-2, 30}));
+    starts.push_back(fuzzy({2, 20, 1}, {kind, 1e-3, 30})); // fewer rows than ranks
+  }
+  if (!small_subset()) {
+    starts.push_back(fuzzy({300001, 9, 16}, few));
+    starts.push_back(fuzzy({1000003, 32, 8}, few));
+    starts.push_back(fuzzy({100003, 64, 5}, {StopRule::Kind::loss, 1.0, 30}));
+    starts.push_back(fuzzy({20011, 500, 8}, few, 3.0));
+    starts.push_back(fuzzy({70001, 512, 2}, {StopRule::Kind::shift, 1e-3, 20}));
+  }
+  std::vector<OwnedProblem<float>> problems;
+  for (OwnedProblem<float>& problem : starts) {
+    problems.push_back(from_memberships(problem));
+    problems.push_back(std::move(problem));
+  }
+  if (!small_subset()) {
+    std::ranges::move(qualification_problems<float>(Family::fcm), std::back_inserter(problems));
+  }
+  return problems;
+}
+
 /// Ranks on devices, in words.
 struct Ranks {
   const char* name;
@@ -114,43 +173,94 @@ std::vector<Ranks> ranks_here() {
   return ranks;
 }
 
-class CudaRanks : public NamedGpuVariant {
-protected:
-  /// Three recorded runs, two of one object and one of another, which have to give the same.
-  OwnedAnswer<float> answer_of(const Problem<float>& problem,
-                               const std::vector<int>& devices) const {
-    OnGpu<float> object(variant(), problem, devices);
-    OwnedAnswer<float> first = object.run();
-    OwnedAnswer<float> recorded = object.run_recorded();
-    first.recorded = recorded.recorded; // a run that is not recorded has none
-    expect_same(recorded, first);
-    expect_same(OnGpu<float>(variant(), problem, devices).run_recorded(), first);
-    return first;
-  }
-};
+/// Three recorded runs, two of one object and one of another, which have to give the same.
+OwnedAnswer<float> answer_of(const RegisteredVariant& variant, const Problem<float>& problem,
+                             const std::vector<int>& devices) {
+  OnGpu<float> object(variant, problem, devices);
+  OwnedAnswer<float> first = object.run();
+  OwnedAnswer<float> recorded = object.run_recorded();
+  first.recorded = recorded.recorded; // a run that is not recorded has none
+  expect_same(recorded, first);
+  expect_same(OnGpu<float>(variant, problem, devices).run_recorded(), first);
+  return first;
+}
 
-TEST_P(CudaRanks, AwkwardSizesStopRulesAndEmptyShards) {
-  const std::vector<OwnedProblem<float>> problems = awkward_problems();
-  for (const Ranks& ranks : ranks_here()) {
-    std::size_t taken = 0;
-    std::string refusal;
-    for (const OwnedProblem<float>& owned : problems) {
-      const Problem<float> problem = owned.view();
-      SCOPED_TRACE(meta().name + ", " + ranks.name + ": " + owned.name);
+void expect_right_over_all_ranks(const RegisteredVariant& variant) {
+  const Meta& meta = variant.meta;
+  const std::vector<Ranks> all = ranks_here();
+  std::vector<std::size_t> taken(all.size());
+  std::vector<std::string> refusals(all.size());
+  for (const OwnedProblem<float>& owned :
+       meta.family == Family::fcm ? fuzzy_problems() : awkward_problems()) {
+    const Problem<float> problem = owned.view();
+    std::optional<OracleRun> oracle; // of nothing that all refuse
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      SCOPED_TRACE(meta.name + ", " + all[r].name + ": " + owned.name);
       try {
-        const auto answer = answer_of(problem, ranks.devices);
-        const Verdict verdict =
-            verify_answer(meta(), problem, answer.view(), run_oracle(Family::kmeans, problem),
-                          {.judges_precision = false}); // as the qualification does
+        const auto answer = answer_of(variant, problem, all[r].devices);
+        if (!oracle) {
+          oracle = run_oracle(meta.family, problem);
+        }
+        const Verdict verdict = verify_answer(meta, problem, answer.view(), *oracle,
+                                              {.judges_precision = false}); // as qualification
         EXPECT_TRUE(verdict.right()) << verdict.message();
-        ++taken;
+        ++taken[r];
       } catch (const Refusal& refused) {
-        refusal = refused.what();
+        refusals[r] = refused.what();
       }
     }
-    std::cout << ranks.name << ": " << taken << " of " << problems.size() << " problems taken"
-              << (refusal.empty() ? "" : "; the others: " + refusal) << "\n";
-    EXPECT_TRUE(taken > 0 || !refusal.empty());
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::cout << all[r].name << ": " << taken[r] << " problems taken"
+              << (refusals[r].empty() ? "" : "; others: " + refusals[r]) << "\n";
+    EXPECT_TRUE(taken[r] > 0 || !refusals[r].empty());
+  }
+}
+
+using CudaRanks = NamedGpuVariant;
+
+TEST_P(CudaRanks, AwkwardSizesStopRulesAndEmptyShards) {
+  expect_right_over_all_ranks(variant());
+}
+
+/// fcm_nccl with sums that the host copies, so that ranks may share a device.
+class CopiedSums : public testing::Test {
+protected:
+  void SetUp() override {
+    const auto file = module_file(program_folder() / "tests/modules", "fcm_copied_sums");
+    if (const std::string reason = why_skipped("fcm_nccl"); !reason.empty()) {
+      GTEST_SKIP() << reason;
+    }
+    if (!std::filesystem::exists(file)) {
+      GTEST_SKIP() << file << " was not built";
+    }
+    variant_ = &load_module(file);
+  }
+  const RegisteredVariant& variant() const { return *variant_; }
+
+private:
+  const RegisteredVariant* variant_ = nullptr;
+};
+
+TEST_F(CopiedSums, AwkwardSizesStopRulesAndEmptyShards) {
+  expect_right_over_all_ranks(variant());
+}
+
+// Sums are added up by rank, whoever brings them.
+TEST_F(CopiedSums, GiveTheBitsOfNccl) {
+  for (const Ranks& ranks : ranks_here()) {
+    for (const bool memberships : {false, true}) {
+      OwnedProblem<float> owned = fuzzy({1025, 20, 7}, {StopRule::Kind::loss, 1e-2, 30});
+      owned = memberships ? from_memberships(owned) : owned;
+      try {
+        OnGpu<float> by_nccl(built_variant("fcm_nccl"), owned.view(), ranks.devices);
+        SCOPED_TRACE(ranks.name);
+        expect_same(OnGpu<float>(variant(), owned.view(), ranks.devices).run_recorded(),
+                    by_nccl.run_recorded());
+      } catch (const Refusal& refused) {
+        std::cout << ranks.name << ": " << refused.what() << "\n";
+      }
+    }
   }
 }
 
@@ -175,8 +285,8 @@ TEST(CudaRanksByCopies, GiveTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaRanks,
-                         testing::Values("kmeans_nvlink", "kmeans_nvlink_persistent",
-                                         "kmeans_nccl"));
+                         testing::Values("kmeans_nvlink", "kmeans_nvlink_persistent", "kmeans_nccl",
+                                         "fcm_nccl"));
 
 } // namespace
 } // namespace clusterbench

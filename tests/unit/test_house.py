@@ -25,8 +25,8 @@ MOST = {
     "lines that a published variant opens, most": 925,
     "depth of includes of CUDA variants, most": 7,
     "headers of impls/ with one includer": 17,
-    "headers of impls/cuda/common": 11,
-    "lines of impls/cuda/common": 2170,
+    "headers of impls/cuda/common": 12,
+    "lines of impls/cuda/common": 2080,
     "headers of impls/cuda/common that serve one family": 0,
 }
 

@@ -169,42 +169,6 @@ struct RunTask {
   }
 };
 
-/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's answer
-/// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
-/// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
-template <unsigned kThreads>
-__device__ double adopt_means(const RunTask& run, const float* s_sums, const double* s_weights,
-                              float* s_centroids, unsigned k, unsigned d, unsigned width,
-                              std::size_t pass) {
-  __shared__ double s_shift[kThreads / 32];
-  double shift = 0.0;
-#pragma unroll 4 // one division need not wait for another
-  for (unsigned e = threadIdx.x; e < k * width; e += kThreads) {
-    const unsigned j = e / width, f = e % width;
-    const float weight = static_cast<float>(s_weights[j]), old = s_centroids[e];
-    const float mean = weight > 0.0f ? s_sums[e] / weight : old;
-    s_centroids[e] = mean;
-    const double moved = static_cast<double>(mean) - static_cast<double>(old);
-    shift += moved * moved;
-    if (blockIdx.x == 0 && f < d) {
-      run.leave_centroid(pass, j * d + f, k * d, old, mean);
-    }
-  }
-  if (run.rule != StopRule::Kind::shift) {
-    return 0.0;
-  }
-  shift = over_lanes<32>(shift);
-  if (threadIdx.x % 32 == 0) {
-    s_shift[threadIdx.x / 32] = shift;
-  }
-  __syncthreads(); // the shifts of all warps are there
-  double total = 0.0;
-  for (unsigned w = 0; w < kThreads / 32; ++w) {
-    total += s_shift[w];
-  }
-  return total;
-}
-
 /// Why a kernel for up to so many features and clusters does not take the shape; empty if it does.
 inline std::string refuse_size(const Shape& shape, unsigned max_d, unsigned max_k) {
   if (shape.n > 0x7fffffff || shape.stop.max_iterations >= kMostIterations) {

@@ -28,6 +28,7 @@ namespace clusterbench::cuda {
 // of a variant for one device.
 
 inline constexpr std::size_t kMostRanks = 16;
+inline constexpr std::size_t kCountedRows = 0x7fffffff; ///< where counts of all ranks have 32 bits
 
 /// Makes a device the calling thread's current one, for as long as this lives.
 class OnDevice {
@@ -183,7 +184,7 @@ struct RankMember {
 
 /// Run: a variant for one device that is made of a Member, a RankMember<Exchange> or more. Exchange has:
 /// prepare(shape, devices, runs), when those of all ranks are prepared; what Member asks of it, in the
-/// thread of each rank; path(), in words.
+/// thread of each rank; path(), in words; kMostRows, of all ranks together.
 template <typename Run, typename Member, typename Exchange>
 class RankedRun final : public ShardedVariant<float> {
 public:
@@ -192,7 +193,7 @@ public:
     if (ranks > kMostRanks) {
       return std::to_string(ranks) + " devices, at most " + std::to_string(kMostRanks);
     }
-    if (shape.n >= std::size_t{1} << 31) { // of all ranks, because counts are added up in 32 bits
+    if (shape.n > Exchange::kMostRows) {
       return "points are counted in 32 bits";
     }
     return Run().refuse(share_of(shape, ceil_div(shape.n, ranks)));

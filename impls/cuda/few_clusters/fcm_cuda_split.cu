@@ -19,7 +19,6 @@
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "impls/cuda/few_clusters/split_rows.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
 #include "impls/cuda/few_clusters/tile_run.cuh"
 
 #include <array>

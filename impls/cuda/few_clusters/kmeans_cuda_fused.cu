@@ -16,7 +16,6 @@
 #include "impls/cuda/common/device_magnitudes.cuh"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
 #include "impls/cuda/few_clusters/tile_run.cuh"
 
 #include <cuda_runtime.h>

@@ -1,7 +1,8 @@
-// A run whose blocks walk over tiles of rows: the tiles, the kernel's sizes, its launch.
+// A run whose blocks walk over tiles of rows: the tiles, their copies, the kernel's sizes, its launch.
 #pragma once
 
 #include "impls/contract.hpp"
+#include "impls/cuda/common/copies.cuh"
 #include "impls/cuda/common/grid.hpp"
 #include "impls/cuda/common/memory.hpp"
 #include "impls/cuda/common/one_launch.cuh"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cuda_runtime.h>
 #include <nv/target>
 #include <span>
@@ -230,6 +232,94 @@ private:
   float sums_[kGroups][2][T][4] = {};
 };
 
+// ---- bulk copies
+//
+// Tiles that a group of warps works through again and again, copied to shared memory as wholes by
+// the copy engine, several ahead.
+
+/// A group takes each `groups`-th tile, in every sweep, and every second sweep backwards: what the
+/// last one left in the L2 cache is then read first. Sweeps follow one another without a gap, so
+/// the first tiles of the next are on their way while the last one is being wound up.
+class BulkRing {
+public:
+  /// points: [tiles, size], 16-byte aligned, as is size in bytes; s_tiles: [stages, size];
+  /// s_barriers: [stages]. `leader` is one thread of the group; sweep: the number of the first one.
+  /// A barrier must follow, then start().
+  __device__ BulkRing(const float* points, unsigned tiles, unsigned size, unsigned stages,
+                      float* s_tiles, std::uint64_t* s_barriers, unsigned group, unsigned groups,
+                      bool leader, std::size_t sweep = 0)
+      : points_(points), s_tiles_(s_tiles), s_barriers_(s_barriers), size_(size), stages_(stages),
+        group_(group), groups_(groups),
+        count_(tiles > group ? (tiles - group - 1) / groups + 1 : 0), leader_(leader),
+        fetched_sweep_(sweep) {
+    for (unsigned stage = 0; stage < stages && leader; ++stage) {
+      init_barrier(&s_barriers[stage]);
+    }
+  }
+  /// Sends for the first tiles.
+  __device__ void start() {
+    for (unsigned stage = 0; stage + 1 < stages_; ++stage) {
+      fetch();
+    }
+  }
+  /// Tiles of this group.
+  __device__ unsigned count() const { return count_; }
+  /// Which of all tiles is the i-th of a sweep.
+  __device__ unsigned tile(std::size_t sweep, unsigned i) const {
+    return group_ + groups_ * (sweep % 2 == 1 ? count_ - 1 - i : i);
+  }
+  /// Waits for the next tile, in the order of the sweeps.
+  __device__ const float* next() {
+    wait_for(&s_barriers_[stage_], phase_);
+    const float* tile = s_tiles_ + stage_ * size_;
+    if (++stage_ == stages_) {
+      stage_ = 0;
+      ++phase_;
+    }
+    return tile;
+  }
+  /// Sends for one more tile, into the place of the one before the tile that next() gave last: all
+  /// threads of the group must have left that one.
+  __device__ void fetch() {
+    if (leader_ && count_ > 0) {
+      const float* from = points_ + std::size_t{tile(fetched_sweep_, fetched_)} * size_;
+      const unsigned bytes = size_ * static_cast<unsigned>(sizeof(float));
+      std::uint64_t* barrier = &s_barriers_[fetched_stage_];
+      expect_bytes(barrier, bytes);
+      NV_IF_ELSE_TARGET(
+          NV_PROVIDES_SM_90,
+          (asm volatile(
+               "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, "
+               "[%3];" ::"r"(shared_address(s_tiles_ + fetched_stage_ * size_)),
+               "l"(from), "r"(bytes), "r"(shared_address(barrier))
+               : "memory");),
+          (__trap();))
+    }
+    if (++fetched_stage_ == stages_) {
+      fetched_stage_ = 0;
+    }
+    if (++fetched_ == count_) {
+      fetched_ = 0;
+      ++fetched_sweep_;
+    }
+  }
+  /// Waits for copies that nobody will need any more.
+  __device__ void drain() {
+    for (unsigned stage = 0; stage + 1 < stages_ && count_ > 0; ++stage) {
+      next();
+    }
+  }
+
+private:
+  const float* points_;
+  float* s_tiles_;
+  std::uint64_t* s_barriers_;
+  unsigned size_, stages_, group_, groups_, count_;
+  bool leader_;
+  unsigned stage_ = 0, phase_ = 0, fetched_stage_ = 0, fetched_ = 0;
+  std::size_t fetched_sweep_;
+};
+
 // ---- the run
 //
 // The host's side of kernels that work through tiles in one launch: which compiled shape fits, its
@@ -245,6 +335,42 @@ struct TileTask {
   TaggedValue<float>* sum_words;   // of k times the padded row
   TaggedValue<double>* fact_words; // of k weights and what the stop rule wants
 };
+
+/// Makes the means of a pass the centroids: in shared memory and, by one block, in the run's answer
+/// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
+/// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
+template <unsigned kThreads>
+__device__ double adopt_means(const RunTask& run, const float* s_sums, const double* s_weights,
+                              float* s_centroids, unsigned k, unsigned d, unsigned width,
+                              std::size_t pass) {
+  __shared__ double s_shift[kThreads / 32];
+  double shift = 0.0;
+#pragma unroll 4 // one division need not wait for another
+  for (unsigned e = threadIdx.x; e < k * width; e += kThreads) {
+    const unsigned j = e / width, f = e % width;
+    const float weight = static_cast<float>(s_weights[j]), old = s_centroids[e];
+    const float mean = weight > 0.0f ? s_sums[e] / weight : old;
+    s_centroids[e] = mean;
+    const double moved = static_cast<double>(mean) - static_cast<double>(old);
+    shift += moved * moved;
+    if (blockIdx.x == 0 && f < d) {
+      run.leave_centroid(pass, j * d + f, k * d, old, mean);
+    }
+  }
+  if (run.rule != StopRule::Kind::shift) {
+    return 0.0;
+  }
+  shift = over_lanes<32>(shift);
+  if (threadIdx.x % 32 == 0) {
+    s_shift[threadIdx.x / 32] = shift;
+  }
+  __syncthreads(); // the shifts of all warps are there
+  double total = 0.0;
+  for (unsigned w = 0; w < kThreads / 32; ++w) {
+    total += s_shift[w];
+  }
+  return total;
+}
 
 /// A warp a row; a tile: rows, then for each row the length |x|, then the length of what tf32 cuts
 /// off, then its weight if points have some. What lies behind n or d becomes zero. rows: [n, d];
@@ -392,6 +518,9 @@ public:
     task.sum_words = d_sum_words_.data();
     task.fact_words = d_fact_words_.data();
   }
+  /// Starts one kernel with a task whose part about the run is set; does not wait for it. Throws
+  /// std::runtime_error.
+  void launch(const Task& task) const { launch_clusters(kernel_->kernel, task, shape_); }
   /// Writes all of the answer but memberships. Throws std::runtime_error.
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer,
            const Task& task) {

@@ -32,6 +32,88 @@
 
 namespace clusterbench::cuda {
 
+/// A block's sums of [k, D] and counts, in shared memory: k x copies x kWords cells, copies a power of
+/// two, and k x D rests. Lane l adds to copy l % copies, so that with 32 no two lanes of a warp meet.
+template <unsigned D>
+struct IntegerCells {
+  static constexpr int kBits = 21;
+  /// Points a copy holds: 1023 words of 2^21 are an int.
+  static constexpr unsigned kPoints = 1023;
+  /// The first and the second word of every feature, and the count; odd, so that the copies of all
+  /// lanes lie in different banks.
+  static constexpr unsigned kWords = 2 * D + 1;
+
+  int* s_cells;
+  long long* s_rests;
+  unsigned k, copies;
+
+  template <unsigned kThreads>
+  __device__ void clear() const {
+    for (unsigned e = threadIdx.x; e < k * copies * kWords; e += kThreads) {
+      s_cells[e] = 0;
+    }
+    for (unsigned e = threadIdx.x; e < k * D; e += kThreads) {
+      s_rests[e] = 0;
+    }
+  }
+
+  /// to_word: powers of two that make all values less than 2^kBits.
+  __device__ void add(const float (&x)[D], unsigned label, const float* to_word) const {
+    int* cells = s_cells + (label * copies + (threadIdx.x & (copies - 1))) * kWords;
+    bool whole = true;
+    float beneath[D];
+#pragma unroll
+    for (unsigned f = 0; f < D; ++f) {
+      const auto words = Words::of(x[f], to_word[f], 1 << kBits);
+      beneath[f] = words.beneath;
+      whole = whole && beneath[f] == 0.0f;
+      atomicAdd(&cells[f], words.first); // warps share the cells
+      atomicAdd(&cells[D + f], words.second);
+    }
+    atomicAdd(&cells[2 * D], 1);
+    if (!whole) {
+#pragma unroll
+      for (unsigned f = 0; f < D; ++f) {
+        if (beneath[f] != 0.0f) {
+          add_integer(&s_rests[label * D + f], __float2ll_rn(beneath[f] * kBeneath));
+        }
+      }
+    }
+  }
+
+  /// Adds the sums and counts, [k, D + 1], to those of all blocks, and clears them. Four lanes a value,
+  /// each a quarter of the copies, of which there are at least eight.
+  template <unsigned kThreads>
+  __device__ void drain(const GridSums& sums) const {
+    const unsigned lanes = k * (D + 1) * 4, quarter = copies / 4;
+    for (unsigned u = threadIdx.x; u - threadIdx.x % 32 < lanes; u += kThreads) {
+      const unsigned e = min(u, lanes - 1) / 4, j = e / (D + 1), f = e % (D + 1);
+      int* cell = s_cells + (j * 4 + u % 4) * quarter * kWords + (f < D ? f : 2 * D);
+      const bool real = u < lanes;
+      long long sum = 0;
+      for (unsigned c = 0; real && c < quarter; c += 2, cell += 2 * kWords) { // loads before stores
+        const int first[2] = {cell[0], cell[kWords]};
+        const int second[2] = {f < D ? cell[D] : 0, f < D ? cell[kWords + D] : 0};
+        sum += (static_cast<long long>(first[0]) + first[1]) * (f < D ? 1 << kBits : 1);
+        sum += static_cast<long long>(second[0]) + second[1];
+        cell[0] = cell[kWords] = 0;
+        if (f < D) {
+          cell[D] = cell[kWords + D] = 0;
+        }
+      }
+      sum = over_lanes<4>(sum);
+      if (real && u % 4 == 0) {
+        long long rest = 0;
+        if (f < D) {
+          rest = s_rests[j * D + f];
+          s_rests[j * D + f] = 0;
+        }
+        sums.add(e, sum, rest);
+      }
+    }
+  }
+};
+
 // The nearest of few centroids to points of few features: scores in float, groups of four centroids
 // compete, and the winner is exact.
 //

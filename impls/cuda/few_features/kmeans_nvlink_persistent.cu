@@ -76,6 +76,8 @@ private:
 /// Where the totals arrive.
 class PeerLaunches {
 public:
+  static constexpr std::size_t kMostRows = kCountedRows;
+
   template <typename Run>
   void prepare(const Shape&, const std::vector<int>& devices, const std::vector<Run*>&) {
     if (!enable_peer_access(devices)) {

@@ -125,6 +125,8 @@ __global__ void __launch_bounds__(kThreads) exchange_sums(const Mailbox mailbox)
 
 class PeerWrites {
 public:
+  static constexpr std::size_t kMostRows = kCountedRows;
+
   template <typename Run>
   void prepare(const Shape& shape, const std::vector<int>& devices, const std::vector<Run*>& runs) {
     words_ = agree_on_sums(shape, runs);
