@@ -250,7 +250,8 @@ double share_of_packed_bound(const Rounded& x, const Rounded& c) {
   const double first = to_half(half_square * 0x1p-15);
   const double second = to_half((half_square - first * 0x1p15) * 0x1p-5);
   const double constant = to_half(0.5 * x.norms.rounded * x.norms.rounded * 0x1p-15);
-  for (const auto& [a, b] : {std::pair{1.0, first}, {0x1p-10, second}, {constant, 1.0}, {1.0, 0.0}}) {
+  for (const auto& [a, b] :
+       {std::pair{1.0, first}, {0x1p-10, second}, {constant, 1.0}, {1.0, 0.0}}) {
     of_x.push_back(a);
     of_c.push_back(b);
   }
@@ -258,10 +259,10 @@ double share_of_packed_bound(const Rounded& x, const Rounded& c) {
   of_x.resize(products, 0.0);
   of_c.resize(products, 0.0);
   exact += static_cast<long double>(constant) * 0x1p15L;
-  const auto bound = static_cast<double>(packed_error(
-      score_error(c.norms, 64), static_cast<float>(x.norms.residual),
-      static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
-      static_cast<unsigned>(products)));
+  const auto bound = static_cast<double>(
+      packed_error(score_error(c.norms, 64), static_cast<float>(x.norms.residual),
+                   static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
+                   static_cast<unsigned>(products)));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
     const long double score = static_cast<long double>(cut_product(of_x, of_c, group)) * 0x1p15L;

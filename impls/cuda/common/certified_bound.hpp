@@ -107,9 +107,9 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
 /// 2^-20. products: of a score, with those of padding; up to 64 features.
 CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
                                                    float norm, float constant, unsigned products) {
-  const float cut = static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) *
-                        static_cast<float>(products) +
-                    0x1p-21f;
+  const float cut =
+      static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
+      0x1p-21f;
   const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
   return largest.of(residual, norm) + norm * 0x1p-7f +
          cut * (constant + norm * rounded + 0.5f * length * length) + 0x1p-18f;

@@ -134,8 +134,8 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
         all.high += sums.high[place];
         all.low += sums.low[place];
       }
-      const double sum = static_cast<double>(all.high) +
-                         static_cast<double>(all.low) / sums.point.to_low;
+      const double sum =
+          static_cast<double>(all.high) + static_cast<double>(all.low) / sums.point.to_low;
       const float mean = static_cast<float>(sum * scale);
       const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
       shift += difference * difference;

@@ -1,24 +1,27 @@
-// K-means for tens to thousands of clusters of few features: scores in pairs of float16 stay in registers.
+// K-means for 65 to some thousand clusters of few features: scores as pairs of float16, in registers.
 //
-// Idea: the tensor cores make whole scores, as those of kmeans_cuda_certified, scaled so that float16
-//   holds them. Rounded to float16, two of them share a register: three instructions of the arithmetic
-//   pipe make two minima. Rounding keeps the order. So once the least score of a row is known, the
-//   scores in registers tell which centroids may be nearest: one of nearly all rows. Two instructions
-//   of the multiply-add pipe test two scores and put the answers into two bit masks.
-// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. All centroids stay in
-//   shared memory, points come to registers as operands. Rows with several candidates are multiplied
-//   again at the end of a block, where their candidates are listed and compared by the difference form.
-//   Rows that move are gathered by each warp and change the sums, of which there are copies.
+// Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their order,
+//   and two of them share a register: three instructions give two minima. Once the least score of a
+//   row is known, two instructions of the multiply-add pipe test two scores against it. What is left
+//   may be nearest: one centroid for nearly all rows, which proves its label.
+// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. The centroids stay
+//   in shared memory, and rows come to registers as operands. Rows with several candidates are
+//   multiplied again at the end of a block, which lists and compares them. Rows that move are gathered
+//   and change copies of the sums.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
 // Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.75 instructions a score.
-// Limits: d <= 64; the centroids fit shared memory (k = 7000 at d = 8, 1300 at 64); n below 2^31;
-//   compute capability 9.0. Deterministic.
+// Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64), else
+//   refused; n below 2^31; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 
-#include <array>
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -27,10 +30,10 @@ using namespace cuda;
 
 constexpr unsigned kTeams = 4; ///< warpgroups of a block, which take 64 rows at a time
 constexpr unsigned kThreads = kTeams * 128, kTeamRows = 64;
-constexpr unsigned kNarrow = 104;  ///< columns of a tile, if they suffice; else kHalfTileRows
-constexpr unsigned kStep = 16;     ///< features of one product
-constexpr unsigned kPairs = 512;   ///< candidates of a team's 64 rows
-constexpr unsigned kMovers = 192;  ///< of a team: it adds up to 64, and moves them from 128 on
+constexpr unsigned kNarrow = 104; ///< columns of a tile, if they suffice; else kHalfTileRows
+constexpr unsigned kStep = 16;    ///< features of one product
+constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows
+constexpr unsigned kMovers = 192; ///< of a team: it adds up to 64, and moves them from 128 on
 constexpr unsigned kInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; the latter is 2^-5
 constexpr unsigned kNoCluster = 0xffff;
 
@@ -58,7 +61,7 @@ struct PackedTask {
   uint2* doubtful;    ///< [blocks, of_block] a row, and the limit of its candidates
   unsigned of_block;
   unsigned tiles; ///< of centroids
-  bool moves; ///< else the sums are left alone
+  bool moves;     ///< else the sums are left alone
 };
 
 __device__ unsigned twice(unsigned half) {
@@ -166,8 +169,7 @@ __device__ void write_columns(const CentroidsView& centroids, unsigned tiles, __
   const __half2 scale = __float2half2_rn(-0x1p-15f);
   const auto place = [&](unsigned j, unsigned step, unsigned half, unsigned quarter) {
     return reinterpret_cast<unsigned*>(
-        s_columns +
-        ((j / kColumns * kSteps + step) * kColumns + j % kColumns) * kStep +
+        s_columns + ((j / kColumns * kSteps + step) * kColumns + j % kColumns) * kStep +
         HalfTiles::swizzled(kStep, j, half) * 8 + quarter * 2);
   };
   const auto write = [&](unsigned j, unsigned step, unsigned half, unsigned quarter, unsigned two) {
@@ -178,8 +180,8 @@ __device__ void write_columns(const CentroidsView& centroids, unsigned tiles, __
 #pragma unroll 4
   for (unsigned e = threadIdx.x; e < columns * kGroups; e += kThreads) {
     const unsigned j = e / kGroups, group = e % kGroups;
-    const uint4 four = *reinterpret_cast<const uint4*>(
-        centroids.rounded + std::size_t{j} * kWidth + HalfTiles::swizzled(kWidth, j, group) * 8);
+    const uint4 four = *reinterpret_cast<const uint4*>(centroids.rounded + std::size_t{j} * kWidth +
+                                                       HalfTiles::swizzled(kWidth, j, group) * 8);
     if constexpr (kData == 1) {
       write(j, 0, 0, group * 2, four.x);
       write(j, 0, 1, group * 2, four.y);
@@ -227,7 +229,8 @@ __device__ void move_rows(const PointsView& points, const SumsView& own, unsigne
       float x[kAtOnce];
 #pragma unroll
       for (unsigned u = 0; u < kAtOnce; ++u) {
-        mover[u] = __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
+        mover[u] =
+            __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
         const unsigned row = max(static_cast<unsigned>(mover[u]), 1u) - 1;
         x[u] = points.exact[std::size_t{row} * d + f];
       }
@@ -302,8 +305,7 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
   const unsigned k = task.sweep.centroids.k, tiles = task.tiles;
   __half* s_columns =
       reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
-  Team* s_teams =
-      reinterpret_cast<Team*>(s_columns + tiles * kSteps * kColumns * kStep);
+  Team* s_teams = reinterpret_cast<Team*>(s_columns + tiles * kSteps * kColumns * kStep);
   const unsigned lane = threadIdx.x % 32, quarter = lane % 4, side = lane % 2;
   const unsigned warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), team = warp / 4;
   if (threadIdx.x == 0) {
@@ -426,8 +428,8 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
           unsigned chain[3] = {scores[p][0], scores[p][1], scores[p][2]};
 #pragma unroll
           for (unsigned e = 3; e < kScores; e += 2) {
-            chain[e / 2 % 3] = __vimin3_s16x2(chain[e / 2 % 3], scores[p][e],
-                                              scores[p][min(e + 1, kScores - 1)]);
+            chain[e / 2 % 3] =
+                __vimin3_s16x2(chain[e / 2 % 3], scores[p][e], scores[p][min(e + 1, kScores - 1)]);
           }
           least[p] = __vimin3_s16x2(chain[0], chain[1], chain[2]);
         }
@@ -447,10 +449,9 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
         const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
         const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
         const LimitTest test(limits & 0x7fff7fffu);
-        const unsigned masks[2] = {__byte_perm(test.of<0, 8>(scores[0]),
-                                               test.of<0, kScores - 8>(scores[0] + 8), 0x6420),
-                                   __byte_perm(test.of<1, 8>(scores[1]),
-                                               test.of<1, kScores - 8>(scores[1] + 8), 0x6420)};
+        const unsigned masks[2] = {
+            __byte_perm(test.of<0, 8>(scores[0]), test.of<0, kScores - 8>(scores[0] + 8), 0x6420),
+            __byte_perm(test.of<1, 8>(scores[1]), test.of<1, kScores - 8>(scores[1] + 8), 0x6420)};
         if (!again) {
 #pragma unroll
           for (unsigned p = 0; p < 2; ++p) {
@@ -526,7 +527,8 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
       }
     }
     team_barrier(team); // the movers of all warps are there
-    if (const unsigned moving = of_team.moving; moving > kMovers - kTeamRows || (done && moving > 0)) {
+    if (const unsigned moving = of_team.moving;
+        moving > kMovers - kTeamRows || (done && moving > 0)) {
 #pragma unroll 1
       for (unsigned base = warp % 4 * 32; base < moving && task.moves; base += 128) {
         move_rows(points, own_sums, base + lane < moving ? of_team.movers[base + lane] : 0);
@@ -561,11 +563,13 @@ public:
       return "compute capability 9.0 is needed, and no other";
     }
     if (shape.d > 64) {
-      return "d = " + std::to_string(shape.d) + ": rows are operands in registers up to 64 features";
+      return "d = " + std::to_string(shape.d) +
+             ": rows are operands in registers up to 64 features";
     }
     const std::size_t needed = shared_bytes(shape.d, ceil_div(shape.k, kHalfTileRows));
     if (needed > shared_memory_limit() - kStatic) {
-      return "the centroids need " + std::to_string(needed) + " bytes of shared memory, there are " +
+      return "the centroids need " + std::to_string(needed) +
+             " bytes of shared memory, there are " +
              std::to_string(shared_memory_limit() - kStatic);
     }
     return "";
@@ -575,8 +579,7 @@ public:
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
-    return static_cast<unsigned>(
-        std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, 8)));
+    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, 8)));
   }
 
   /// Atomic additions of all rows, and of a third of them, take longer than sorting them.
@@ -601,13 +604,14 @@ public:
     allow_shared_memory(kernel_, bytes_);
     const std::size_t pieces = ceil_div(task.points.n, kTeamRows);
     blocks_ = static_cast<unsigned>(std::min(multiprocessors(), pieces));
-    of_block_ = static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * kTeams) * kTeams *
-                                      kTeamRows);
+    of_block_ =
+        static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * kTeams) * kTeams * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
   }
   void follow(const SweepTask&) {}
   void launch(const SweepTask& task, const SumsView& sums, PassCounters* next, bool moves) {
-    kernel_<<<blocks_, kThreads, bytes_>>>({task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
+    kernel_<<<blocks_, kThreads, bytes_>>>(
+        {task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
     check_launch("sweep_packed");
   }
   std::string path() const { return std::to_string(bytes_) + " bytes of shared memory"; }
@@ -620,8 +624,7 @@ private:
     return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
   }
   static std::size_t shared_bytes(std::size_t d, std::size_t tiles) {
-    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) +
-           kTeams * sizeof(Team);
+    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) + kTeams * sizeof(Team);
   }
 
   void (*kernel_)(const PackedTask) = nullptr;
@@ -630,14 +633,15 @@ private:
   DeviceBuffer<uint2> d_doubtful_;
 };
 
-const Registration registration({.name = "kmeans_cuda_packed",
-                                 .idea = "scores in pairs of float16 stay in registers",
-                                 .source = "kmeans_cuda_certified, with all of a pass in one kernel",
-                                 .device = Device::gpu,
-                                 .multiplier = Multiplier::tensor_f16,
-                                 .max_d = 64,
-                                 .previous = "kmeans_cuda_certified"},
-                                f32_only<LargeK<PackedSweep>>());
+const Registration
+    registration({.name = "kmeans_cuda_packed",
+                  .idea = "scores in pairs of float16 stay in registers",
+                  .source = "kmeans_cuda_certified, with all of a pass in one kernel",
+                  .device = Device::gpu,
+                  .multiplier = Multiplier::tensor_f16,
+                  .max_d = 64,
+                  .previous = "kmeans_cuda_certified"},
+                 f32_only<LargeK<PackedSweep>>());
 
 } // namespace
 } // namespace clusterbench

@@ -23,7 +23,9 @@ inline constexpr unsigned kLossBlocks = 1024;
 
 /// A sweep that moves rows itself says how many copies of the sums it adds to.
 template <typename Sweep>
-concept MovesRows = requires(const Shape& shape) { Sweep::copies(shape); };
+concept MovesRows = requires(const Shape& shape) {
+  Sweep::copies(shape);
+};
 
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
 /// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or never.
@@ -273,7 +275,8 @@ public:
 private:
   static constexpr bool kMovesRows = MovesRows<Sweep>;
   static_assert(!kMovesRows || std::is_same_v<Ranks, OneDevice>, "ranks exchange sums, not copies");
-  static constexpr std::size_t kSortedPasses = 2; ///< in which many rows move, of a sweep that moves rows
+  static constexpr std::size_t kSortedPasses =
+      2; ///< in which many rows move, of a sweep that moves rows
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
 
   /// What the host asks for.
