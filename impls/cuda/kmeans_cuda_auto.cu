@@ -64,22 +64,28 @@ constexpr std::array kTable{
     Choice{kAny, 512, 16, "kmeans_cuda_fused"}, // bound by memory
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
-    Choice{60000, 16, 256, "kmeans_cuda_cells"}, // more clusters: one launch for few points
+    Choice{5000, 16, 256, "kmeans_cuda_cells"}, // more clusters: one launch for few points
     Choice{5000, kAny, 256, "kmeans_cublas"},
+    Choice{60000, 6, 256, "kmeans_cuda_cells"},
     Choice{100000, 4, 128, "kmeans_cuda_cells"},
-    Choice{kAny, 4, kAny, "kmeans_cuda_nearby"}, // few centroids are near a box
+    Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
+    Choice{150000, 6, 128, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},
     Choice{200000, 6, 256, "kmeans_cuda_cells"},
     Choice{kAny, 6, 256, "kmeans_cuda_nearby"},
     Choice{500000, 6, kAny, "kmeans_cuda_certified"}, // its boxes are too large
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"},
+    Choice{kAny, 9, 80, "kmeans_cuda_cells"},
+    Choice{150000, 12, 80, "kmeans_cuda_cells"},
+    Choice{kAny, 64, 128, "kmeans_cuda_packed"}, // pairs of scores in registers
+    Choice{60000, 16, 256, "kmeans_cuda_cells"},
     Choice{kAny, 9, 256, "kmeans_cuda_cells"},
     Choice{kAny, 12, 200, "kmeans_cuda_cells"},
-    Choice{kAny, 16, 128, "kmeans_cuda_cells"},
     Choice{kAny, 16, 256, "kmeans_cuda_wgmma"},      // a product of matrices, none in memory
     Choice{kAny, 16, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{kAny, 32, 512, "kmeans_cuda_wgmma"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 64, 1024, "kmeans_cuda_packed"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
     Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
 };

@@ -236,6 +236,65 @@ TEST(CertifiedBound, HoldsForScoresMadeWhole) {
   }
 }
 
+/// The error, in units of its bound, of a whole score that is scaled so that float16 holds it: centroids are
+/// negative and 2^-15 of themselves, |c|^2 / 2 is in two halves. Values below 2^13, at most 64 of them.
+double share_of_packed_bound(const Rounded& x, const Rounded& c) {
+  Vector of_x = x.half, of_c;
+  long double exact = 0.0L;
+  for (std::size_t f = 0; f < x.exact.size(); ++f) {
+    of_c.push_back(to_half(-0x1p-15 * c.half[f])); // some are too small to be normal
+    const long double value = c.exact[f];
+    exact += value * (0.5L * value - static_cast<long double>(x.exact[f]));
+  }
+  const double half_square = static_cast<float>(0.5 * c.norms.exact * c.norms.exact);
+  const double first = to_half(half_square * 0x1p-15);
+  const double second = to_half((half_square - first * 0x1p15) * 0x1p-5);
+  const double constant = to_half(0.5 * x.norms.rounded * x.norms.rounded * 0x1p-15);
+  for (const auto& [a, b] :
+       {std::pair{1.0, first}, {0x1p-10, second}, {constant, 1.0}, {1.0, 0.0}}) {
+    of_x.push_back(a);
+    of_c.push_back(b);
+  }
+  const std::size_t products = (of_x.size() + 15) / 16 * 16;
+  of_x.resize(products, 0.0);
+  of_c.resize(products, 0.0);
+  exact += static_cast<long double>(constant) * 0x1p15L;
+  const auto bound = static_cast<double>(
+      packed_error(score_error(c.norms, 64), static_cast<float>(x.norms.residual),
+                   static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
+                   static_cast<unsigned>(products)));
+  double worst = 0.0;
+  for (const std::size_t group : {4, 8, 16}) {
+    const long double score = static_cast<long double>(cut_product(of_x, of_c, group)) * 0x1p15L;
+    worst = std::max(worst, static_cast<double>(std::abs(score - exact)));
+  }
+  return worst == 0.0 ? 0.0 : worst / bound;
+}
+
+TEST(CertifiedBound, HoldsForPackedScores) {
+  std::mt19937_64 random(19);
+  double most = 0.0;
+  for (const Kind& kind : kinds()) {
+    if (kind.name.find("overflow") != std::string::npos) {
+      continue; // the scale leaves no value beyond its range
+    }
+    double worst = 0.0;
+    for (const std::size_t d : {1, 2, 12, 13, 32, 60, 64}) {
+      for (int repeat = 0; repeat < 300; ++repeat) {
+        Vector x(d), c(d);
+        for (std::size_t f = 0; f < d; ++f) {
+          x[f] = std::clamp(0.25 * kind.x(random, f), -4095.0, 4095.0);
+          c[f] = std::clamp(0.25 * kind.c(random, f), -8191.0, 8191.0);
+        }
+        worst = std::max(worst, share_of_packed_bound(round_vector(x), round_vector(c)));
+      }
+    }
+    EXPECT_LE(worst, 1.0) << kind.name;
+    most = std::max(most, worst);
+  }
+  EXPECT_GT(most, 0.4); // or the test would show little
+}
+
 // A bound that is never approached would prove nothing about the test above: here the residuals
 // point along the other vector, and most of the bound is used up.
 TEST(CertifiedBound, IsNearlyReached) {

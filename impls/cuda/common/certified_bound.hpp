@@ -102,6 +102,19 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
          kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
 }
 
+/// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up to
+/// 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of it and
+/// 2^-20. products: of a score, with those of padding; up to 64 features.
+CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
+                                                   float norm, float constant, unsigned products) {
+  const float cut =
+      static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
+      0x1p-21f;
+  const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
+  return largest.of(residual, norm) + norm * 0x1p-7f +
+         cut * (constant + norm * rounded + 0.5f * length * length) + 0x1p-18f;
+}
+
 /// Of scores made in another way: relative to |x| |c| and |c|^2 / 2, and what each vector may be
 /// off by at any length.
 struct PlainError {

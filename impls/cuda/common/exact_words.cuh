@@ -25,9 +25,11 @@ struct FixedPoint {
 
 struct SumsView {
   FixedPoint point;
-  long long* high;  ///< [k, d]
-  long long* low;   ///< [k, d]
-  unsigned* counts; ///< [k]
+  long long* high;  ///< [copies, k, d]
+  long long* low;   ///< [copies, k, d]
+  unsigned* counts; ///< [copies, k]
+  unsigned copies =
+      1; ///< that add up to the sums, so that additions to one cluster meet less often
 };
 
 /// A value as the two words, which are exact but for bits beneath the second.

@@ -114,7 +114,12 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
     return;
   }
   float* centroid = centroids + std::size_t{j} * d;
-  const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(sums.counts[j]);
+  unsigned count = 0;
+#pragma unroll 4
+  for (unsigned copy = 0; copy < sums.copies; ++copy) {
+    count += sums.counts[copy * k + j];
+  }
+  const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
   for (unsigned f = lane; f < d && entering != nullptr; f += 32) {
     entering[std::size_t{j} * d + f] = centroid[f];
   }
@@ -122,9 +127,15 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
   if (weight > 0.0) {
     const double scale = 1.0 / sums.point.to_high / weight;
     for (unsigned f = lane; f < d; f += 32) {
-      const std::size_t place = std::size_t{j} * d + f;
-      const double sum = static_cast<double>(sums.high[place]) +
-                         static_cast<double>(sums.low[place]) / sums.point.to_low;
+      FixedWords all;
+#pragma unroll 4
+      for (unsigned copy = 0; copy < sums.copies; ++copy) {
+        const std::size_t place = (std::size_t{copy} * k + j) * d + f;
+        all.high += sums.high[place];
+        all.low += sums.low[place];
+      }
+      const double sum =
+          static_cast<double>(all.high) + static_cast<double>(all.low) / sums.point.to_low;
       const float mean = static_cast<float>(sum * scale);
       const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
       shift += difference * difference;

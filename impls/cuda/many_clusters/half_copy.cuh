@@ -358,12 +358,12 @@ public:
   struct Arrays {
     std::size_t padded_n;
     __half* tiles;
-    float *residual, *norm; ///< [n]
+    float *residual, *norm; ///< [padded_n], of which n are made
 
     static Arrays cut(std::size_t n, std::size_t d, unsigned padded_rows, Arena& cutter) {
       const std::size_t padded_n = ceil_div(n, padded_rows) * padded_rows;
-      return {padded_n, cutter.take<__half>(HalfTiles::of(d).size(padded_n)), cutter.take<float>(n),
-              cutter.take<float>(n)};
+      return {padded_n, cutter.take<__half>(HalfTiles::of(d).size(padded_n)),
+              cutter.take<float>(padded_n), cutter.take<float>(padded_n)};
     }
   };
 

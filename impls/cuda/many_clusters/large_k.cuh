@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace clusterbench::cuda {
@@ -20,13 +21,35 @@ inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages f
 
 inline constexpr unsigned kLossBlocks = 1024;
 
-/// All that prepare() allocates for a Sweep that works on padded_rows points at a time.
+/// A sweep that moves rows itself says how many copies of the sums it adds to.
+template <typename Sweep>
+concept MovesRows = requires(const Shape& shape) {
+  Sweep::copies(shape);
+};
+
+/// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
+/// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or never.
+struct PassNeeds {
+  unsigned padded_rows, copies;
+  bool lists, sorts;
+
+  template <typename Sweep>
+  static PassNeeds of(const Shape& shape) {
+    if constexpr (MovesRows<Sweep>) {
+      return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape)};
+    } else {
+      return {Sweep::kPaddedRows, 1, true, true};
+    }
+  }
+};
+
+/// All that prepare() allocates for a Sweep.
 struct PassArrays {
   PassArrays() = default;
-  PassArrays(const Shape& shape, unsigned padded_rows, std::byte* memory)
-      : PassArrays(shape, padded_rows, Arena{memory}) {}
-  static std::size_t bytes(const Shape& shape, unsigned padded_rows) {
-    return PassArrays(shape, padded_rows, nullptr).used;
+  PassArrays(const Shape& shape, const PassNeeds& needs, std::byte* memory)
+      : PassArrays(shape, needs, Arena{memory}) {}
+  static std::size_t bytes(const Shape& shape, const PassNeeds& needs) {
+    return PassArrays(shape, needs, nullptr).used;
   }
 
   HalfCopy::Arrays points{};
@@ -49,22 +72,39 @@ struct PassArrays {
   std::size_t used = 0;
 
 private:
-  PassArrays(const Shape& shape, unsigned padded_rows, Arena cutter) {
-    const std::size_t n = shape.n, k = shape.k, values = k * shape.d;
+  PassArrays(const Shape& shape, const PassNeeds& needs, Arena cutter) {
+    const std::size_t n = shape.n, k = shape.k, values = needs.copies * k * shape.d;
     const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
-    points = HalfCopy::Arrays::cut(n, shape.d, padded_rows, cutter);
+    points = HalfCopy::Arrays::cut(n, shape.d, needs.padded_rows, cutter);
     rounded = cutter.take<__half>(HalfTiles::of(shape.d).size(k));
     half_squares = cutter.take<float>(padded_k);
     terms = cutter.take<float4>(padded_k);
     const std::size_t before_sums = cutter.used;
     high = cutter.take<long long>(values);
     low = cutter.take<long long>(values);
-    counts = cutter.take<unsigned>(k);
+    counts = cutter.take<unsigned>(needs.copies * k);
     weights_high = cutter.take<long long>(shape.weighted ? k : 0);
     weights_low = cutter.take<long long>(shape.weighted ? k : 0);
     sums_bytes = cutter.used - before_sums;
-    labels = cutter.take<std::int32_t>(n);
     counters = cutter.take<PassCounters>(2);
+    partial = cutter.take<double>(std::max<std::size_t>(k, kLossBlocks));
+    loss = cutter.take<double>(1);
+    shift = cutter.take<double>(1);
+    if (needs.lists) {
+      take_lists(n, cutter);
+    }
+    if (needs.sorts) {
+      sorted.size = SortedSums::scratch_bytes(n, k);
+      sorted.scratch = cutter.take<unsigned char>(sorted.size);
+      for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
+        *rows = cutter.take<unsigned>(n + 3); // four are read at a time
+      }
+    }
+    used = cutter.used;
+  }
+
+  void take_lists(std::size_t n, Arena& cutter) {
+    labels = cutter.take<std::int32_t>(n);
     const std::size_t pairs = std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31);
     flagged = {.rows = cutter.take<unsigned>(n),
                .thresholds = cutter.take<float>(n),
@@ -73,15 +113,6 @@ private:
                .overflowed = cutter.take<bool>(n),
                .pairs = cutter.take<uint2>(pairs),
                .capacity = static_cast<unsigned>(pairs)};
-    sorted.size = SortedSums::scratch_bytes(n, k);
-    sorted.scratch = cutter.take<unsigned char>(sorted.size);
-    for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
-      *rows = cutter.take<unsigned>(n + 3); // four are read at a time
-    }
-    partial = cutter.take<double>(std::max<std::size_t>(k, kLossBlocks));
-    loss = cutter.take<double>(1);
-    shift = cutter.take<double>(1);
-    used = cutter.used;
   }
 };
 
@@ -102,6 +133,9 @@ struct OneDevice {
 /// Sweep has: kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
 /// allocates itself; prepare(task), once, and follow(task), whenever the points have been rounded,
 /// both with tasks of which points and sizes count; launch(task); path(), in words. None blocks.
+/// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
+/// moves) also clears the counters of the next pass, and changes the sums if `moves`: not in the first
+/// two passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds to.
 /// Ranks, where the points are one device's share, has: of_all(own), the totals of all devices from
 /// those of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
@@ -131,8 +165,11 @@ public:
   void prepare(const Shape& shape, const Points<float>& points) override {
     shape_ = shape;
     points_.measure(points.rows, shape.d); // goes on while memory is allocated
-    memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, Sweep::kPaddedRows));
-    at_ = PassArrays(shape, Sweep::kPaddedRows, memory_.data());
+    const auto needs = PassNeeds::of<Sweep>(shape);
+    memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, needs));
+    at_ = PassArrays(shape, needs, memory_.data());
+    copies_ = needs.copies;
+    sorts_ = needs.sorts;
     host_ = PinnedBuffer<HostWords>(1);
     points_.prepare(at_.points, &host_[0].largest);
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
@@ -140,16 +177,12 @@ public:
     const HalfTiles tiles = points_.view().shape;
     tiles_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
     fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
-    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
-    compare_ = shape.d > 64 ? compare_candidates<32> : compare_candidates<8>;
-    compare_with_all_ = shape.d > 64 ? compare_with_all<32> : compare_with_all<8>;
-    second_bytes_ = second_sweep_shared_bytes(tiles);
-    allow_shared_memory(find_candidates_, second_bytes_);
-    second_blocks_ =
-        static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
-    move_points_ = shape.weighted ? move_points<true> : move_points<false>;
-    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
-    sorted_.prepare(points_.view(), shape.k, at_.sorted, shape.weighted);
+    if constexpr (!kMovesRows) {
+      prepare_lists(tiles);
+    }
+    if (sorts_) {
+      sorted_.prepare(points_.view(), shape.k, at_.sorted, shape.weighted);
+    }
     const SweepTask before_any = task(nullptr, nullptr, nullptr);
     sweep_.prepare(before_any);
     sweep_.follow(before_any);
@@ -168,7 +201,7 @@ public:
       sweep_.follow(task(nullptr, nullptr, nullptr));
     }
     float* centroids = answer.centroids.data();
-    std::int32_t *labels = answer.labels.data(), *before = at_.labels;
+    std::int32_t *labels = answer.labels.data(), *before = kMovesRows ? labels : at_.labels;
     PassCounters *now = at_.counters, *next = at_.counters + 1;
     fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet
     copy_values(start.centroids, centroids);
@@ -179,11 +212,16 @@ public:
     bool last = false;
     while (!last) {
       const SweepTask pass = task(centroids, labels, now);
+      const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
       {
-        const Phase phase(observer, "assign", kDefaultStream);
-        sweep_.launch(pass);
+        const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
+        if constexpr (kMovesRows) {
+          sweep_.launch(pass, sums(), next, !sort);
+        } else {
+          sweep_.launch(pass);
+        }
       }
-      {
+      if constexpr (!kMovesRows) {
         const Phase phase(observer, "recheck", kDefaultStream);
         recheck(pass);
       }
@@ -194,11 +232,16 @@ public:
       PassTotals all{};
       {
         const Phase phase(observer, "update", kDefaultStream);
-        if (ranks_.has_points()) {
-          add_points(before, labels, now, stop.passes() == 0);
+        if constexpr (!kMovesRows) {
+          if (ranks_.has_points()) {
+            add_points(before, labels, now, stop.passes() == 0);
+          }
+          fill_bytes(std::span(next, 1), 0);
+        } else if (sort) {
+          zero_sums();
+          sorted_.add_all(points_.view(), labels, sums(), weights_);
         }
         all = ranks_.of_all(PassTotals{sums(), words(), at_.loss, &now->moved});
-        fill_bytes(std::span(next, 1), 0);
         place(all.sums, centroids, answer.entering.data(), next,
               stop.wants_shift() ? at_.partial : nullptr);
       }
@@ -230,6 +273,10 @@ public:
   std::string chosen_path() const override { return sweep_.path(); }
 
 private:
+  static constexpr bool kMovesRows = MovesRows<Sweep>;
+  static_assert(!kMovesRows || std::is_same_v<Ranks, OneDevice>, "ranks exchange sums, not copies");
+  static constexpr std::size_t kSortedPasses =
+      2; ///< in which many rows move, of a sweep that moves rows
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
 
   /// What the host asks for.
@@ -240,10 +287,22 @@ private:
     LargestBits largest;
   };
 
+  void prepare_lists(const HalfTiles& tiles) {
+    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
+    compare_ = shape_.d > 64 ? compare_candidates<32> : compare_candidates<8>;
+    compare_with_all_ = shape_.d > 64 ? compare_with_all<32> : compare_with_all<8>;
+    second_bytes_ = second_sweep_shared_bytes(tiles);
+    allow_shared_memory(find_candidates_, second_bytes_);
+    second_blocks_ =
+        static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
+    move_points_ = shape_.weighted ? move_points<true> : move_points<false>;
+    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
+  }
+
   /// Device memory for the points and what prepare() allocates.
   static std::size_t bytes(const Shape& shape) {
     return shape.n * (shape.d + (shape.weighted ? 1 : 0)) * sizeof(float) +
-           PassArrays::bytes(shape, Sweep::kPaddedRows) + Sweep::bytes(shape);
+           PassArrays::bytes(shape, PassNeeds::of<Sweep>(shape)) + Sweep::bytes(shape);
   }
 
   /// Returns the largest. Throws Refusal.
@@ -268,7 +327,7 @@ private:
             points_.frame()};
   }
 
-  SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
+  SumsView sums() const { return {point_, at_.high, at_.low, at_.counts, copies_}; }
 
   void zero_sums() {
     fill_bytes(std::span(reinterpret_cast<std::byte*>(at_.high), at_.sums_bytes), 0);
@@ -362,7 +421,8 @@ private:
   WeightsView weights_{};
   SortedSums sorted_;
   bool many_move_ = true; ///< in the last pass
-  unsigned tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
+  bool sorts_ = true;
+  unsigned copies_ = 1, tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
   std::size_t second_bytes_ = 0;
   void (*find_candidates_)(SweepTask) = nullptr;
   void (*compare_)(SweepTask) = nullptr;

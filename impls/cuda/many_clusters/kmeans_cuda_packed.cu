@@ -1,0 +1,647 @@
+// K-means for 65 to some thousand clusters of few features: scores as pairs of float16, in registers.
+//
+// Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their order,
+//   and two of them share a register: three instructions give two minima. Once the least score of a
+//   row is known, two instructions of the multiply-add pipe test two scores against it. What is left
+//   may be nearest: one centroid for nearly all rows, which proves its label.
+// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. The centroids stay
+//   in shared memory, and rows come to registers as operands. Rows with several candidates are
+//   multiplied again at the end of a block, which lists and compares them. Rows that move are gathered
+//   and change copies of the sums.
+// Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
+// Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.75 instructions a score.
+// Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64), else
+//   refused; n below 2^31; compute capability 9.0. Deterministic.
+// Needs: sm_90a
+#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/many_clusters/large_k.cuh"
+#include "impls/cuda/many_clusters/tensor_tiles.cuh"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace clusterbench {
+namespace {
+
+using namespace cuda;
+
+constexpr unsigned kTeams = 4; ///< warpgroups of a block, which take 64 rows at a time
+constexpr unsigned kThreads = kTeams * 128, kTeamRows = 64;
+constexpr unsigned kNarrow = 104; ///< columns of a tile, if they suffice; else kHalfTileRows
+constexpr unsigned kStep = 16;    ///< features of one product
+constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows
+constexpr unsigned kMovers = 192; ///< of a team: it adds up to 64, and moves them from 128 on
+constexpr unsigned kInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; the latter is 2^-5
+constexpr unsigned kNoCluster = 0xffff;
+
+/// What a team shares.
+struct Team {
+  unsigned long long movers[kMovers]; ///< rows that change their cluster, see mover()
+  unsigned moving;
+  unsigned listed; ///< more than kPairs: all centroids are candidates
+  // About up to 64 rows with several candidates:
+  unsigned long long nearest[kTeamRows]; ///< see ranked()
+  unsigned rows[kTeamRows];
+  unsigned pairs[kPairs]; ///< which of the rows << 16 | centroid
+};
+
+/// A row and the clusters that it leaves and joins; never 0.
+__device__ unsigned long long mover(unsigned row, std::int32_t from, unsigned to) {
+  return static_cast<unsigned long long>(to) << 48 |
+         static_cast<unsigned long long>(static_cast<unsigned>(from) & 0xffffu) << 32 | (row + 1);
+}
+
+struct PackedTask {
+  SweepTask sweep;
+  SumsView sums;
+  PassCounters* next; ///< to be cleared
+  uint2* doubtful;    ///< [blocks, of_block] a row, and the limit of its candidates
+  unsigned of_block;
+  unsigned tiles; ///< of centroids
+  bool moves;     ///< else the sums are left alone
+};
+
+__device__ unsigned twice(unsigned half) {
+  return half * 0x10001u;
+}
+__device__ unsigned two_halves(__half low, __half high) {
+  return static_cast<unsigned>(__half_as_ushort(low)) |
+         static_cast<unsigned>(__half_as_ushort(high)) << 16;
+}
+/// Two floats, rounded to float16; what is less than 0 becomes 0.
+__device__ unsigned pack(float low, float high) {
+  unsigned two;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+  return two;
+}
+/// a * b + c of both halves, and the same limited to [0, 1].
+__device__ unsigned fma_two(unsigned a, unsigned b, unsigned c) {
+  unsigned two;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
+  return two;
+}
+__device__ unsigned fma_two_limited(unsigned a, unsigned b, unsigned c) {
+  unsigned two;
+  asm("fma.rn.sat.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
+  return two;
+}
+/// A barrier of a team.
+__device__ void team_barrier(unsigned team) {
+  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
+}
+
+/// Tests scores against the limits of two rows, not less than 2^-5: which are no more than u.
+/// (u - score) / ulp(u) + 1 is at least 1 for those, and at most 0 for all others.
+struct LimitTest {
+  unsigned slopes, starts; ///< of either row: -1 / ulp(u), u / ulp(u) + 1
+
+  __device__ explicit LimitTest(unsigned limits)
+      : slopes(0x80008000u | ((0x00280028u - (limits >> 10 & 0x001f001fu)) << 10)),
+        starts((0x64006400u | (limits & 0x03ff03ffu)) + 0x00010001u) {}
+
+  /// Of the scores of one row. Bit i of either half of the answer belongs to score [i]: as a float16
+  /// 1024 + 2^i + ... has these as its lowest bits.
+  template <unsigned kRow, unsigned kScores>
+  __device__ unsigned of(const unsigned* scores) const {
+    const unsigned slope = __byte_perm(slopes, 0, kRow == 0 ? 0x1010 : 0x3232);
+    const unsigned start = __byte_perm(starts, 0, kRow == 0 ? 0x1010 : 0x3232);
+    unsigned mask = 0x64006400u;
+#pragma unroll
+    for (unsigned i = 0; i < kScores; ++i) {
+      const unsigned weight = twice((15u + i) << 10); // 2^i
+      mask = fma_two(fma_two_limited(scores[i], slope, start), weight, mask);
+    }
+    return mask;
+  }
+};
+
+/// Which column of a tile bit b of a mask is, for one of the four lanes of a row.
+__device__ unsigned column_of(unsigned bit, unsigned quarter) {
+  return (bit & 16u) * 4 + (bit & 7u) * 8 + (bit >> 3 & 1u) + quarter * 2;
+}
+
+/// What a lane has of two rows that it shares with three others: features as operands of a product,
+/// whose order is free, as long as centroids have the same one. And what it knows of one of them, its
+/// own: an even lane of the first.
+template <unsigned kData>
+struct Operands {
+  unsigned words[2][kData * 2];
+  float residual, norm;
+  std::int32_t label;
+
+  __device__ void fetch(const PointsView& points, const std::int32_t* labels, unsigned row0,
+                        unsigned row1, unsigned quarter) {
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      constexpr unsigned kWidth = kData == 4 ? 64 : 32;
+      const unsigned which = p == 0 ? row0 : row1;
+      const __half* row = points.rounded + std::size_t{which} * kWidth;
+      if constexpr (kData == 1) {
+        const uint2 two = *reinterpret_cast<const uint2*>(
+            row + HalfTiles::swizzled(kWidth, which, quarter / 2) * 8 + quarter % 2 * 4);
+        words[p][0] = two.x, words[p][1] = two.y;
+      } else {
+#pragma unroll
+        for (unsigned g = 0; g < kData / 2; ++g) {
+          const uint4 four = *reinterpret_cast<const uint4*>(
+              row + HalfTiles::swizzled(kWidth, which, quarter + g * 4) * 8);
+          words[p][g * 4] = four.x, words[p][g * 4 + 1] = four.y;
+          words[p][g * 4 + 2] = four.z, words[p][g * 4 + 3] = four.w;
+        }
+      }
+    }
+    const unsigned own = quarter % 2 == 0 ? row0 : row1;
+    residual = points.residual[own];
+    norm = points.norm[own];
+    label = own < points.n ? labels[own] : 0;
+  }
+};
+
+/// Writes the centroids as operands: [tiles][kSteps][kColumns][kStep], 32-byte swizzle, negative
+/// and scaled by 2^-15. The last four features of the last step make |c'|^2 / 2 in two parts, the
+/// row's constant, and what is too far of centroids that do not exist.
+template <unsigned kData, unsigned kSteps, unsigned kColumns>
+__device__ void write_columns(const CentroidsView& centroids, unsigned tiles, __half* s_columns) {
+  constexpr unsigned kWidth = kData == 4 ? 64 : 32, kGroups = kData == 1 ? 2 : kData * 2;
+  const __half2 scale = __float2half2_rn(-0x1p-15f);
+  const auto place = [&](unsigned j, unsigned step, unsigned half, unsigned quarter) {
+    return reinterpret_cast<unsigned*>(
+        s_columns + ((j / kColumns * kSteps + step) * kColumns + j % kColumns) * kStep +
+        HalfTiles::swizzled(kStep, j, half) * 8 + quarter * 2);
+  };
+  const auto write = [&](unsigned j, unsigned step, unsigned half, unsigned quarter, unsigned two) {
+    const __half2 scaled = __hmul2(*reinterpret_cast<const __half2*>(&two), scale);
+    *place(j, step, half, quarter) = *reinterpret_cast<const unsigned*>(&scaled);
+  };
+  const unsigned columns = tiles * kColumns;
+#pragma unroll 4
+  for (unsigned e = threadIdx.x; e < columns * kGroups; e += kThreads) {
+    const unsigned j = e / kGroups, group = e % kGroups;
+    const uint4 four = *reinterpret_cast<const uint4*>(centroids.rounded + std::size_t{j} * kWidth +
+                                                       HalfTiles::swizzled(kWidth, j, group) * 8);
+    if constexpr (kData == 1) {
+      write(j, 0, 0, group * 2, four.x);
+      write(j, 0, 1, group * 2, four.y);
+      write(j, 0, 0, group * 2 + 1, four.z);
+      write(j, 0, 1, group * 2 + 1, four.w);
+    } else {
+      write(j, group / 4 * 2, 0, group % 4, four.x);
+      write(j, group / 4 * 2, 1, group % 4, four.y);
+      write(j, group / 4 * 2 + 1, 0, group % 4, four.z);
+      write(j, group / 4 * 2 + 1, 1, group % 4, four.w);
+    }
+  }
+  __syncthreads(); // the places of the last four may have been written
+  for (unsigned j = threadIdx.x; j < columns; j += kThreads) {
+    for (unsigned quarter = 0; quarter < 3 && kSteps > kData; ++quarter) {
+      *place(j, kSteps - 1, 0, quarter) = *place(j, kSteps - 1, 1, quarter) = 0;
+    }
+    const __half none = __float2half(0.0f), one = __float2half(1.0f), most = __float2half(65504.0f);
+    const bool real = j < centroids.k;
+    const float whole = real ? centroids.half_squares[j] : 0.0f;
+    const __half first = __float2half_rn(fminf(whole * 0x1p-15f, 65504.0f));
+    const __half second = __float2half_rn((whole - __half2float(first) * 0x1p15f) * 0x1p-5f);
+    *place(j, kSteps - 1, 0, 3) = real ? two_halves(first, second) : two_halves(most, none);
+    *place(j, kSteps - 1, 1, 3) = real ? two_halves(one, none) : two_halves(none, most);
+  }
+}
+
+/// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must call it.
+__device__ void move_rows(const PointsView& points, const SumsView& own, unsigned long long entry) {
+  constexpr unsigned kAtOnce = 8;
+  const unsigned d = points.d, lane = threadIdx.x % 32;
+  const unsigned lanes = d <= 8 ? 8 : d <= 16 ? 16 : 32, side = 32 / lanes; // rows side by side
+  if (entry != 0) {
+    atomicAdd(&own.counts[entry >> 48], 1u);
+    if (const unsigned from = static_cast<unsigned>(entry >> 32) & 0xffffu; from != kNoCluster) {
+      atomicSub(&own.counts[from], 1u);
+    }
+  }
+#pragma unroll 1
+  for (unsigned first = 0; first < d; first += lanes) {
+    const unsigned f = min(first + lane % lanes, d - 1);
+#pragma unroll 1
+    for (unsigned base = 0; base < 32; base += side * kAtOnce) {
+      unsigned long long mover[kAtOnce];
+      float x[kAtOnce];
+#pragma unroll
+      for (unsigned u = 0; u < kAtOnce; ++u) {
+        mover[u] =
+            __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
+        const unsigned row = max(static_cast<unsigned>(mover[u]), 1u) - 1;
+        x[u] = points.exact[std::size_t{row} * d + f];
+      }
+#pragma unroll
+      for (unsigned u = 0; u < kAtOnce; ++u) {
+        if (mover[u] == 0 || first + lane % lanes >= d) {
+          continue;
+        }
+        const unsigned to = static_cast<unsigned>(mover[u] >> 48);
+        const unsigned from = static_cast<unsigned>(mover[u] >> 32) & 0xffffu;
+        const FixedWords words = FixedWords::of(x[u], own.point);
+        add_exactly(own, std::size_t{to} * d + f, words);
+        if (from != kNoCluster) {
+          add_exactly(own, std::size_t{from} * d + f, {-words.high, -words.low});
+        }
+      }
+    }
+  }
+}
+
+/// Compares the listed pairs of a team's rows: the squared distance over eight lanes a pair, in the
+/// order of squared_distance(), kAtOnce of them at a time. pairs: of them; all: of every row with
+/// each centroid.
+template <unsigned kMost>
+__device__ void compare_pairs(const SweepTask& task, Team& of_team, unsigned pairs, bool all) {
+  constexpr unsigned kAtOnce = 64 / kMost > 2 ? 4 : 2;
+  const unsigned d = task.points.d, k = task.centroids.k, eighth = threadIdx.x % 8;
+#pragma unroll 1
+  for (unsigned base = threadIdx.x % 128 / 32 * 4; base < pairs; base += 16 * kAtOnce) {
+    float squared[kAtOnce] = {};
+    unsigned slot[kAtOnce], j[kAtOnce];
+#pragma unroll
+    for (unsigned u = 0; u < kAtOnce; ++u) {
+      const unsigned which = min(base + u * 16 + threadIdx.x % 32 / 8, pairs - 1);
+      slot[u] = all ? which / k : of_team.pairs[which] >> 16;
+      j[u] = all ? which % k : of_team.pairs[which] & 0xffffu;
+      const float* x = task.points.exact + std::size_t{of_team.rows[slot[u]]} * d;
+      const float* c = task.centroids.exact + std::size_t{j[u]} * d;
+#pragma unroll
+      for (unsigned i = 0; i < kMost / 8; ++i) {
+        const unsigned f = min(eighth + i * 8, d - 1);
+        const float difference = eighth + i * 8 < d ? x[f] - c[f] : 0.0f;
+        squared[u] += difference * difference;
+      }
+    }
+#pragma unroll
+    for (unsigned offset = 4; offset > 0; offset /= 2) {
+#pragma unroll
+      for (unsigned u = 0; u < kAtOnce; ++u) {
+        squared[u] += __shfl_xor_sync(0xffffffffu, squared[u], static_cast<int>(offset));
+      }
+    }
+#pragma unroll
+    for (unsigned u = 0; u < kAtOnce; ++u) {
+      if (eighth == 0) {
+        atomicMin(&of_team.nearest[slot[u]], ranked(squared[u], j[u]));
+      }
+    }
+  }
+}
+
+/// A pass but for the means: labels, and the sums that follow from them. kData steps of 16 features are
+/// the data's; kBeside: one more has the parts of |c|^2 / 2, which else are in the last four of the
+/// data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team of each team.
+template <unsigned kData, bool kBeside, unsigned kColumns>
+__global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask task) {
+  constexpr unsigned kSteps = kData + (kBeside ? 1 : 0);
+  constexpr unsigned kScores = kColumns / 8; // pairs of a row and lane
+  extern __shared__ unsigned char s_dynamic[];
+  __shared__ unsigned s_doubtful;
+  const PointsView& points = task.sweep.points;
+  const unsigned k = task.sweep.centroids.k, tiles = task.tiles;
+  __half* s_columns =
+      reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
+  Team* s_teams = reinterpret_cast<Team*>(s_columns + tiles * kSteps * kColumns * kStep);
+  const unsigned lane = threadIdx.x % 32, quarter = lane % 4, side = lane % 2;
+  const unsigned warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), team = warp / 4;
+  if (threadIdx.x == 0) {
+    s_doubtful = 0;
+    if (blockIdx.x == 0) {
+      *task.next = {};
+    }
+  }
+  if (threadIdx.x % 128 == 0) {
+    s_teams[team].moving = 0;
+  }
+  const unsigned n = static_cast<unsigned>(points.n), pieces = (n + kTeamRows - 1) / kTeamRows;
+  const unsigned first_row = warp % 4 * 16 + lane / 4; // of a piece; and 8 further on
+  const unsigned own_row = first_row + side * 8;
+  unsigned piece = team * gridDim.x + blockIdx.x;
+  Operands<kData> next;
+  if (piece < pieces) {
+    next.fetch(points, task.sweep.labels, piece * kTeamRows + first_row,
+               piece * kTeamRows + first_row + 8, quarter);
+  }
+  write_columns<kData, kSteps, kColumns>(task.sweep.centroids, tiles, s_columns);
+  fence_proxy_async();
+  __syncthreads(); // the columns are complete
+
+  Team& of_team = s_teams[team];
+  uint2* doubtful = task.doubtful + std::size_t{blockIdx.x} * task.of_block;
+  const std::uint64_t columns = describe<kStep>(s_columns);
+  const ScoreError largest = task.sweep.counters->largest();
+  const std::size_t copy = (blockIdx.x * kTeams + team) % task.sums.copies;
+  const SumsView own_sums{task.sums.point, task.sums.high + copy * k * points.d,
+                          task.sums.low + copy * k * points.d, task.sums.counts + copy * k};
+  unsigned moved = 0; // by this team
+  bool again = false; // a piece is of doubtful rows, which have several candidates
+  unsigned doubtful_rows = 0, piece_rows = kTeamRows;
+#pragma unroll 1
+  for (;;) {
+    unsigned row = piece * kTeamRows + own_row, own_limit = 0;
+    if (!again && piece >= pieces) {
+      __syncthreads(); // all doubtful rows are there
+      again = true;
+      piece = team;
+      doubtful_rows = s_doubtful;
+      piece_rows = min(kTeamRows, (doubtful_rows + kTeams - 1) / kTeams);
+    }
+    const bool done = again && piece * piece_rows >= doubtful_rows;
+    if (!done) {
+      bool has_row = row < n;
+      if (again) {
+        if (threadIdx.x % 128 == 0) {
+          of_team.listed = 0;
+        }
+        team_barrier(team); // the last piece is done with, the list is empty
+        const unsigned base = piece * piece_rows, last = doubtful_rows - 1;
+        has_row = own_row < piece_rows && base + own_row <= last;
+        const uint2 entry = doubtful[min(base + own_row, last)];
+        row = entry.x;
+        own_limit = has_row ? entry.y : 0; // that of none: no score is as little
+        if (quarter < 2) {
+          of_team.rows[own_row] = row;
+          of_team.nearest[own_row] = ~0ull;
+        }
+        const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
+        next.fetch(points, task.sweep.labels, side == 0 ? row : other, side == 0 ? other : row,
+                   quarter);
+        if (own_limit >= kInfinity) {
+          of_team.listed = kPairs + 1;
+        }
+      }
+      const std::int32_t label_before = next.label;
+      const __half constant = __float2half_ru(0.5f * next.norm * next.norm * 0x1p-15f);
+      const float margin = packed_error(largest, next.residual, next.norm,
+                                        __half2float(constant) * 0x1p15f, kSteps * kStep) *
+                               (2.0f * 0x1p-15f * kUpwards) +
+                           0x1p-24f;
+      const unsigned own_constant = two_halves(constant, __float2half(1.0f));
+      const unsigned other_constant = __shfl_xor_sync(0xffffffffu, own_constant, 1);
+      unsigned operands[kSteps][4];
+#pragma unroll
+      for (unsigned step = 0; step < kSteps; ++step) {
+#pragma unroll
+        for (unsigned e = 0; e < 4; ++e) {
+          unsigned word = step < kData ? next.words[e % 2][step * 2 + e / 2] : 0u;
+          if (step + 1 == kSteps && quarter == 3) { // 1 and 2^-10, the constant and 1
+            word = e < 2 ? 0x14003c00u : e == 2 ? other_constant : own_constant;
+          }
+          asm volatile("mov.b32 %0, %1;" : "=r"(operands[step][e]) : "r"(word)); // not made again
+        }
+      }
+      unsigned best = 0x7fff7fffu, count[2] = {0, 0}; // the least scores of both rows; candidates
+      unsigned found[2] = {0, 0};                     // one of them
+#pragma unroll 1
+      for (unsigned tile = 0; tile < tiles; ++tile) {
+        float sums[kColumns / 2];
+        wgmma_fence();
+#pragma unroll
+        for (unsigned step = 0; step < kSteps; ++step) {
+          multiply_add(sums, operands[step],
+                       columns + (tile * kSteps + step) * (kColumns * kStep * 2 / 16), step > 0);
+        }
+        wgmma_commit_group();
+        wgmma_wait_group<0>();
+#pragma unroll
+        for (float& sum : sums) {
+          asm volatile("" : "+f"(sum)::"memory"); // not read before
+        }
+        unsigned scores[2][kScores];
+#pragma unroll
+        for (unsigned e = 0; e < kScores; ++e) {
+          scores[0][e] = pack(sums[e * 4], sums[e * 4 + 1]);
+          scores[1][e] = pack(sums[e * 4 + 2], sums[e * 4 + 3]);
+        }
+        const unsigned after = piece + gridDim.x * kTeams; // on its way during the rest
+        if (tile + 1 == tiles && !again && after < pieces) {
+          next.fetch(points, task.sweep.labels, after * kTeamRows + first_row,
+                     after * kTeamRows + first_row + 8, quarter);
+        }
+        unsigned least[2];
+#pragma unroll
+        for (unsigned p = 0; p < 2; ++p) { // three chains
+          unsigned chain[3] = {scores[p][0], scores[p][1], scores[p][2]};
+#pragma unroll
+          for (unsigned e = 3; e < kScores; e += 2) {
+            chain[e / 2 % 3] =
+                __vimin3_s16x2(chain[e / 2 % 3], scores[p][e], scores[p][min(e + 1, kScores - 1)]);
+          }
+          least[p] = __vimin3_s16x2(chain[0], chain[1], chain[2]);
+        }
+        unsigned both = __vmins2(__byte_perm(least[0], least[1], 0x5410),
+                                 __byte_perm(least[0], least[1], 0x7632));
+        both = __vmaxs2(both, 0); // a zero has no sign
+        both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 1));
+        both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 2));
+        const unsigned best_before = best >> side * 16 & 0xffffu;
+        best = __vmins2(best, both);
+        // No more than this, rounded upwards: the score of the nearest centroid, rounded.
+        const float most = fmaf(__half2float(__ushort_as_half(best >> side * 16 & 0xffffu)),
+                                1.0f + 0x1p-11f + 0x1p-20f, margin);
+        const unsigned rounded = __half_as_ushort(__float2half_ru(most));
+        own_limit = again ? own_limit : max(rounded, kLeastLimit);
+        const unsigned own = own_limit | (best_before > own_limit ? 0x8000u : 0u); // none before it
+        const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
+        const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
+        const LimitTest test(limits & 0x7fff7fffu);
+        const unsigned masks[2] = {
+            __byte_perm(test.of<0, 8>(scores[0]), test.of<0, kScores - 8>(scores[0] + 8), 0x6420),
+            __byte_perm(test.of<1, 8>(scores[1]), test.of<1, kScores - 8>(scores[1] + 8), 0x6420)};
+        if (!again) {
+#pragma unroll
+          for (unsigned p = 0; p < 2; ++p) {
+            const int mask = static_cast<int>(masks[p]);
+            count[p] = ((limits & 0x8000u << p * 16) != 0 ? 0 : count[p]) +
+                       static_cast<unsigned>(__popc(mask));
+            found[p] = mask != 0 ? tile * kColumns +
+                                       column_of(31u - static_cast<unsigned>(__clz(mask)), quarter)
+                                 : found[p];
+          }
+          continue;
+        }
+        const bool other_there = __shfl_xor_sync(0xffffffffu, has_row ? 1 : 0, 1) != 0;
+#pragma unroll
+        for (unsigned p = 0; p < 2; ++p) {
+          const bool there = p == side ? has_row : other_there;
+          for (unsigned mask = there ? masks[p] : 0; mask != 0; mask &= mask - 1) {
+            const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(mask))) - 1;
+            const unsigned place = atomicAdd(&of_team.listed, 1u);
+            if (place < kPairs) {
+              of_team.pairs[place] =
+                  (first_row + p * 8) << 16 | (tile * kColumns + column_of(bit, quarter));
+            }
+          }
+        }
+      }
+
+      bool known = quarter < 2 && has_row; // this lane has a row and its label
+      unsigned label = 0;
+      if (!again) {
+        // Candidates of a row << 16 | the only one: an even lane adds up the first row's.
+        const unsigned all[2] = {count[0] == 1 ? 1u << 16 | found[0] : count[0] << 16,
+                                 count[1] == 1 ? 1u << 16 | found[1] : count[1] << 16};
+        unsigned own = all[0], given = all[1];
+        if (side == 1) {
+          own = all[1], given = all[0];
+        }
+        own += __shfl_xor_sync(0xffffffffu, given, 1);
+        own += __shfl_xor_sync(0xffffffffu, own, 2);
+        const bool certain = own >> 16 == 1 && own_limit < kInfinity;
+        const bool doubts = known && !certain;
+        if (__any_sync(0xffffffffu, doubts)) {
+          const unsigned place = take_place(doubts, &s_doubtful);
+          if (doubts) {
+            doubtful[place] = {row, own_limit};
+          }
+        }
+        known = known && certain;
+        label = own & 0xffffu;
+        piece += gridDim.x * kTeams;
+      } else {
+        team_barrier(team); // the candidates of all warps are listed
+        const unsigned listed = of_team.listed;
+        const unsigned rows = min(doubtful_rows - piece * piece_rows, piece_rows);
+        const unsigned pairs = listed > kPairs ? rows * k : listed;
+        compare_pairs<kData * kStep>(task.sweep, of_team, pairs, listed > kPairs);
+        if (threadIdx.x % 128 == 0) {
+          atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
+        }
+        team_barrier(team); // all of them are compared
+        label = known ? static_cast<unsigned>(of_team.nearest[own_row]) : 0;
+        piece += kTeams;
+      }
+      const bool moves = known && static_cast<std::int32_t>(label) != label_before;
+      if (moves) {
+        task.sweep.labels[row] = static_cast<std::int32_t>(label);
+      }
+      if (__any_sync(0xffffffffu, moves)) {
+        const unsigned place = take_place(moves, &of_team.moving);
+        if (moves) {
+          of_team.movers[place] = mover(row, label_before, label);
+        }
+      }
+    }
+    team_barrier(team); // the movers of all warps are there
+    if (const unsigned moving = of_team.moving;
+        moving > kMovers - kTeamRows || (done && moving > 0)) {
+#pragma unroll 1
+      for (unsigned base = warp % 4 * 32; base < moving && task.moves; base += 128) {
+        move_rows(points, own_sums, base + lane < moving ? of_team.movers[base + lane] : 0);
+      }
+      moved += moving;
+      team_barrier(team); // they have been read
+      if (threadIdx.x % 128 == 0) {
+        of_team.moving = 0;
+      }
+      team_barrier(team); // the list is empty
+    }
+    if (done) {
+      break;
+    }
+  }
+  if (threadIdx.x % 128 == 0 && moved > 0) {
+    atomicAdd(&task.sweep.counters->moved, moved);
+  }
+  if (threadIdx.x == 0 && doubtful_rows > 0) {
+    atomicAdd(&task.sweep.counters->flagged, doubtful_rows);
+  }
+}
+
+/// The kernel for a shape.
+class PackedSweep {
+public:
+  static constexpr unsigned kPaddedRows = 128;
+
+  static std::string refuse(const Shape& shape) {
+    const int capability = compute_capability(); // 0: no device, which others report
+    if (capability != 0 && capability != 90) {
+      return "compute capability 9.0 is needed, and no other";
+    }
+    if (shape.d > 64) {
+      return "d = " + std::to_string(shape.d) +
+             ": rows are operands in registers up to 64 features";
+    }
+    const std::size_t needed = shared_bytes(shape.d, ceil_div(shape.k, kHalfTileRows));
+    if (needed > shared_memory_limit() - kStatic) {
+      return "the centroids need " + std::to_string(needed) +
+             " bytes of shared memory, there are " +
+             std::to_string(shared_memory_limit() - kStatic);
+    }
+    return "";
+  }
+  static std::size_t bytes(const Shape& shape) {
+    return (shape.n + multiprocessors() * kTeams * kTeamRows) * sizeof(uint2);
+  }
+  /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
+  static unsigned copies(const Shape& shape) {
+    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, 8)));
+  }
+
+  /// Atomic additions of all rows, and of a third of them, take longer than sorting them.
+  static bool sorts_first(const Shape& shape) {
+    return shape.d > 32 && shape.n * shape.d >= std::size_t{1} << 22;
+  }
+
+  void prepare(const SweepTask& task) {
+    const std::size_t d = task.points.d, data = data_steps(d);
+    tiles_ = task.centroids.tiles;
+    const bool narrow = ceil_div(task.centroids.k, kNarrow) == tiles_, beside = steps(d) > data;
+    const auto pick = [&]<unsigned kData>() {
+      return narrow ? (beside ? sweep_packed<kData, true, kNarrow>
+                              : sweep_packed<kData, false, kNarrow>)
+                    : (beside ? sweep_packed<kData, true, kHalfTileRows>
+                              : sweep_packed<kData, false, kHalfTileRows>);
+    };
+    kernel_ = data == 1   ? pick.template operator()<1>()
+              : data == 2 ? pick.template operator()<2>()
+                          : pick.template operator()<4>();
+    bytes_ = shared_bytes(d, tiles_);
+    allow_shared_memory(kernel_, bytes_);
+    const std::size_t pieces = ceil_div(task.points.n, kTeamRows);
+    blocks_ = static_cast<unsigned>(std::min(multiprocessors(), pieces));
+    of_block_ =
+        static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * kTeams) * kTeams * kTeamRows);
+    d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
+  }
+  void follow(const SweepTask&) {}
+  void launch(const SweepTask& task, const SumsView& sums, PassCounters* next, bool moves) {
+    kernel_<<<blocks_, kThreads, bytes_>>>(
+        {task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
+    check_launch("sweep_packed");
+  }
+  std::string path() const { return std::to_string(bytes_) + " bytes of shared memory"; }
+
+private:
+  static constexpr std::size_t kStatic = 1024; // of shared memory, at most
+
+  static std::size_t data_steps(std::size_t d) { return d <= 16 ? 1 : d <= 32 ? 2 : 4; }
+  static std::size_t steps(std::size_t d) {
+    return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
+  }
+  static std::size_t shared_bytes(std::size_t d, std::size_t tiles) {
+    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) + kTeams * sizeof(Team);
+  }
+
+  void (*kernel_)(const PackedTask) = nullptr;
+  std::size_t bytes_ = 0;
+  unsigned tiles_ = 0, blocks_ = 0, of_block_ = 0;
+  DeviceBuffer<uint2> d_doubtful_;
+};
+
+const Registration
+    registration({.name = "kmeans_cuda_packed",
+                  .idea = "scores in pairs of float16 stay in registers",
+                  .source = "kmeans_cuda_certified, with all of a pass in one kernel",
+                  .device = Device::gpu,
+                  .multiplier = Multiplier::tensor_f16,
+                  .max_d = 64,
+                  .previous = "kmeans_cuda_certified"},
+                 f32_only<LargeK<PackedSweep>>());
+
+} // namespace
+} // namespace clusterbench
