@@ -77,15 +77,8 @@ constexpr std::array kTable{
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
     Choice{150000, 12, 80, "kmeans_cuda_cells"},
-    Choice{kAny, 64, 128, "kmeans_cuda_packed"}, // pairs of scores in registers
-    Choice{60000, 16, 256, "kmeans_cuda_cells"},
-    Choice{kAny, 9, 256, "kmeans_cuda_cells"},
-    Choice{kAny, 12, 200, "kmeans_cuda_cells"},
-    Choice{kAny, 16, 256, "kmeans_cuda_wgmma"},      // a product of matrices, none in memory
-    Choice{kAny, 16, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
-    Choice{kAny, 32, 512, "kmeans_cuda_wgmma"},
+    Choice{kAny, 64, 1500, "kmeans_cuda_packed"}, // pairs of scores in registers
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, 64, 1024, "kmeans_cuda_packed"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
     Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
 };
