@@ -64,23 +64,24 @@ constexpr std::array kTable{
     Choice{kAny, 512, 16, "kmeans_cuda_fused"}, // bound by memory
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
-    Choice{5000, 16, 256, "kmeans_cuda_cells"}, // more clusters: one launch for few points
-    Choice{5000, kAny, 256, "kmeans_cublas"},
-    Choice{60000, 6, 256, "kmeans_cuda_cells"},
-    Choice{100000, 4, 128, "kmeans_cuda_cells"},
-    Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
-    Choice{150000, 6, 128, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
+    Choice{60000, 4, 150, "kmeans_cuda_cells"}, // more clusters: one launch for few points
+    Choice{150000, 12, 80, "kmeans_cuda_cells"},
+    Choice{30000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
+    Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
+    Choice{150000, 6, 3000, "kmeans_cuda_packed"},
+    Choice{kAny, 4, 80, "kmeans_cuda_cells"},
+    Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},
-    Choice{200000, 6, 256, "kmeans_cuda_cells"},
-    Choice{kAny, 6, 256, "kmeans_cuda_nearby"},
-    Choice{500000, 6, kAny, "kmeans_cuda_certified"}, // its boxes are too large
+    Choice{kAny, 6, 256, "kmeans_cuda_packed"},
+    Choice{500000, 6, kAny, "kmeans_cuda_certified"}, // boxes are too large
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
-    Choice{150000, 12, 80, "kmeans_cuda_cells"},
-    Choice{kAny, 64, 1500, "kmeans_cuda_packed"}, // pairs of scores in registers
-    Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
-    Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
+    Choice{kAny, 12, 3000, "kmeans_cuda_packed"}, // pairs of scores in registers
+    Choice{kAny, 64, 2000, "kmeans_cuda_packed"},
+    Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
+    Choice{5000, kAny, 256, "kmeans_cublas"},
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
+    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };
 
 class KmeansCudaAuto final : public Variant<float> {
