@@ -64,7 +64,8 @@ constexpr std::array kTable{
     Choice{kAny, 512, 16, "kmeans_cuda_fused"}, // bound by memory
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
-    Choice{60000, 4, 150, "kmeans_cuda_cells"}, // more clusters: one launch for few points
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},  // more clusters: one launch for few points
+    Choice{60000, 4, 150, "kmeans_cuda_cells"},
     Choice{150000, 12, 80, "kmeans_cuda_cells"},
     Choice{30000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
