@@ -29,11 +29,11 @@ FAULTS = {
     "throws_1_assign": ("error", r"^rank 1: planted: the rank is on fire$"),
     "throws_0_prepare": ("error", r"^rank 0: planted: the rank is on fire$"),
     "hangs_1_assign": ("timed_out",
-                       r"^killed after 12 s: rank 1 is in `assign and sum`, after 0 passes$"),
-    "hangs_0_load": ("timed_out", r"^qualification: killed after 12 s: rank 0 is in `load`, after 0 passes$"),
+                       r"^killed after \d+ s: rank 1 is in `assign and sum`, after 0 passes$"),
+    "hangs_0_load": ("timed_out", r"^qualification: killed after \d+ s: rank 0 is in `load`, after 0 passes$"),
     "stops_1_exchange": ("timed_out",
-                         r"^killed after 12 s: rank 1 is stopped in `exchange`, after 0 passes$"),
-    "stops_0_return": ("timed_out", r"^killed after 12 s: rank 0 is stopped in `update`, after 3 passes$"),
+                         r"^killed after \d+ s: rank 1 is stopped in `exchange`, after 0 passes$"),
+    "stops_0_return": ("timed_out", r"^killed after \d+ s: rank 0 is stopped in `update`, after 3 passes$"),
     "forks_1_assign": ("ok", r"^$"),  # it must not, and goes on
     "differs_1_return": ("error", r"^rank 1: its centroids are not those of rank 0$"),
     "counts_1_return": ("error", r"^rank 1: it executed 4 passes, and rank 0 3$"),
@@ -198,22 +198,29 @@ class Input(Ranks):
 
 
 class Faults(Ranks):
+    def outcomes(self, faults, timeout):
+        """Fault -> row of its variant. Another variant of the same campaign is unharmed."""
+        variants = [word for fault in faults for word in ("--variant", f"kmeans_mpi_faulty_{fault}")]
+        rows = self.campaign(*PROBLEM, *variants, "--variant", "kmeans_serial", "--timeout", timeout,
+                             program=FAULTY, out=f"faults-{timeout}-{len(faults)}", exit_code=5)
+        found = {row["variant"].removeprefix("kmeans_mpi_faulty_"): row for row in rows}
+        self.assertEqual(found.pop("kmeans_serial")["status"], "ok")
+        return found
+
     def test_a_rank_that_fails_is_named_and_costs_its_row(self):
         self.rows(*PROBLEM, "--variant", "kmeans_mpi")  # can it be run at all?
         built = (pathlib.Path(FAULTY).parent / "modules").glob("kmeans_mpi_faulty_*.so")
         self.assertEqual({path.stem.removeprefix("kmeans_mpi_faulty_") for path in built}, set(FAULTS))
-        rows = []
-        for hangs, timeout in ((True, 12), (False, 60)):  # what does not hang may be slow
-            variants = [word for fault, (status, _) in FAULTS.items() if (status == "timed_out") == hangs
-                        for word in ("--variant", f"kmeans_mpi_faulty_{fault}")]
-            rows += self.campaign(*PROBLEM, *variants, "--variant", "kmeans_serial", "--timeout", timeout,
-                                  program=FAULTY, out=f"faults-{timeout}", exit_code=5)
-        by_variant = {row["variant"].removeprefix("kmeans_mpi_faulty_"): row for row in rows}
-        self.assertEqual(by_variant.pop("kmeans_serial")["status"], "ok")
+        hanging = [fault for fault, (status, _) in FAULTS.items() if status == "timed_out"]
+        rows = self.outcomes([fault for fault in FAULTS if fault not in hanging], 60)
+        rows |= self.outcomes(hanging, 12)
+        early = [fault for fault in hanging if not re.search(FAULTS[fault][1], rows[fault]["message"])]
+        if early:  # a busy machine was not there yet
+            rows |= self.outcomes(early, 60)
         for fault, (status, message) in FAULTS.items():
             with self.subTest(fault):
-                self.assertEqual(by_variant[fault]["status"], status, by_variant[fault]["message"])
-                self.assertRegex(by_variant[fault]["message"], message)
+                self.assertEqual(rows[fault]["status"], status, rows[fault]["message"])
+                self.assertRegex(rows[fault]["message"], message)
         self.assertEqual(self.left_running(), [])
 
     def ranks_of(self, program):
