@@ -30,9 +30,6 @@ namespace {
 
 using datasets::InputError;
 
-// What rounds may take with everything around their samples, over the budget of sampling.
-constexpr double kAllOfSampling = 3.0;
-
 struct RunArguments : ProblemOptions {
   std::vector<std::string> tables;
   std::vector<std::string> precisions;
@@ -242,7 +239,7 @@ ExitCode run(const RunArguments& arguments) {
   options.rounds = arguments.rounds.value_or(1);
   if (!arguments.rounds && arguments.save.empty()) { // one answer is enough to save
     options.rounds = static_cast<int>(kUsualRounds);
-    options.rounds_seconds = kAllOfSampling * sampling.budget_seconds;
+    options.rounds_seconds = sampling.budget_seconds;
     sampling.budget_seconds /= static_cast<double>(kUsualRounds);
   }
   options.cell.memory_limit = arguments.memory.empty() ? 0 : parse_memory(arguments.memory);
@@ -299,7 +296,7 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--rounds", arguments->rounds,
                       "Run every cell so often, in fresh processes (default: 8 times, or as often as "
-                      "fits into three times --budget)");
+                      "fits into --budget)");
   command
       ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
       ->check(whole_number())
@@ -312,7 +309,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command
       ->add_option("--budget", arguments->sampling.budget_seconds,
                    "Seconds of sampling per cell and round after which no more is taken; without "
-                   "--rounds, of all rounds of a cell, which with all around may take three times that")
+                   "--rounds, what all rounds of a cell may take together")
       ->capture_default_str();
   command
       ->add_option("--min-time", arguments->sampling.min_seconds,
