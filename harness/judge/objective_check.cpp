@@ -39,6 +39,7 @@ public:
         }
         doubt.share = std::max(doubt.share, seen.doubt);
         doubt.choice = std::max(doubt.choice, seen.may_rise);
+        doubt.of_objective = std::max(doubt.of_objective, seen.heavy_doubt);
       }
     }
     check_precision(doubt);
@@ -54,12 +55,13 @@ public:
       verdict.relative_difference =
           (verdict.objective - expected) / (expected > 0.0 ? expected : 1.0);
       if (must_agree_with_oracle()) {
-        auto where = differs_from_oracle(last, same, doubt);
-        if (where && answer_.recorded.empty()) { // nobody has seen what was in doubt on the way
+        const bool differs = differs_from_oracle(last, same, doubt) || renumbered(expected, doubt);
+        if (differs && answer_.recorded.empty()) { // nobody has seen what was in doubt on the way
           add_doubt_of_oracle(doubt);
-          where = differs_from_oracle(last, same, doubt);
         }
-        report_("objective", where);
+        if (!rounding_decides_all(doubt)) {
+          report_("objective", differs_from_oracle(last, same, doubt));
+        }
         check_path(expected, doubt);
       }
     }
@@ -68,8 +70,9 @@ public:
 private:
   /// The most that any earlier pass left to rounding.
   struct Doubt {
-    double share = 0.0;  ///< of the weight, as SeenSet::doubt
-    double choice = 0.0; ///< of the objective, as SeenSet::may_rise
+    double share = 0.0;        ///< of the weight, as SeenSet::doubt
+    double choice = 0.0;       ///< of the objective, as SeenSet::may_rise
+    double of_objective = 0.0; ///< of the objective, as SeenSet::heavy_doubt
   };
 
   bool fcm() const { return meta_.family == Family::fcm; }
@@ -83,19 +86,35 @@ private:
 
   /// Which pass and which start the answer belongs to, where rounding has not led it elsewhere.
   void check_path(double expected, const Doubt& doubt) {
-    const double longest = longest_squared(answer_.centroids, problem_.d);
-    if (lost_objective(problem_, total_weight_, expected, longest) > 0.0) {
-      return; // which clusters are left without points, rounding decides
+    if (rounding_decides_who_is_empty(expected)) {
+      return;
     }
     report_("passes", earlier_pass(meta_, problem_, answer_, *oracle_));
-    if (!(doubt.share > kMostDoubt)) {
-      report_("numbers", other_numbers(problem_, answer_, *oracle_, options_.seed));
+    if (rounding_decides_little(doubt)) {
+      report_("numbers", renumbered(expected, doubt));
     }
   }
 
+  std::optional<std::string> renumbered(double expected, const Doubt& doubt) const {
+    return rounding_decides_little(doubt) && !rounding_decides_who_is_empty(expected)
+               ? other_numbers(problem_, answer_, *oracle_, options_.seed)
+               : std::nullopt;
+  }
+  bool rounding_decides_who_is_empty(double expected) const {
+    const double longest = longest_squared(answer_.centroids, problem_.d);
+    return lost_objective(problem_, total_weight_, expected, longest) > 0.0;
+  }
+  /// An outlier that changes its cluster takes the centroid along, and the number of the cluster.
+  static bool rounding_decides_little(const Doubt& doubt) {
+    constexpr double kMostOfObjective = 1e-4;
+    return doubt.share <= kMostDoubt && doubt.of_objective <= kMostOfObjective;
+  }
+  /// Where most of the objective are outliers in doubt, the oracle's is one of many that are right.
+  static bool rounding_decides_all(const Doubt& doubt) { return doubt.of_objective > 0.5; }
+
   /// What would be in doubt in some of the oracle's states, as many as the budget allows.
   void add_doubt_of_oracle(Doubt& doubt) const {
-    constexpr std::size_t kMostStates = 8;
+    constexpr std::size_t kMostStates = 32;
     const auto affordable =
         static_cast<std::size_t>(options_.budget / cost_of_look(meta_.family, problem_));
     const std::size_t count = std::min({affordable, kMostStates, oracle_->states.size()});
@@ -105,6 +124,7 @@ private:
       const PassView view = view_pass<T>(meta_, problem_, centroids, {});
       doubt.share = std::max(doubt.share, view.doubt);
       doubt.choice = std::max(doubt.choice, view.choice);
+      doubt.of_objective = std::max(doubt.of_objective, heavy_doubt(view));
     }
   }
 
@@ -203,13 +223,14 @@ private:
   }
 
   /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
-  /// doubt may take other centroids with them, or, where nearly every point has a cluster of its
-  /// own, be most of the objective themselves; and coordinates that T resolves to r change a sum J
+  /// doubt may take other centroids with them, or be most of the objective themselves, as where
+  /// nearly every point has a cluster of its own, or where few points lie far out; and coordinates that T resolves to r change a sum J
   /// of squares with the weight W to (sqrt(J) + sqrt(W) * r)^2 at most.
   double allowed_difference(double expected, const Doubt& doubt) const {
     const double longest = longest_squared(answer_.centroids, problem_.d);
     const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(total_weight_ * longest);
-    return (objective_drift<T>(meta_.arithmetic) + 4.0 * doubt.share) * expected + doubt.choice +
+    const double share = std::max(doubt.share, doubt.of_objective);
+    return (objective_drift<T>(meta_.arithmetic) + 4.0 * share) * expected + doubt.choice +
            2.0 * resolution * std::sqrt(std::max(expected, 0.0)) + resolution * resolution +
            lost_objective(problem_, total_weight_, expected, longest);
   }
@@ -247,7 +268,9 @@ private:
     if (!options_.judges_precision || !(doubt.share > kMostDoubt)) {
       return doubt;
     }
-    return run_.every_pass_compared() ? Doubt{} : Doubt{.share = kMostDoubt, .choice = 0.0};
+    return run_.every_pass_compared()
+               ? Doubt{}
+               : Doubt{.share = kMostDoubt, .choice = 0.0, .of_objective = doubt.of_objective};
   }
 
   const Declaration& meta_;

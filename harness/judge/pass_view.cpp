@@ -18,7 +18,7 @@ struct Partial {
   Partial(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
       : means(produced, produced.empty() ? 0 : k, produced.empty() ? 1 : d, origin) {}
   MeanSums<T> means;
-  CompensatedSum loss, loss_rounding, objective, choice, weight, doubt;
+  CompensatedSum loss, loss_rounding, objective, choice, weight, doubt, objective_in_doubt;
 
   void add(const Partial& other) {
     means.add(other.means);
@@ -28,6 +28,7 @@ struct Partial {
     choice.add(other.choice);
     weight.add(other.weight);
     doubt.add(other.doubt);
+    objective_in_doubt.add(other.objective_in_doubt);
   }
 };
 
@@ -78,6 +79,7 @@ public:
     part.choice.add(weight * (farthest - smallest));
     part.weight.add(weight);
     part.doubt.add(doubtful ? weight : 0.0);
+    part.objective_in_doubt.add(doubtful ? weight * smallest : 0.0);
   }
 
   /// FCM: a point weighs u^m in every cluster, within what the range of u allows.
@@ -167,6 +169,7 @@ PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span
   view.objective = kmeans ? total.objective.value() : total.loss.value();
   view.choice = total.choice.value();
   view.doubt = total.doubt.value() / total.weight.value();
+  view.objective_in_doubt = total.objective_in_doubt.value();
   if (sums) {
     view.means = total.means.view([&](const WeightsOfCluster& weights, double mean, double spread) {
       return kmeans ? rounding_of_mean(problem, weights, mean, spread) : 2.0 * mean_rounding(n, u);
@@ -174,6 +177,13 @@ PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span
     view.next_objective = view.objective - descent(view.means, entering, produced);
   }
   return view;
+}
+
+double heavy_doubt(const PassView& view) {
+  constexpr double kHeavy = 8.0; // times an average point
+  return view.objective_in_doubt > kHeavy * view.doubt * view.objective
+             ? view.objective_in_doubt / view.objective
+             : 0.0;
 }
 
 template PassView view_pass(const Declaration&, const Problem<float>&, std::span<const float>,

@@ -20,6 +20,7 @@ struct PassView {
   double objective = 0.0;     ///< k-means: inertia; FCM: the loss
   double choice = 0.0; ///< by how much doubtful labels or memberships may raise the objective
   double doubt = 0.0;  ///< the doubtful part of all weight, 0 .. 1
+  double objective_in_doubt = 0.0; ///< k-means: what doubtful points add to the objective
   /// The objective of the float64 means with the float64 labels or memberships: an exact pass comes
   /// down to here at least, whatever is in doubt. Only with produced centroids.
   double next_objective = 0.0;
@@ -27,6 +28,10 @@ struct PassView {
   std::vector<std::uint8_t> doubtful; ///< [n] 1 where rounding may choose another label
   MeansView means;                    ///< empty without produced centroids
 };
+
+/// The share of the objective that doubtful points are, where few are much of it: outliers. What
+/// rounding does to them decides where a run ends.
+double heavy_doubt(const PassView& view);
 
 /// Compares all points with `entering`, and their means with `produced` unless that is empty.
 template <typename T>

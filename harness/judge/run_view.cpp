@@ -115,6 +115,7 @@ SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
   seen.may_rise = view.choice;
   seen.doubt = view.doubt;
   seen.choice = view.choice;
+  seen.heavy_doubt = heavy_doubt(view);
   seen.next_objective = view.next_objective;
   seen.has_objective = has_objective;
   seen.may_have_empty = view.means.may_have_empty();

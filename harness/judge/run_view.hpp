@@ -21,6 +21,7 @@ struct SeenSet {
   double may_rise = 0.0;       ///< by how much the next objective may exceed this one
   double doubt = 0.0;          ///< as PassView::doubt
   double choice = 0.0;         ///< as PassView::choice
+  double heavy_doubt = 0.0;    ///< as heavy_doubt()
   double next_objective = 0.0; ///< as PassView::next_objective; only if the next set is known
   double mean_noise = 0.0;     ///< what sums in T usually add to that
   bool may_have_empty = false;
