@@ -33,6 +33,7 @@ splice_study() { # table, pattern of its ledgers, page, options; what no referen
   (( ${#from[@]} )) || return 0
   "$program" table "$1" "${from[@]}" "${@:4}" --splice "$pages/docs/$3"
 }
+splice_study several_gpus 'results/reference/*/several_gpus/ledger*.jsonl' several_gpus.md
 splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
 for study in bounds large_k; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
