@@ -212,7 +212,8 @@ struct [[gnu::visibility("default")]] Refusal : std::runtime_error {
 };
 
 /// One implementation in one precision. All spans that it is given lie where it computes: in device
-/// memory if Meta says `Device::gpu`, otherwise in host memory. For several devices: ShardedVariant.
+/// memory if Meta says `Device::gpu` (points aside, if it says `points_on_host`), otherwise in host
+/// memory. For several devices: ShardedVariant.
 template <typename T>
 class Variant {
 public:
@@ -283,6 +284,9 @@ struct Meta {
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
   bool streams = false;
+  /// Of Device::gpu: rows and weights stay in host memory, and the variant brings to the device what it
+  /// needs of them. Start and answer lie on the device all the same.
+  bool points_on_host = false;
   bool takes_weights = false; ///< of points (k-means); else the harness refuses such problems for it
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();

@@ -79,6 +79,25 @@ std::string refusal_of_file(const Workload& work, std::size_t limit) {
       bytes_text(bytes), bytes_text(limit));
 }
 
+// What --device-memory cannot do, or what cannot be done with so little of it; empty where it can.
+std::string refusal_of_device_memory(const KnownVariant& variant, std::size_t points_bytes,
+                                     std::size_t limit, int gpus) {
+  const Meta& meta = variant.meta;
+  if (limit == 0 || (meta.device != Device::gpu && meta.device != Device::multi_gpu)) {
+    return {};
+  }
+  if (variant.is_program) {
+    return "--device-memory: a program's own process cannot be held to it";
+  }
+  const std::size_t share = points_bytes / static_cast<std::size_t>(gpus_of(meta, gpus));
+  if (meta.points_on_host || share <= limit) {
+    return {};
+  }
+  return fmt::format("the points need {} of device memory, --device-memory allows {} for everything: "
+                     "only variants that leave them in host memory take them",
+                     bytes_text(share), bytes_text(limit));
+}
+
 template <typename T>
 void save_answer(const std::filesystem::path& stem, const std::string& key, std::size_t d,
                  const TakenAnswer<T>& answer, const json& row) {
@@ -119,6 +138,7 @@ WorkerOptions CellRunner::worker_options() const {
   options.timeout = options_.timeout;
   options.sandboxed = options_.sandboxed;
   options.memory_limit = options_.memory_limit;
+  options.device_memory_limit = options_.device_memory_limit;
   options.hidden = options_.hidden;
   return options;
 }
@@ -169,6 +189,11 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
   }
   if (work.points->file != nullptr && (!variant.meta.streams || variant.is_program)) {
     return end_with("refused", refusal_of_file(work, options_.memory_limit));
+  }
+  if (auto reason = refusal_of_device_memory(variant, work.n * work.d * sizeof(T),
+                                             options_.device_memory_limit, options_.gpus);
+      !reason.empty()) {
+    return end_with("refused", reason);
   }
   const auto keep_last_words = [&](const std::string& last_words) {
     if (!last_words.empty()) {

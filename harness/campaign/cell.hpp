@@ -23,6 +23,7 @@ struct CellOptions {
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell
   std::size_t memory_limit = 0; ///< bytes for everything, the points in their file; 0: none
+  std::size_t device_memory_limit = 0; ///< bytes of each device that a GPU variant is left; 0: all
   std::uint64_t starts_seed = 0;                 ///< of the starts: the campaign's secret
   bool sandboxed = true;                         ///< else no answer is ranked
   std::vector<std::filesystem::path> hidden;     ///< folders that variants must not read

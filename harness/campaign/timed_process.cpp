@@ -75,6 +75,11 @@ private:
     return own ? cell_.own_position() : kFirstOfWholeAnswers + index;
   }
 
+  void note_device_memory(const RunReply& run) {
+    device_peak_bytes_ =
+        std::max(device_peak_bytes_, run.reply.value("device_used_bytes", std::size_t{0}));
+  }
+
   // Each from a fresh object and rows rotated by an offset that nobody can know.
   void take_whole_answers() {
     std::random_device random;
@@ -86,6 +91,7 @@ private:
       const std::size_t number = start_of_whole(i);
       put_start(number, rotate);
       const RunReply whole = worker_.whole();
+      note_device_memory(whole);
       worker_.take();
       hand_over(number, whole.iterations, rotate);
       const auto ms = [&](const char* window) { return whole.reply.value(window, 0.0) * 1e3; };
@@ -151,6 +157,7 @@ private:
       put_start(number);
       const DisturbanceWatch watch(gpu.get(), worker_.processes());
       const RunReply run = worker_.run();
+      note_device_memory(run);
       if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
         json entry = disturbance;
         entry["run"] = number;
@@ -217,9 +224,7 @@ private:
       }
     }
     if (gpus_ > 0) {
-      // What the devices gained, the driver's own contexts included.
-      const std::size_t now = used_bytes();
-      row_["device_memory_bytes"] = now - std::min(now, device_bytes_before_);
+      add_device_memory();
       row_["gpu_after"] = gpu_state(0);
     }
     row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
@@ -231,12 +236,25 @@ private:
     }
   }
 
+  void add_device_memory() {
+    if (const std::size_t limit = cell_.options.device_memory_limit; limit > 0) {
+      row_["device_memory"] = {
+          {"limit_bytes", limit},
+          {"peak_bytes", device_peak_bytes_},
+          {"held_by", "the rest of the device's memory was taken before the variant was asked anything"}};
+      return;
+    }
+    // What the devices gained, the driver's own contexts included.
+    const std::size_t now = used_bytes();
+    row_["device_memory_bytes"] = now - std::min(now, device_bytes_before_);
+  }
+
   const CellTask<T>& cell_;
   const SamplingPlan& plan_;
   const std::function<void(TakenAnswer<T>&&)>& accept_;
   CellMemory<T> memory_;
   int gpus_; ///< the first ones
-  std::size_t device_bytes_before_;
+  std::size_t device_bytes_before_, device_peak_bytes_ = 0;
   Worker worker_;
   std::vector<double> download_seconds_;
   json row_;

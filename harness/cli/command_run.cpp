@@ -42,7 +42,7 @@ struct RunArguments : ProblemOptions {
   SamplingPlan sampling;
   double target_percent = 100.0 * sampling.target;
   double timeout = 900.0;
-  std::string memory;
+  std::string memory, device_memory;
   std::string out;
   bool resume = false;
   bool quick = false;
@@ -54,6 +54,11 @@ struct RunArguments : ProblemOptions {
   std::optional<std::uint32_t> starts_seed;
   bool unsandboxed = false;
 };
+
+std::size_t device_memory_limit(const RunArguments& arguments) {
+  return arguments.device_memory.empty() ? 0
+                                         : parse_memory("--device-memory", arguments.device_memory);
+}
 
 void check(const RunArguments& arguments) {
   if (arguments.tables.empty() == arguments.data.empty()) {
@@ -71,6 +76,10 @@ void check(const RunArguments& arguments) {
   }
   if (arguments.gpus > 1 && static_cast<unsigned>(arguments.gpus) > gpu_count()) {
     throw InputError(fmt::format("--gpus {}: this machine has {}", arguments.gpus, gpu_count()));
+  }
+  if (device_memory_limit(arguments) > 0 && gpu_count() == 0) {
+    throw InputError(
+        fmt::format("--device-memory {}: this machine has no GPU", arguments.device_memory));
   }
   if (arguments.ranks < 1 || arguments.ranks > most_threads()) {
     throw InputError(fmt::format("--ranks {}: 1 to {} processes can be started here",
@@ -242,7 +251,9 @@ ExitCode run(const RunArguments& arguments) {
     options.rounds_seconds = sampling.budget_seconds;
     sampling.budget_seconds /= static_cast<double>(kUsualRounds);
   }
-  options.cell.memory_limit = arguments.memory.empty() ? 0 : parse_memory(arguments.memory);
+  options.cell.memory_limit =
+      arguments.memory.empty() ? 0 : parse_memory("--memory", arguments.memory);
+  options.cell.device_memory_limit = device_memory_limit(arguments);
   options.seed = arguments.seed;
   options.out = run_folder(arguments.out);
   options.starts_seed = arguments.starts_seed;
@@ -319,6 +330,11 @@ void add_run_command(CLI::App& app, Action& action) {
       ->add_option("--memory", arguments->memory,
                    "Leave the points in their file (.npy or .fbin), and hold no more than LIMIT (such as "
                    "512M or 2G) in memory: for variants that stream")
+      ->type_name("LIMIT");
+  command
+      ->add_option("--device-memory", arguments->device_memory,
+                   "Leave a GPU variant no more than LIMIT (such as 512M or 2G) of each GPU's memory, "
+                   "its points included unless it leaves them in host memory")
       ->type_name("LIMIT");
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();

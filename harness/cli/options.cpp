@@ -74,7 +74,7 @@ std::vector<Precision> parse_precisions(const std::vector<std::string>& words) {
   return precisions;
 }
 
-std::size_t parse_memory(const std::string& text) {
+std::size_t parse_memory(const std::string& option, const std::string& text) {
   constexpr std::size_t kLeast =
       128; // MiB: the program itself, blocks of the file, the judge's sums
   constexpr std::string_view kUnits = "KMG";
@@ -85,10 +85,10 @@ std::size_t parse_memory(const std::string& text) {
   if (error != std::errc() || unit == std::string::npos || end + 1 != text.data() + text.size() ||
       count > (SIZE_MAX >> shift)) {
     throw datasets::InputError(fmt::format(
-        "--memory {}: a whole number followed by K, M or G is needed, such as 512M", text));
+        "{} {}: a whole number followed by K, M or G is needed, such as 512M", option, text));
   }
   if (count << shift < kLeast << 20) {
-    throw datasets::InputError(fmt::format("--memory {}: at least {}M is needed", text, kLeast));
+    throw datasets::InputError(fmt::format("{} {}: at least {}M is needed", option, text, kLeast));
   }
   return count << shift;
 }

@@ -27,9 +27,9 @@ void check_sampling(std::size_t samples, double budget, double timeout);
 /// The precisions that the words of --precision name, each once. Throws datasets::InputError.
 std::vector<Precision> parse_precisions(const std::vector<std::string>& words);
 
-/// Bytes that --memory names: a number and K, M or G. Throws datasets::InputError, also for too few to
-/// run anything in.
-std::size_t parse_memory(const std::string& text);
+/// Bytes that an option such as --memory names: a number and K, M or G. Throws datasets::InputError,
+/// also for too few to run anything in.
+std::size_t parse_memory(const std::string& option, const std::string& text);
 
 /// The folder that --out names, or a new one in results/runs, called by the time.
 std::filesystem::path run_folder(const std::string& out);

@@ -143,6 +143,7 @@ Meta meta_from(const json& variant) {
   meta.deterministic = field(variant, "deterministic", true);
   meta.reseeds_empty = field(variant, "reseeds_empty", false);
   meta.streams = field(variant, "streams", false);
+  meta.points_on_host = field(variant, "points_on_host", false);
   meta.takes_weights = field(variant, "takes_weights", false);
   meta.approximate_within = field(variant, "approximate_within", 0.0);
   meta.min_d = field(variant, "min_d", meta.min_d);

@@ -149,6 +149,7 @@ json describe(const RegisteredVariant& variant) {
           {"approximate_within", meta.approximate_within},
           {"reseeds_empty", meta.reseeds_empty},
           {"streams", meta.streams},
+          {"points_on_host", meta.points_on_host},
           {"takes_weights", meta.takes_weights},
           {"min_d", meta.min_d},
           {"max_d", meta.max_d},

@@ -276,7 +276,9 @@ public:
     if (asked == "points") {
       return take_points(points_request_from(request));
     }
-    return std::visit([&](auto& work) { return answer_with(work, asked, request); }, work_);
+    json reply = std::visit([&](auto& work) { return answer_with(work, asked, request); }, work_);
+    note_device_memory(reply);
+    return reply;
   }
 
 private:
@@ -295,11 +297,28 @@ private:
       std::iota(devices_.begin(), devices_.end(), 0);
       for (const int device : devices_) {
         device_calls().open(device); // makes the context
+        if (request.contains("device_memory")) {
+          device_memory_ = request.at("device_memory");
+          device_calls().leave_free(device, device_memory_);
+        }
       }
       reply["context_s"] =
           std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
     return reply;
+  }
+
+  // What was used of --device-memory, on the device where that is most. What a variant has freed in
+  // between stays in the device's pool, and counts.
+  void note_device_memory(json& reply) const {
+    if (device_memory_ == 0) {
+      return;
+    }
+    std::size_t used = 0;
+    for (const int device : devices_) {
+      used = std::max(used, device_memory_ - std::min(device_calls().free_bytes(device), device_memory_));
+    }
+    reply["device_used_bytes"] = used;
   }
 
   // Before the variant's module is there, which may only have threads: starting processes was for mpirun.
@@ -364,6 +383,7 @@ private:
   const RegisteredVariant* variant_ = nullptr;
   std::filesystem::path modules_;
   std::vector<int> devices_ = {0};
+  std::size_t device_memory_ = 0; ///< bytes that were left free on each device; 0: all
   std::variant<std::monostate, Work<float>, Work<double>> work_;
 };
 

@@ -65,6 +65,7 @@ Session<T>::Session(const RegisteredVariant& variant, std::filesystem::path modu
                     const Shape& shape, std::vector<int> devices)
     : registered_(variant), modules_(std::move(modules)), shape_(shape),
       rows_{0, shape.n}, place_(place_of(variant.meta)),
+      points_place_(variant.meta.points_on_host ? Place::host : place_),
       has_memberships_(variant.meta.family == Family::fcm) {
   if (variant.meta.device == Device::mpi) {
     rows_ = shard_of_rows(shape.n, static_cast<std::size_t>(shape.world),
@@ -171,10 +172,10 @@ void Session<T>::wait_for_devices() const {
   }
 }
 
-// As they lie where the variant computes.
+// As they lie where the variant wants them.
 template <typename T>
 Points<T> Session<T>::points_of(const Part& part) const {
-  const bool on_device = place_ == Place::device;
+  const bool on_device = points_place_ == Place::device;
   return {on_device ? part.points.span() : host_points_.span(), part.rows.first,
           on_device ? part.weights.span() : host_weights_.span(), file_};
 }
@@ -258,7 +259,7 @@ void Session<T>::clocked_prepare() {
   delegates_known_ = false;
   delegate_.clear();
   refusals_.clear();
-  if (place_ == Place::device) {
+  if (points_place_ == Place::device) {
     windows_.upload = seconds_of([&] { upload(); });
   }
   windows_.prepare = seconds_of([&] {

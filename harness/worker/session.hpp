@@ -110,7 +110,8 @@ private:
   std::function<void()> meet_ = [] {};
   Observer<T> nobody_;
   Observer<T>* observer_ = &nobody_;
-  Place place_;
+  Place place_;        ///< of start and answer
+  Place points_place_; ///< of points and weights
   bool has_memberships_;
 
   // The variant goes before the memory that it may refer to.

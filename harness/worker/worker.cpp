@@ -78,6 +78,9 @@ Worker::Worker(const KnownVariant& variant, WorkerOptions options)
     if (!variant.module.empty()) {
       load["module"] = variant.module.string();
     }
+    if (options_.device_memory_limit > 0 && !computes_on_processors(variant.meta)) {
+      load["device_memory"] = options_.device_memory_limit;
+    }
     if (ranks_ != nullptr) {
       wait_for_ranks();
       load["marks"] = fmt::format("/proc/{}/fd/{}", pid_, ranks_->marks_descriptor());

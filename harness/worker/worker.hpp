@@ -29,6 +29,7 @@ struct WorkerOptions {
   int ranks = kUsualRanks;                   ///< processes of a variant of Device::mpi
   std::chrono::duration<double> timeout{900}; ///< of the whole process
   std::size_t memory_limit = 0; ///< bytes of data of a CPU variant; 0: what is available
+  std::size_t device_memory_limit = 0; ///< bytes of each device of a GPU variant; 0: all there are
   bool sandboxed = true;
   std::filesystem::path build;               ///< folder of runner and modules; empty: this program's
   std::vector<std::filesystem::path> hidden; ///< folders that the variant must not read

@@ -9,6 +9,8 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <stdexcept>
+#include <string>
 
 namespace clusterbench {
 namespace {
@@ -73,10 +75,35 @@ void open(int device) {
   g_open.try_emplace(device);
 }
 
+std::size_t free_bytes(int device) {
+  const Current current(device);
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return free;
+}
+
+// Not from the pool, which may give back what it holds.
+void leave_free(int device, std::size_t bytes) {
+  const std::size_t free = free_bytes(device);
+  if (free <= bytes) {
+    return;
+  }
+  const Current current(device);
+  void* never_freed = nullptr;
+  check(cudaMalloc(&never_freed, free - bytes), "cudaMalloc of what --device-memory leaves out");
+}
+
 void* allocate(int device, std::size_t bytes) {
   const Current current(device);
   void* memory = nullptr;
-  check(cudaMallocAsync(&memory, bytes, cudaStreamLegacy), "cudaMallocAsync by the harness");
+  const cudaError_t error = cudaMallocAsync(&memory, bytes, cudaStreamLegacy);
+  if (error == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw std::runtime_error(std::to_string(bytes >> 20) + " MiB for the harness's arrays, of the device's " +
+                             "memory " + std::to_string(free_bytes(device) >> 20) +
+                             " MiB are free: cudaErrorMemoryAllocation");
+  }
+  check(error, "cudaMallocAsync by the harness");
   synchronize_one();
   return memory;
 }
@@ -141,7 +168,7 @@ double seconds_between(void* first_mark, void* second_mark) {
 
 extern "C" __attribute__((visibility("default"))) const void* clusterbench_device_calls() {
   using namespace clusterbench;
-  static const DeviceCalls calls{open, allocate, release, upload, download, fill,
-                                 synchronize, mark, seconds_between};
+  static const DeviceCalls calls{open,   leave_free, free_bytes, allocate,    release, upload,
+                                 download, fill,     synchronize, mark, seconds_between};
   return &calls;
 }

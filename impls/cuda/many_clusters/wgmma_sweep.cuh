@@ -236,8 +236,8 @@ public:
                                                : "compute capability 9.0 is needed, and no other";
   }
 
-  /// `beside`: as Scores needs it; half_squares of the task if it takes no more features.
-  void prepare(const SweepTask& task) {
+  /// spare: multiprocessors that it leaves to others.
+  void prepare(const SweepTask& task, unsigned spare = 0) {
     const HalfTiles shape = task.points.shape;
     const std::size_t most = shared_memory_limit() - 1024; // the barriers
     constexpr unsigned kMore = Scores::kMoreFeatures;
@@ -266,14 +266,18 @@ public:
                                   : sweep_wgmma<Scores, 64, 1>;
     }
     allow_shared_memory(kernel_, bytes_);
-    blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_),
+    blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_) - spare,
                                              ceil_div(task.points.n, teams_ * 64)));
   }
 
+  /// `beside`: as Scores needs it; half_squares of the task if it takes no more features.
   void launch(const SweepTask& task, const ScoreConstants& beside) const {
     kernel_<<<blocks_, threads(), bytes_>>>(task, layout_, beside);
     check_launch("sweep_wgmma");
   }
+
+  /// Points that all blocks work on at a time.
+  std::size_t wave() const { return std::size_t{blocks_} * teams_ * 64; }
 
   std::string path() const {
     return std::to_string(teams_ * 64) + " points a block, " + std::to_string(layout_.stages) +
@@ -336,11 +340,12 @@ public:
 
   static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore>::refuse(); }
   static std::size_t bytes(const Shape&) { return 0; }
-  void prepare(const SweepTask& task) { launch_.prepare(task); }
+  void prepare(const SweepTask& task, unsigned spare = 0) { launch_.prepare(task, spare); }
   void follow(const SweepTask&) {}
   void launch(const SweepTask& task) const {
     launch_.launch(task, {task.centroids.half_squares, nullptr});
   }
+  std::size_t wave() const { return launch_.wave(); }
   std::string path() const { return launch_.path(); }
 
 private:
