@@ -136,13 +136,36 @@ TEST_F(OutOfCore, RowsThatNobodyMayWriteTo) {
   munmap(memory, bytes);
 }
 
-TEST_F(OutOfCore, HalfThePointsMustFit) {
-  Shape shape;
-  shape.n = (std::size_t{1} << 31) - 1;
-  shape.d = 1024;
-  shape.k = 100;
-  const std::string refused = refusal_of_shape<float>(built_variant(kName), shape);
-  EXPECT_NE(refused.find("half of the points stay on the device"), std::string::npos) << refused;
+/// Takes the device's memory, the pool's too, until only about so many bytes are left.
+std::vector<PlacedArray<std::byte>> leave_about(std::size_t bytes) {
+  std::vector<PlacedArray<std::byte>> taken;
+  for (std::size_t size = std::size_t{4} << 30; size >= std::size_t{16} << 20;) {
+    try {
+      taken.emplace_back(Place::device, size);
+    } catch (const std::runtime_error&) {
+      size /= 2;
+    }
+  }
+  for (std::size_t left = 0; left < bytes && !taken.empty(); taken.pop_back()) {
+    left += taken.back().size();
+  }
+  return taken;
+}
+
+TEST_F(OutOfCore, HalfOfThePointsDoNotFit) {
+  // 512 MB in half precision; two tiles, and what else is needed, are 120.
+  const OwnedProblem<float> problem = clouds(2000003, 128, 50, passes(3));
+  const auto expected = OnGpu<float>(built_variant("kmeans_cuda_wgmma"), problem.view()).run_recorded();
+  const auto taken = leave_about(std::size_t{256} << 20);
+  OnGpu<float> object(built_variant(kName), problem.view());
+  EXPECT_EQ(object.chosen_path().find("all rows in every pass"), 0U) << object.chosen_path();
+  expect_same(object.run_recorded(), expected);
+}
+
+TEST_F(OutOfCore, NotEvenTilesFit) {
+  const OwnedProblem<float> problem = clouds(2000003, 128, 50, passes(1));
+  const auto taken = leave_about(std::size_t{32} << 20);
+  EXPECT_THROW(OnGpu<float>(built_variant(kName), problem.view()), Refusal);
 }
 
 } // namespace

@@ -387,7 +387,8 @@ public:
   }
 
   /// Then rounds, with a scale that fits the points; waits for what measure() has asked. arrays and
-  /// h_largest, which is page-locked, must outlive this. Throws std::runtime_error.
+  /// h_largest, which is page-locked, must outlive this. Without arrays it only chooses the scale.
+  /// Throws std::runtime_error.
   void prepare(const Arrays& arrays, LargestBits* h_largest) {
     rounded_ = arrays;
     h_largest_ = h_largest;
@@ -413,6 +414,19 @@ public:
     return true;
   }
 
+  /// Rounds some rows of the points, [n, d] in device memory, to other arrays. Does not block. Throws
+  /// std::runtime_error.
+  void round_rows(const float* d_rows, std::size_t n, const Arrays& to) const {
+    const bool four = d_ % 4 == 0;
+    const unsigned lanes = d_ <= 32 ? 8 : d_ <= 64 ? 16 : 32;
+    const auto kernel = lanes == 8    ? (four ? round_points<8, true> : round_points<8, false>)
+                        : lanes == 16 ? (four ? round_points<16, true> : round_points<16, false>)
+                                      : (four ? round_points<32, true> : round_points<32, false>);
+    kernel<<<blocks_at_most(to.padded_n * lanes, 256, 8192), 256>>>(
+        d_rows, n, to.padded_n, d_, frame(), shape_, to.tiles, to.residual, to.norm);
+    check_launch("round_points");
+  }
+
   PointsView view() const {
     return {n_, d_, shape_, exact_, rounded_.tiles, rounded_.residual, rounded_.norm};
   }
@@ -436,15 +450,9 @@ private:
 
   void round(double scale) {
     scale_ = scale;
-    const bool four = d_ % 4 == 0;
-    const unsigned lanes = d_ <= 32 ? 8 : d_ <= 64 ? 16 : 32;
-    const auto kernel = lanes == 8    ? (four ? round_points<8, true> : round_points<8, false>)
-                        : lanes == 16 ? (four ? round_points<16, true> : round_points<16, false>)
-                                      : (four ? round_points<32, true> : round_points<32, false>);
-    kernel<<<blocks_at_most(rounded_.padded_n * lanes, 256, 8192), 256>>>(
-        exact_, n_, rounded_.padded_n, d_, frame(), shape_, rounded_.tiles, rounded_.residual,
-        rounded_.norm);
-    check_launch("round_points");
+    if (rounded_.tiles != nullptr) {
+      round_rows(exact_, n_, rounded_);
+    }
   }
 
   const float* exact_ = nullptr;

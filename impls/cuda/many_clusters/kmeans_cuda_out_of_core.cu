@@ -1,15 +1,14 @@
 // K-means for many clusters, with points that stay in host memory.
 //
 // Idea: a half-precision copy on the device proves most labels. Only rows that it leaves open, or
-//   that move, come over the link as they are.
+//   that move, come over the link as they are. Where the copy does not fit, all rows come.
 // Changed since kmeans_cuda_wgmma: rows go through in tiles. While one is swept, a few
 //   multiprocessors fetch the open rows of the tile before from locked host memory, compare them,
-//   fetch those that have moved, and add them up. In the first pass, where all rows move, copy
-//   engines bring them in order.
+//   fetch those that have moved, and add them up. Where all are needed, the device copies them.
 // Source: kmeans_cuda_wgmma; docs/out_of_core.md.
 // Cost per iteration: 2 n k d flops, 2 n d bytes from device memory; over the link 4 d bytes for
-//   each row that is left open or moves, and 4 n d in the first pass and wherever a loss is asked for.
-// Limits: as kmeans_cuda_wgmma, without weights; half the points must fit the device. Deterministic.
+//   each row that is left open or moves, and 4 n d in the first pass and without the copy.
+// Limits: as kmeans_cuda_wgmma, without weights. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
@@ -201,11 +200,13 @@ constexpr unsigned kLossParts = 32; ///< of a tile
 /// All that prepare() allocates.
 struct Arrays {
   Arrays() = default;
-  Arrays(const Shape& shape, const Tiling& tiling, std::byte* memory)
-      : Arrays(shape, tiling, Arena{memory}) {}
+  /// keeps: a half-precision copy of all rows
+  Arrays(const Shape& shape, const Tiling& tiling, bool keeps, std::byte* memory)
+      : Arrays(shape, tiling, keeps, Arena{memory}) {}
 
-  HalfCopy::Arrays points{};
-  __half* rounded = nullptr;     ///< tiles of the centroids
+  HalfCopy::Arrays points{};      ///< of all rows, or none
+  HalfCopy::Arrays streamed[2]{}; ///< else of a tile, by turns
+  __half* rounded = nullptr;      ///< tiles of the centroids
   float* half_squares = nullptr; ///< see CentroidsView
   float4* terms = nullptr;
   long long* high = nullptr; ///< see SumsView
@@ -225,11 +226,17 @@ struct Arrays {
   std::size_t used = 0;
 
 private:
-  Arrays(const Shape& shape, const Tiling& tiling, Arena cutter) {
+  Arrays(const Shape& shape, const Tiling& tiling, bool keeps, Arena cutter) {
     const std::size_t k = shape.k, d = shape.d;
     const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
     const std::size_t tile = std::min(tiling.rows, tiling.n), pairs = 2 * tile + 65536;
-    points = HalfCopy::Arrays::cut(shape.n, d, WgmmaSweep::kPaddedRows, cutter);
+    if (keeps) {
+      points = HalfCopy::Arrays::cut(shape.n, d, WgmmaSweep::kPaddedRows, cutter);
+    } else {
+      for (HalfCopy::Arrays& each : streamed) {
+        each = HalfCopy::Arrays::cut(tile, d, WgmmaSweep::kPaddedRows, cutter);
+      }
+    }
     rounded = cutter.take<__half>(HalfTiles::of(d).size(k));
     half_squares = cutter.take<float>(padded_k);
     terms = cutter.take<float4>(padded_k);
@@ -271,12 +278,6 @@ public:
   std::string refuse(const Shape& shape) const override {
     if (shape.n >= std::size_t{1} << 31 || shape.k >= std::size_t{1} << 30) {
       return "points and clusters are counted in 32 bits";
-    }
-    Arena counter{nullptr};
-    static_cast<void>(HalfCopy::Arrays::cut(shape.n, shape.d, WgmmaSweep::kPaddedRows, counter));
-    static const std::size_t there = device_memory(); // 0: no device, which others report
-    if (there > 0 && counter.used > there) {
-      return refusal(counter.used);
     }
     return WgmmaSweep::refuse(shape);
   }
@@ -325,7 +326,7 @@ public:
     while (!last) {
       {
         const Phase phase(observer, "assign, fetch and move", kDefaultStream);
-        const bool all_rows = stop.passes() == 0 || stop.wants_loss();
+        const bool all_rows = !keeps_ || stop.passes() == 0 || stop.wants_loss();
         start_tiles<<<blocks_for(tiling_.count(), 256), 256>>>(at_.pass, at_.tiles,
                                                                tiling_.count());
         check_launch("start_tiles");
@@ -361,7 +362,8 @@ public:
   }
 
   std::string chosen_path() const override {
-    return host_rows_.path() + ", " + std::to_string(tiling_.count()) + " tiles of " +
+    return std::string(keeps_ ? "a copy of half the size" : "all rows in every pass") + ", " +
+           host_rows_.path() + ", " + std::to_string(tiling_.count()) + " tiles of " +
            std::to_string(tiling_.rows) + ", " + sweep_.path();
   }
 
@@ -372,21 +374,24 @@ private:
     LargestBits largest;
   };
 
-  static std::string refusal(std::size_t bytes) {
-    return "needs " + std::to_string(bytes >> 20) +
-           " MiB of device memory, which are not there: half of the points stay on the device";
-  }
-
   std::size_t tile_rows() const { return std::min(tiling_.rows, tiling_.n); }
 
+  /// With the copy if there is room for it.
   void allocate() {
-    const std::size_t bytes = Arrays(shape_, tiling_, nullptr).used;
-    try {
-      memory_ = DeviceBuffer<std::byte>(bytes);
-    } catch (const std::runtime_error&) {
-      throw Refusal(refusal(bytes));
+    for (const bool keeps : {true, false}) {
+      keeps_ = keeps;
+      const std::size_t bytes = Arrays(shape_, tiling_, keeps, nullptr).used;
+      try {
+        memory_ = DeviceBuffer<std::byte>(bytes);
+        break;
+      } catch (const std::runtime_error&) {
+        if (!keeps) {
+          throw Refusal("needs " + std::to_string(bytes >> 20) +
+                        " MiB of device memory for labels, tiles of rows and sums: not there");
+        }
+      }
     }
-    at_ = Arrays(shape_, tiling_, memory_.data());
+    at_ = Arrays(shape_, tiling_, keeps_, memory_.data());
     host_ = PinnedBuffer<HostWords>(1);
     counters_ = PinnedBuffer<PassCounters>(tiling_.count());
   }
@@ -403,9 +408,16 @@ private:
     const std::size_t first = tiling_.first(tile);
     view.n = tiling_.size(tile);
     view.exact = at_.rows[tile % 2];
-    view.rounded += first / kHalfTileRows * view.shape.tile_size();
-    view.residual += first;
-    view.norm += first;
+    if (keeps_) {
+      view.rounded += first / kHalfTileRows * view.shape.tile_size();
+      view.residual += first;
+      view.norm += first;
+    } else {
+      const HalfCopy::Arrays& streamed = at_.streamed[tile % 2];
+      view.rounded = streamed.tiles;
+      view.residual = streamed.residual;
+      view.norm = streamed.norm;
+    }
     return view;
   }
 
@@ -424,6 +436,10 @@ private:
       copied_[turn].record(copies_);
     }
     free_[turn].hold(kDefaultStream);
+    if (!keeps_) {
+      copied_[turn].hold(kDefaultStream);
+      points_.round_rows(at_.rows[turn], task.points.n, at_.streamed[turn]);
+    }
     sweep_.launch(task);
     find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_>>>(task);
     check_launch("find_candidates");
@@ -530,6 +546,7 @@ private:
   HalfCopy points_;
   WgmmaSweep sweep_;
   Tiling tiling_{};
+  bool keeps_ = true; ///< a half-precision copy of all rows
   FixedPoint point_{};
   Stream copies_, beside_;
   // Of each turn: its tile is swept; its rows are there; its lists and rows are done with.
