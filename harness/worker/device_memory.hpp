@@ -13,9 +13,6 @@ struct DeviceCalls {
   /// Makes the device's context, and what all other calls need, unless that has been done. Not for two
   /// threads. Whoever loads the plug-in opens the first device.
   void (*open)(int device) = nullptr;
-  /// Takes memory of the device until no more than `bytes` are free, and keeps it to the process's end.
-  void (*leave_free)(int device, std::size_t bytes) = nullptr;
-  std::size_t (*free_bytes)(int device) = nullptr;
   void* (*allocate)(int device, std::size_t bytes) = nullptr;
   void (*release)(int device, void* memory) noexcept = nullptr;
   void (*upload)(int device, void* to, const void* host, std::size_t bytes) = nullptr;
@@ -26,6 +23,9 @@ struct DeviceCalls {
   /// Notes the moment that a stream (null: the default one) reaches; seconds between two of them.
   void* (*mark)(void* stream) = nullptr;
   double (*seconds_between)(void* first_mark, void* second_mark) = nullptr; ///< frees both
+  /// Takes memory of the device until no more than `bytes` are free, and keeps it to the process's end.
+  void (*leave_free)(int device, std::size_t bytes) = nullptr;
+  std::size_t (*free_bytes)(int device) = nullptr;
 };
 
 /// Loads the plug-in at the first call, and opens the first device. Throws std::runtime_error where there is none.

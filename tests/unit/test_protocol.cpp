@@ -143,6 +143,7 @@ RegisteredVariant registered() {
                   .deterministic = false,
                   .approximate_within = 0.125,
                   .reseeds_empty = true,
+                  .points_on_host = true,
                   .takes_weights = true,
                   .min_d = 2,
                   .max_d = 8,
@@ -170,6 +171,7 @@ TEST(Description, AModulesMetaIsReadBackAsItIs) {
   EXPECT_EQ(a.deterministic, b.deterministic);
   EXPECT_EQ(a.approximate_within, b.approximate_within);
   EXPECT_EQ(a.reseeds_empty, b.reseeds_empty);
+  EXPECT_EQ(a.points_on_host, b.points_on_host);
   EXPECT_EQ(a.takes_weights, b.takes_weights);
   EXPECT_EQ(a.min_d, b.min_d);
   EXPECT_EQ(a.max_d, b.max_d);

@@ -203,6 +203,49 @@ TEST_F(ShardedSession, WeightsLieOnTheDeviceBesideTheirPoints) {
   }
 }
 
+/// Labels rows in host memory, for a start on the device.
+class HostPoints final : public Variant<float> {
+public:
+  void prepare(const Shape&, const Points<float>& points) override { points_ = points; }
+  void run(const Start<float>& start, Answer<float>& answer, Observer<float>&) override {
+    EXPECT_THROW(download(points_.rows), std::runtime_error); // no memory of a device
+    EXPECT_THROW(download(points_.weights), std::runtime_error);
+    std::vector<std::int32_t> labels(answer.labels.size());
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      labels[i] = static_cast<std::int32_t>(points_.rows[i * kFeatures]);
+    }
+    const std::vector<float> centroids = download(start.centroids);
+    upload(answer.labels, labels);
+    upload(answer.centroids, centroids);
+    upload(answer.entering, centroids);
+  }
+
+private:
+  static std::vector<float> download(std::span<const float> from) {
+    std::vector<float> to(from.size());
+    device_calls().download(0, to.data(), from.data(), from.size_bytes());
+    return to;
+  }
+  template <typename V>
+  static void upload(std::span<V> to, const std::vector<V>& from) {
+    device_calls().upload(0, to.data(), from.data(), to.size_bytes());
+  }
+  Points<float> points_;
+};
+
+TEST_F(ShardedSession, PointsThatAVariantWantsOnTheHostStayThere) {
+  variant_.meta.device = Device::gpu;
+  variant_.meta.points_on_host = true;
+  variant_.factories.f32 = [] { return std::make_unique<HostPoints>(); };
+  Session<float> session = this->session(7, {0}, /*weighted=*/true);
+  session.take_points(points_, 2, std::vector<float>(7, 1.0F));
+  session.run_whole({start_, {}});
+  take(session);
+  expect_the_answer(2);
+  EXPECT_EQ(session.windows().upload, 0.0);
+  EXPECT_GT(session.windows().download, 0.0);
+}
+
 TEST_F(ShardedSession, ADeviceThatIsNotThereIsAnError) {
   EXPECT_THROW(session(10, {0, 3}), std::runtime_error);
 }

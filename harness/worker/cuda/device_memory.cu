@@ -168,7 +168,7 @@ double seconds_between(void* first_mark, void* second_mark) {
 
 extern "C" __attribute__((visibility("default"))) const void* clusterbench_device_calls() {
   using namespace clusterbench;
-  static const DeviceCalls calls{open,   leave_free, free_bytes, allocate,    release, upload,
-                                 download, fill,     synchronize, mark, seconds_between};
+  static const DeviceCalls calls{open,        allocate, release,         upload,     download,  fill,
+                                 synchronize, mark,     seconds_between, leave_free, free_bytes};
   return &calls;
 }

@@ -5,7 +5,7 @@
 // Changed since kmeans_cuda_wgmma: rows go through in tiles. While one is swept, a few
 //   multiprocessors fetch the open rows of the tile before from locked host memory, compare them,
 //   fetch those that have moved, and add them up. Where all are needed, the device copies them.
-// Source: kmeans_cuda_wgmma; docs/out_of_core.md.
+// Source: kmeans_cuda_wgmma; docs/out_of_core_gpu.md.
 // Cost per iteration: 2 n k d flops, 2 n d bytes from device memory; over the link 4 d bytes for
 //   each row that is left open or moves, and 4 n d in the first pass and without the copy.
 // Limits: as kmeans_cuda_wgmma, without weights. Deterministic.
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Rows that have changed their cluster, and between which. count: zero before.
 struct MovedView {
-  unsigned* rows;     ///< [tile]
+  unsigned* rows;          ///< [tile]
   std::int32_t *from, *to; ///< [tile] each, -1 behind the last one
   unsigned* count;
 };
@@ -207,18 +207,18 @@ struct Arrays {
   HalfCopy::Arrays points{};      ///< of all rows, or none
   HalfCopy::Arrays streamed[2]{}; ///< else of a tile, by turns
   __half* rounded = nullptr;      ///< tiles of the centroids
-  float* half_squares = nullptr; ///< see CentroidsView
+  float* half_squares = nullptr;  ///< see CentroidsView
   float4* terms = nullptr;
   long long* high = nullptr; ///< see SumsView
   long long* low = nullptr;
   unsigned* counts = nullptr;
-  std::size_t sums_bytes = 0;      ///< of those three together
-  std::int32_t* labels = nullptr;  ///< [n], by turns with those of the answer
-  PassCounters* pass = nullptr;    ///< the largest terms of the next pass
-  PassCounters* tiles = nullptr;   ///< [tiles]
-  FlaggedView flagged[2] = {};     ///< of a tile, by turns
-  float* rows[2] = {};             ///< [tile, d], by turns: rows of a tile in float
-  unsigned* places = nullptr;      ///< [tile] 0, 1, 2, ...
+  std::size_t sums_bytes = 0;     ///< of those three together
+  std::int32_t* labels = nullptr; ///< [n], by turns with those of the answer
+  PassCounters* pass = nullptr;   ///< the largest terms of the next pass
+  PassCounters* tiles = nullptr;  ///< [tiles]
+  FlaggedView flagged[2] = {};    ///< of a tile, by turns
+  float* rows[2] = {};            ///< [tile, d], by turns: rows of a tile in float
+  unsigned* places = nullptr;     ///< [tile] 0, 1, 2, ...
   MovedView moved{};
   double* partial = nullptr; ///< [k], or [tiles, kLossParts] if that is more
   double* loss = nullptr;
@@ -397,8 +397,12 @@ private:
   }
 
   CentroidsView centroids_view(const float* centroids) const {
-    return {static_cast<unsigned>(shape_.k), tiles_of_centroids_, centroids, at_.rounded,
-            at_.half_squares, at_.terms};
+    return {static_cast<unsigned>(shape_.k),
+            tiles_of_centroids_,
+            centroids,
+            at_.rounded,
+            at_.half_squares,
+            at_.terms};
   }
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
 
@@ -427,8 +431,8 @@ private:
     const unsigned turn = tile % 2;
     const std::size_t first = tiling_.first(tile);
     const std::int32_t* before = all_before + first;
-    const SweepTask task{points_of(tile), centroids_view(centroids), at_.flagged[turn],
-                         at_.tiles + tile, all_labels + first, points_.frame()};
+    const SweepTask task{points_of(tile),  centroids_view(centroids), at_.flagged[turn],
+                         at_.tiles + tile, all_labels + first,        points_.frame()};
     if (all_rows) {
       free_[turn].hold(copies_);
       copy_values({host_rows_.host() + first * shape_.d, task.points.n * shape_.d}, at_.rows[turn],
@@ -486,9 +490,8 @@ private:
   /// Brings rows of a tile to the front of its place in float.
   void fetch(const SweepTask& task, const unsigned* rows, const unsigned* count) {
     const std::size_t tile = static_cast<std::size_t>(task.counters - at_.tiles);
-    beside("fetch_rows", fetch_, kThreads,
-           host_rows_.device() + tiling_.first(tile) * shape_.d, rows, count, task.points.d,
-           at_.rows[tile % 2]);
+    beside("fetch_rows", fetch_, kThreads, host_rows_.device() + tiling_.first(tile) * shape_.d,
+           rows, count, task.points.d, at_.rows[tile % 2]);
   }
 
   /// A block for each multiprocessor that the sweep leaves.
@@ -502,11 +505,11 @@ private:
   /// See place_centroids().
   void place(float* centroids, float* entering, double* shifts) {
     fill_bytes(std::span(at_.pass, 1), 0);
-    place_centroids<false><<<blocks_for(std::size_t{tiles_of_centroids_} * kHalfTileRows * 32, 256),
-                             256>>>(
-        sums(), static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
-        points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
-        at_.pass, shifts, {});
+    place_centroids<false>
+        <<<blocks_for(std::size_t{tiles_of_centroids_} * kHalfTileRows * 32, 256), 256>>>(
+            sums(), static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
+            points_.frame(), points_.view().shape, centroids, entering, at_.rounded,
+            at_.half_squares, at_.terms, at_.pass, shifts, {});
     check_launch("place_centroids");
   }
 
@@ -563,15 +566,16 @@ private:
   PinnedBuffer<PassCounters> counters_;
 };
 
-const Registration registration({.name = "kmeans_cuda_out_of_core",
-                                 .idea = "points in host memory, a half-precision copy on the device",
-                                 .source = "kmeans_cuda_wgmma, for points larger than the memory",
-                                 .device = Device::gpu,
-                                 .multiplier = Multiplier::tensor_f16,
-                                 .points_on_host = true,
-                                 .max_d = kMostFeatures,
-                                 .previous = "kmeans_cuda_wgmma"},
-                                f32_only<OutOfCore>());
+const Registration
+    registration({.name = "kmeans_cuda_out_of_core",
+                  .idea = "points in host memory, a half-precision copy on the device",
+                  .source = "kmeans_cuda_wgmma, for points larger than the memory",
+                  .device = Device::gpu,
+                  .multiplier = Multiplier::tensor_f16,
+                  .points_on_host = true,
+                  .max_d = kMostFeatures,
+                  .previous = "kmeans_cuda_wgmma"},
+                 f32_only<OutOfCore>());
 
 } // namespace
 } // namespace clusterbench
