@@ -394,8 +394,7 @@ private:
     row["problem"] = problem_json(cell, work);
     row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
                           options_.cell.threads, gpus, ranks, options_.cell.memory_limit,
-                          options_.cell.device_memory_limit,
-                          options_.cell.sampling, binary_hash_,
+                          options_.cell.device_memory_limit, options_.cell.sampling, binary_hash_,
                           environment_hash_, fingerprint(*variant), starts_seed_});
     const std::filesystem::path stem = answers_.stem(cell, round);
     if (is_known(row)) {

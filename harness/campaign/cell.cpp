@@ -93,9 +93,10 @@ std::string refusal_of_device_memory(const KnownVariant& variant, std::size_t po
   if (meta.points_on_host || share <= limit) {
     return {};
   }
-  return fmt::format("the points need {} of device memory, --device-memory allows {} for everything: "
-                     "only variants that leave them in host memory take them",
-                     bytes_text(share), bytes_text(limit));
+  return fmt::format(
+      "the points need {} of device memory, --device-memory allows {} for everything: "
+      "only variants that leave them in host memory take them",
+      bytes_text(share), bytes_text(limit));
 }
 
 template <typename T>

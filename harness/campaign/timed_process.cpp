@@ -241,7 +241,8 @@ private:
       row_["device_memory"] = {
           {"limit_bytes", limit},
           {"peak_bytes", device_peak_bytes_},
-          {"held_by", "the rest of the device's memory was taken before the variant was asked anything"}};
+          {"held_by",
+           "the rest of the device's memory was taken before the variant was asked anything"}};
       return;
     }
     // What the devices gained, the driver's own contexts included.

@@ -332,9 +332,10 @@ void add_run_command(CLI::App& app, Action& action) {
                    "512M or 2G) in memory: for variants that stream")
       ->type_name("LIMIT");
   command
-      ->add_option("--device-memory", arguments->device_memory,
-                   "Leave a GPU variant no more than LIMIT (such as 512M or 2G) of each GPU's memory, "
-                   "its points included unless it leaves them in host memory")
+      ->add_option(
+          "--device-memory", arguments->device_memory,
+          "Leave a GPU variant no more than LIMIT (such as 512M or 2G) of each GPU's memory, "
+          "its points included unless it leaves them in host memory")
       ->type_name("LIMIT");
   command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
       ->capture_default_str();

@@ -316,7 +316,8 @@ private:
     }
     std::size_t used = 0;
     for (const int device : devices_) {
-      used = std::max(used, device_memory_ - std::min(device_calls().free_bytes(device), device_memory_));
+      used = std::max(used,
+                      device_memory_ - std::min(device_calls().free_bytes(device), device_memory_));
     }
     reply["device_used_bytes"] = used;
   }

@@ -63,8 +63,8 @@ bool is_in_closed_answer(const void* address) {
 template <typename T>
 Session<T>::Session(const RegisteredVariant& variant, std::filesystem::path modules,
                     const Shape& shape, std::vector<int> devices)
-    : registered_(variant), modules_(std::move(modules)), shape_(shape),
-      rows_{0, shape.n}, place_(place_of(variant.meta)),
+    : registered_(variant), modules_(std::move(modules)), shape_(shape), rows_{0, shape.n},
+      place_(place_of(variant.meta)),
       points_place_(variant.meta.points_on_host ? Place::host : place_),
       has_memberships_(variant.meta.family == Family::fcm) {
   if (variant.meta.device == Device::mpi) {

@@ -99,8 +99,9 @@ void* allocate(int device, std::size_t bytes) {
   const cudaError_t error = cudaMallocAsync(&memory, bytes, cudaStreamLegacy);
   if (error == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw std::runtime_error(std::to_string(bytes >> 20) + " MiB for the harness's arrays, of the device's " +
-                             "memory " + std::to_string(free_bytes(device) >> 20) +
+    throw std::runtime_error(std::to_string(bytes >> 20) +
+                             " MiB for the harness's arrays, of the device's " + "memory " +
+                             std::to_string(free_bytes(device) >> 20) +
                              " MiB are free: cudaErrorMemoryAllocation");
   }
   check(error, "cudaMallocAsync by the harness");
@@ -168,7 +169,8 @@ double seconds_between(void* first_mark, void* second_mark) {
 
 extern "C" __attribute__((visibility("default"))) const void* clusterbench_device_calls() {
   using namespace clusterbench;
-  static const DeviceCalls calls{open,        allocate, release,         upload,     download,  fill,
-                                 synchronize, mark,     seconds_between, leave_free, free_bytes};
+  static const DeviceCalls calls{open,      allocate,    release, upload,          download,
+                                 fill,      synchronize, mark,    seconds_between, leave_free,
+                                 free_bytes};
   return &calls;
 }
