@@ -287,6 +287,10 @@ void Session<T>::poison_answer() {
     part.entering.fill(kPoison);
     part.memberships.fill(kPoison);
   }
+  // So these pages are there before they are timed, as those of host variants are.
+  host_labels_.fill(kPoison);
+  host_centroids_.fill(kPoison);
+  host_memberships_.fill(kPoison);
   poisoned_ = true;
 }
 
