@@ -1,13 +1,19 @@
 // Three devices that are host memory, behind the calls of a plug-in: what the harness puts where can be
-// tested where there is no GPU. Memory of a device may be touched for that device alone.
+// tested where there is no GPU. Memory of a device may be touched for that device alone, and nothing is
+// downloaded to pages that are not there yet: their faults would take longer than the copy.
 #include "harness/worker/device_memory.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
 #include <stdexcept>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -30,6 +36,16 @@ void require_memory(int device, const void* memory, std::size_t bytes) {
   --array;
   require(at + bytes <= array->first + array->second.second, "beyond an array's end");
   require(array->second.first == device, "memory of another device");
+}
+
+void require_touched(const void* memory, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory) / page * page;
+  const std::size_t size = reinterpret_cast<std::uintptr_t>(memory) + bytes - begin;
+  std::vector<unsigned char> is_there((size + page - 1) / page);
+  require(mincore(reinterpret_cast<void*>(begin), size, is_there.data()) == 0, "mincore");
+  require(std::ranges::all_of(is_there, [](unsigned char state) { return state % 2 == 1; }),
+          "a download to memory that nobody has touched");
 }
 
 void open(int device) {
@@ -62,6 +78,7 @@ void upload(int device, void* to, const void* host, std::size_t bytes) {
 
 void download(int device, void* host, const void* from, std::size_t bytes) {
   require_memory(device, from, bytes);
+  require_touched(host, bytes);
   std::memcpy(host, from, bytes);
 }
 
