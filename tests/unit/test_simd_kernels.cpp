@@ -281,6 +281,29 @@ TEST(SimdMovedRows, SumsThatLostTooMuchAreKnown) {
   EXPECT_GT(lost, 0u);
 }
 
+// Few blocks have small values, and only those are read again to count them.
+TEST(SimdMovedRows, SmallValuesAreCountedWhereverTheyAre) {
+  constexpr std::size_t kN = 10'000, kD = 2;
+  for (const std::size_t threads : {1, 3}) {
+    for (const float other : {1.0f, 0x1p-100f, 0x1p100f}) { // another feature, of any magnitude
+      Team team(threads);
+      std::vector<float> points(kN * kD);
+      for (std::size_t i = 0; i < kN; ++i) {
+        points[i * kD] = other;
+        points[i * kD + 1] = 1.5f;
+      }
+      for (const std::size_t row : {0, 5'000, 9'999}) {
+        points[row * kD + 1] = 0x1.8p-60f;
+      }
+      points[1'234 * kD + 1] = 0.0f;
+      const FixedSums fixed(points, kN, kD, team);
+      ASSERT_TRUE(fixed.usable());
+      EXPECT_FALSE(fixed.near_enough(0.0, 8.0, 1)); // more than twice the four that are small
+      EXPECT_TRUE(fixed.near_enough(0.0, 9.0, 1));
+    }
+  }
+}
+
 TEST(SimdMovedRows, AreFiniteOnly) {
   Team team(1);
   const std::vector<float> points = {1.0f, 2.0f, std::numeric_limits<float>::infinity(), 3.0f};

@@ -22,7 +22,10 @@ struct AlignedAllocator {
   AlignedAllocator(const AlignedAllocator<U>& /*other*/) {}
 
   T* allocate(std::size_t count) {
-    const std::size_t bytes = count * sizeof(T);
+    std::size_t bytes = count * sizeof(T);
+    if (bytes >= kHuge) { // whole huge pages: a rest on small ones would cost up to 511 faults
+      bytes = (bytes + kHuge - 1) / kHuge * kHuge;
+    }
     void* p = ::operator new(bytes, alignment(count));
 #if defined(__linux__)
     if (bytes >= kHuge) {

@@ -17,6 +17,7 @@
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/team.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -33,10 +34,10 @@ public:
   /// points [n, d]
   FixedSums(std::span<const float> points, std::size_t n, std::size_t d, Team& team)
       : points_(points), d_(d), scales_(padded<double>(d)), units_(padded<double>(d)) {
-    const std::vector<std::uint32_t> largest = largest_bits(n, team);
+    const Ranges ranges = ranges_of(n, team);
     const int room = 62 - static_cast<int>(std::bit_width(n));
     for (std::size_t f = 0; f < d; ++f) {
-      const float most = std::bit_cast<float>(largest[f]);
+      const float most = std::bit_cast<float>(ranges.largest[f]);
       if (!std::isfinite(most)) {
         return;
       }
@@ -44,7 +45,7 @@ public:
       scales_[f] = std::ldexp(1.0, digits);
       units_[f] = std::ldexp(1.0, -digits);
     }
-    small_ = most_small(n, team);
+    small_ = most_small(n, ranges, team);
     usable_ = true;
   }
 
@@ -73,53 +74,69 @@ private:
   static constexpr int kMostDigits = 50;
   static constexpr std::size_t kValues = 1024; ///< that are looked at side by side
 
-  /// work(thread, first row, rows, accumulator of each of rows * d values), over all points. Rows
-  /// side by side make loops that the compiler turns into vectors, however few features there are.
+  /// Magnitudes as the bits of floats, which are in the same order; infinity and what is not a number
+  /// are above all others.
+  struct Ranges {
+    std::vector<std::uint32_t> largest;            ///< by feature
+    std::vector<std::vector<std::uint32_t>> least; ///< by thread, of each of its blocks
+  };
+
+  /// work(thread, block of the thread, its first value, values), over all points. Rows side by side
+  /// make loops that the compiler turns into vectors, however few features there are.
   template <class Work>
-  void each_block(std::size_t n, std::size_t rows, Team& team, Work work) const {
+  void each_block(std::size_t n, Team& team, Work work) const {
+    const std::size_t rows = rows_of_block();
     team.run([&](std::size_t t) {
       const auto [begin, end] = share_of(n, t, team.size());
-      for (std::size_t i = begin; i < end; i += rows) {
-        work(t, &points_[i * d_], std::min(rows, end - i) * d_);
+      for (std::size_t i = begin, block = 0; i < end; i += rows, ++block) {
+        work(t, block, &points_[i * d_], std::min(rows, end - i) * d_);
       }
     });
   }
 
   std::size_t rows_of_block() const { return std::max<std::size_t>(kValues / d_, 1); }
 
-  /// By feature: the bits of magnitudes, which are in the same order; infinity and what is not a
-  /// number are above all others.
-  std::vector<std::uint32_t> largest_bits(std::size_t n, Team& team) const {
+  Ranges ranges_of(std::size_t n, Team& team) const {
     const std::size_t block = rows_of_block() * d_;
     std::vector<std::vector<std::uint32_t>> found(team.size(), std::vector<std::uint32_t>(block));
-    each_block(n, rows_of_block(), team, [&](std::size_t t, const float* x, std::size_t count) {
+    Ranges ranges{std::vector<std::uint32_t>(d_), {}};
+    ranges.least.resize(team.size());
+    each_block(n, team, [&](std::size_t t, std::size_t, const float* x, std::size_t count) {
       std::uint32_t* most = found[t].data();
+      std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
       for (std::size_t c = 0; c < count; ++c) {
         const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[c]) & 0x7fffffffu;
         most[c] = bits > most[c] ? bits : most[c];
+        least = bits < least ? bits : least;
       }
+      ranges.least[t].push_back(least);
     });
-    std::vector<std::uint32_t> largest(d_);
     for (const auto& part : found) {
       for (std::size_t c = 0; c < block; ++c) {
-        largest[c % d_] = std::max(largest[c % d_], part[c]);
+        ranges.largest[c % d_] = std::max(ranges.largest[c % d_], part[c]);
       }
     }
-    return largest;
+    return ranges;
   }
 
-  double most_small(std::size_t n, Team& team) const {
+  /// Reads again the blocks with values that are small in some feature: few, unless there are zeros.
+  double most_small(std::size_t n, const Ranges& ranges, Team& team) const {
     const std::size_t block = rows_of_block() * d_;
     std::vector<double> scale(block);
     for (std::size_t c = 0; c < block; ++c) {
       scale[c] = scales_[c % d_];
     }
+    const auto limit = static_cast<float>(0x1p23 * *std::ranges::max_element(units_));
+    const std::uint32_t small_below = std::max(std::bit_cast<std::uint32_t>(limit), 1u); // zero is
     struct Found {
       std::vector<std::uint32_t> small, rounded;
     };
     std::vector<Found> found(
         team.size(), {std::vector<std::uint32_t>(block), std::vector<std::uint32_t>(block)});
-    each_block(n, rows_of_block(), team, [&](std::size_t t, const float* x, std::size_t count) {
+    each_block(n, team, [&](std::size_t t, std::size_t b, const float* x, std::size_t count) {
+      if (ranges.least[t][b] >= small_below) {
+        return;
+      }
       std::uint32_t *small = found[t].small.data(), *rounded = found[t].rounded.data();
       for (std::size_t c = 0; c < count; ++c) {
         const double scaled = double{x[c]} * scale[c];

@@ -33,7 +33,7 @@ public:
   ShortSieveMaker(std::span<const float> points, std::size_t n, std::size_t d, std::size_t k,
                   const ShortKernel& /*kernel*/, Team& team)
       : d_(d), k_(k), words_((d + 1) / 2), groups_((k + kPairGroup - 1) / kPairGroup),
-        origin_(mean_of(points, n, d, team)), columns_(rounded_up(n) * words_),
+        origin_(middle_of(points, n, d)), columns_(rounded_up(n) * words_),
         panels_(groups_ * kPairGroup * words_), halves_(groups_ * kPairGroup, kNobody),
         largest_(team.size()) {
     const Kernels<float>& kernels = *executable_kernels<float>().back();

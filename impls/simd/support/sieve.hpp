@@ -1,6 +1,6 @@
-// What sieve_columns needs: points and centroids seen from the mean of the points, and a bound of
-// what rounding can do to a score. With the origin at the mean the bound depends on the spread of
-// the data and not on where it lies.
+// What sieve_columns needs: points and centroids seen from the middle of the points, and a bound
+// of what rounding can do to a score. With the origin there the bound depends on the spread of the
+// data and not on where it lies.
 //
 // Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m. Computed from x^ = fl(x'), c^ = fl(c'); u
 // is the unit roundoff, a = d u / (1 - d u) the bound of d roundings in a row.
@@ -19,6 +19,7 @@
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/team.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
@@ -39,27 +40,23 @@ inline double larger(double a, double b) {
   return b > a || std::isnan(b) ? b : a;
 }
 
-/// The mean of points [n, d], rounded.
+/// The mean of some of [n, d] points, at equal distances, rounded: any origin is right, and one near
+/// the middle makes bounds short.
 template <typename T>
-std::vector<T> mean_of(std::span<const T> points, std::size_t n, std::size_t d, Team& team) {
-  std::vector<std::vector<double>> sums(team.size(), std::vector<double>(d));
-  team.run([&](std::size_t t) {
-    double* sum = sums[t].data();
-    const auto [begin, end] = share_of(n, t, team.size());
-    for (std::size_t i = begin; i < end; ++i) {
-      for (std::size_t f = 0; f < d; ++f) {
-        sum[f] += double{points[i * d + f]};
-      }
+std::vector<T> middle_of(std::span<const T> points, std::size_t n, std::size_t d) {
+  constexpr std::size_t kMost = 4096;
+  const std::size_t count = std::min(n, kMost);
+  std::vector<double> sums(d);
+  for (std::size_t s = 0; s < count; ++s) {
+    const T* row = &points[s * n / count * d];
+    for (std::size_t f = 0; f < d; ++f) {
+      sums[f] += double{row[f]};
     }
-  });
-  std::vector<T> mean(d);
-  for (std::size_t f = 0; f < d; ++f) {
-    double total = 0.0;
-    for (const std::vector<double>& sum : sums) {
-      total += sum[f];
-    }
-    mean[f] = static_cast<T>(total / static_cast<double>(n));
   }
+  std::vector<T> mean(d);
+  std::ranges::transform(sums, mean.begin(), [&](double sum) {
+    return static_cast<T>(sum / static_cast<double>(count));
+  });
   return mean;
 }
 
@@ -72,7 +69,7 @@ public:
   SieveMaker(std::span<const T> points, std::size_t n, std::size_t d, std::size_t k,
              const Kernels<T>& kernels, Team& team)
       : d_(d), k_(k), group_(kernels.sieve_group), groups_((k + group_ - 1) / group_),
-        origin_(mean_of(points, n, d, team)), columns_(rounded_up(n) * d), norms_(rounded_up(n)),
+        origin_(middle_of(points, n, d)), columns_(rounded_up(n) * d), norms_(rounded_up(n)),
         panels_(groups_ * group_ * d), halves_(groups_ * group_, std::numeric_limits<T>::max() / 2),
         longest_(team.size()) {
     team.run([&](std::size_t t) {
