@@ -16,16 +16,11 @@
 #include "impls/contract.hpp"
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/dispatch.hpp"
+#include "impls/simd/support/row_blocks.hpp"
 #include "impls/simd/support/team.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <linux/aio_abi.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace clusterbench {
 namespace {
@@ -33,129 +28,6 @@ namespace {
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
-
-constexpr std::size_t kPage = 4096; // reads past the cache begin and end at multiples
-
-/// Reads some bytes of a file at a time, in a fixed order that begins again at its end, ahead of whoever
-/// takes them.
-class ReadAhead {
-public:
-  struct Piece {
-    std::size_t offset, bytes; // in the file
-  };
-  static constexpr std::size_t kBuffers = 3;
-
-  ReadAhead(int descriptor, std::vector<Piece> pieces)
-      : descriptor_(descriptor), pieces_(std::move(pieces)) {
-    if (syscall(SYS_io_setup, kBuffers, &context_) != 0) {
-      throw std::runtime_error(std::string("io_setup: ") + std::strerror(errno));
-    }
-    std::size_t most = 0;
-    for (const Piece& piece : pieces_) {
-      most = std::max(most, piece.bytes + 2 * kPage);
-    }
-    for (Buffer& buffer : buffers_) {
-      buffer.memory.reset(
-          static_cast<char*>(std::aligned_alloc(kPage, most / kPage * kPage + kPage)));
-      if (buffer.memory == nullptr) {
-        throw std::bad_alloc();
-      }
-    }
-  }
-  ~ReadAhead() {
-    wait_for_all();
-    syscall(SYS_io_destroy, context_);
-  }
-  ReadAhead(const ReadAhead&) = delete;
-  ReadAhead& operator=(const ReadAhead&) = delete;
-
-  /// Begins with the first piece, whatever was read ahead before.
-  void rewind() {
-    wait_for_all();
-    asked_ = taken_ = 0;
-    while (asked_ < kBuffers) {
-      ask();
-    }
-  }
-
-  /// The next piece, which stays until let_go(). Throws std::runtime_error.
-  const char* take() {
-    Buffer& buffer = buffers_[taken_ % kBuffers];
-    while (buffer.in_flight) {
-      wait_for_one();
-    }
-    const Piece& piece = pieces_[taken_++ % pieces_.size()];
-    const std::size_t before = piece.offset % kPage;
-    if (buffer.result < 0) {
-      throw std::runtime_error("the points cannot be read at byte " + std::to_string(piece.offset) +
-                               ": " + std::strerror(static_cast<int>(-buffer.result)));
-    }
-    if (static_cast<std::size_t>(buffer.result) < before + piece.bytes) {
-      throw std::runtime_error(
-          "the points end too early: the file has no byte " +
-          std::to_string(piece.offset - before + static_cast<std::size_t>(buffer.result)));
-    }
-    return buffer.memory.get() + before;
-  }
-
-  /// The piece that was taken last is done with: its buffer takes another one.
-  void let_go() { ask(); }
-
-private:
-  struct Free {
-    void operator()(char* memory) const { std::free(memory); }
-  };
-  struct Buffer {
-    std::unique_ptr<char, Free> memory;
-    iocb request{};
-    bool in_flight = false;
-    std::int64_t result = 0; // bytes, or an error's number below 0
-  };
-
-  void ask() {
-    Buffer& buffer = buffers_[asked_ % kBuffers];
-    const Piece& piece = pieces_[asked_++ % pieces_.size()];
-    const std::size_t begin = piece.offset / kPage * kPage;
-    buffer.request = {};
-    buffer.request.aio_data = reinterpret_cast<std::uintptr_t>(&buffer);
-    buffer.request.aio_lio_opcode = IOCB_CMD_PREAD;
-    buffer.request.aio_fildes = static_cast<std::uint32_t>(descriptor_);
-    buffer.request.aio_buf = reinterpret_cast<std::uintptr_t>(buffer.memory.get());
-    buffer.request.aio_nbytes = (piece.offset + piece.bytes - begin + kPage - 1) / kPage * kPage;
-    buffer.request.aio_offset = static_cast<std::int64_t>(begin);
-    iocb* request = &buffer.request;
-    buffer.in_flight = syscall(SYS_io_submit, context_, 1, &request) == 1;
-    if (!buffer.in_flight) {
-      buffer.result = -errno; // whoever takes it is told
-    }
-  }
-
-  void wait_for_one() {
-    io_event event{};
-    while (syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
-      if (errno != EINTR) {
-        throw std::runtime_error(std::string("io_getevents: ") + std::strerror(errno));
-      }
-    }
-    auto& buffer = *reinterpret_cast<Buffer*>(static_cast<std::uintptr_t>(event.data));
-    buffer.result = event.res;
-    buffer.in_flight = false;
-  }
-
-  void wait_for_all() {
-    for (Buffer& buffer : buffers_) {
-      while (buffer.in_flight) {
-        wait_for_one();
-      }
-    }
-  }
-
-  int descriptor_;
-  std::vector<Piece> pieces_;
-  aio_context_t context_ = 0;
-  Buffer buffers_[kBuffers];
-  std::size_t asked_ = 0, taken_ = 0; // pieces
-};
 
 /// What one thread works on and finds. Aligned: neighbours must not share a cache line.
 template <typename T>
@@ -175,22 +47,9 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
-    // 8 MiB: long enough for a disk to be at its best, short enough for three to be little.
-    const std::size_t row = d * sizeof(T);
-    const std::size_t rows =
-        simd::rounded_up(std::max<std::size_t>((std::size_t{8} << 20) / row, 1));
-    std::vector<ReadAhead::Piece> pieces;
-    blocks_.clear();
-    const RowsInFile& file = points.in_file;
-    for (std::size_t i = 0, count = 0; i < n; i += count) {
-      const std::size_t at = (i + file.rotate) % n; // a block ends with the file's last row
-      count = std::min({rows, n - i, n - at});
-      blocks_.push_back({i, i + count});
-      pieces.push_back({file.offset + at * row, count * row});
-    }
-    reader_ = std::make_unique<ReadAhead>(file.descriptor, std::move(pieces));
+    blocks_ = std::make_unique<simd::RowBlocks<T>>(n, d, points.in_file);
     // About 32 KiB of points, so that summing finds in the cache what labelling read.
-    chunk_ = simd::rounded_up(std::clamp<std::size_t>((32 << 10) / row, 1, 4096));
+    chunk_ = simd::rounded_up(std::clamp<std::size_t>((32 << 10) / (d * sizeof(T)), 1, 4096));
     // A barrier of threads costs about as much as this many operations.
     constexpr std::size_t kWorthAThread = 20'000;
     const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
@@ -209,18 +68,15 @@ public:
 
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     std::ranges::copy(start.centroids, answer.centroids.begin());
-    reader_->rewind();
+    blocks_->rewind();
     StopTest stop(shape_.stop);
     PassFacts facts;
     do {
       const auto begin = std::chrono::steady_clock::now();
-      waited_ = 0.0;
       team_->run([&](std::size_t t) { assign_and_sum(t, answer, stop.wants_loss()); });
-      if (failure_ != nullptr) {
-        std::rethrow_exception(std::exchange(failure_, nullptr));
-      }
-      observer.phase("wait for rows", waited_);
-      observer.phase("assign and sum", seconds_since(begin) - waited_);
+      const double waited = blocks_->finish_sweep();
+      observer.phase("wait for rows", waited);
+      observer.phase("assign and sum", seconds_since(begin) - waited);
       {
         const Phase phase(observer, "update");
         facts = update(answer);
@@ -244,52 +100,30 @@ private:
   /// Sums in T that stay in the cache; else in double at once.
   bool sums_in_scratch() const { return by_rows() || shape_.k * shape_.d <= 2048; }
 
-  /// A pass as thread t sees it: the first thread takes a block, all work on their shares of it.
+  /// A pass as thread t sees it.
   void assign_and_sum(std::size_t t, Answer<T>& answer, bool wants_loss) {
     Part<T>& part = parts_[t];
     std::ranges::fill(part.sums, 0.0);
     std::ranges::fill(part.counts, 0.0);
     part.loss = 0.0;
     part.changed = false;
-    for (const simd::Range& block : blocks_) {
-      if (t == 0) {
-        take_block();
-      }
-      team_->barrier();
-      if (failure_ != nullptr) {
-        break;
-      }
-      const simd::Range share = simd::share_of(block.end - block.begin, t, parts_.size());
-      assign_and_sum_rows(part, block.begin, share, answer, wants_loss);
-      team_->barrier();
-      if (t == 0) {
-        reader_->let_go();
-      }
-    }
+    blocks_->sweep(*team_, t, [&](const T* rows, std::size_t first, std::size_t count) {
+      assign_and_sum_rows(part, rows, first, count, answer, wants_loss);
+    });
     if (sums_in_scratch()) {
       kernels_.collect_sums(shape_.k, shape_.d, part.scratch.data(), part.sums.data(),
                             part.counts.data());
     }
   }
 
-  void take_block() {
-    const auto begin = std::chrono::steady_clock::now();
-    try {
-      rows_ = reinterpret_cast<const T*>(reader_->take());
-    } catch (...) {
-      failure_ = std::current_exception();
-    }
-    waited_ += seconds_since(begin);
-  }
-
-  /// Rows share.begin to share.end of the block, whose first is point `first`.
-  void assign_and_sum_rows(Part<T>& part, std::size_t first, const simd::Range& share,
+  /// So many rows, the first of which is point `first`.
+  void assign_and_sum_rows(Part<T>& part, const T* rows, std::size_t first, std::size_t total,
                            Answer<T>& answer, bool wants_loss) const {
     constexpr std::size_t kCollect = 4096; // points whose sums may stay in T
     std::size_t uncollected = 0;
-    for (std::size_t i = share.begin; i < share.end; i += chunk_) {
-      const std::size_t count = std::min(chunk_, share.end - i);
-      assign_and_sum_chunk(part, &rows_[i * shape_.d], count, answer.centroids.data(), wants_loss);
+    for (std::size_t i = 0; i < total; i += chunk_) {
+      const std::size_t count = std::min(chunk_, total - i);
+      assign_and_sum_chunk(part, &rows[i * shape_.d], count, answer.centroids.data(), wants_loss);
       uncollected += count;
       if (sums_in_scratch() && uncollected >= kCollect) {
         kernels_.collect_sums(shape_.k, shape_.d, part.scratch.data(), part.sums.data(),
@@ -353,12 +187,8 @@ private:
 
   const simd::Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
   Shape shape_;
-  std::vector<simd::Range> blocks_; // of points
-  std::unique_ptr<ReadAhead> reader_;
+  std::unique_ptr<simd::RowBlocks<T>> blocks_;
   std::size_t chunk_ = 0;
-  const T* rows_ = nullptr; // of the block that is worked on
-  double waited_ = 0.0;     // for it and those before it [s]
-  std::exception_ptr failure_;
   std::vector<Part<T>> parts_;       // [threads]
   std::unique_ptr<simd::Team> team_; // last: its threads end before what they use
 };
