@@ -19,6 +19,8 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
+constexpr std::size_t kAllAtOnce = 0; // bytes of a piece
+
 std::int64_t modified_ns(const fs::path& file) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              fs::last_write_time(file).time_since_epoch())
@@ -95,26 +97,76 @@ void remove_leftovers(const fs::path& folder) {
       fs::remove(entry.path(), ignored);
 }
 
+/// Writes what comes in pieces to the slot of its recipe. The first piece says how wide rows are.
+class SlotWriter {
+public:
+  SlotWriter(const fs::path& path, std::size_t rows)
+      : rows_(rows), folder_(path.parent_path()), file_(path) {}
+
+  void add(const Array& piece) {
+    if (cols_ == 0) {
+      cols_ = piece.cols();
+      type_ = piece.type();
+      require_room();
+      const std::string head = npy_head(type_, std::vector{rows_, cols_});
+      file_.write(std::as_bytes(std::span(head)));
+    }
+    file_.write(piece.bytes());
+    digest_.add(piece.bytes());
+  }
+  Resolved finish(const Recipe& recipe, const Slot& slot) {
+    file_.commit();
+    return {recipe.name, slot.points, rows_, cols_, type_, digest_.hex()};
+  }
+
+private:
+  // Rather than to fill the disk first.
+  void require_room() const {
+    std::error_code unknown;
+    const fs::space_info room = fs::space(folder_, unknown);
+    const double needed = static_cast<double>(rows_) * static_cast<double>(cols_ * size_of(type_));
+    if (!unknown && needed > static_cast<double>(room.available))
+      throw OutputError(fmt::format("the points take {:.0f} bytes of the cache {}, {} are free", needed,
+                                    folder_.string(), room.available));
+  }
+
+  std::size_t rows_, cols_ = 0;
+  ElementType type_ = ElementType::f64;
+  fs::path folder_;
+  OutputFile file_;
+  Sha256 digest_;
+};
+
+/// Makes a recipe's points and keeps them, with no more than most_bytes in memory at a time where its
+/// rows can be made alone, all at once where not.
+Resolved make_and_keep(const Recipe& recipe, const Slot& slot, std::size_t most_bytes) {
+  const fs::path folder = slot.points.parent_path();
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw OutputError(
+        fmt::format("cannot create the cache {}: {}", folder.string(), error.message()));
+  remove_leftovers(folder);
+  const json arguments = json::parse(recipe.arguments);
+  std::optional<SlotWriter> writer;
+  if (most_bytes == kAllAtOnce || !recipe.makes_rows_alone()) {
+    const Array points = generate(recipe.generator, arguments);
+    writer.emplace(slot.points, points.rows()).add(points);
+  } else {
+    writer.emplace(slot.points, arguments.at("n"));
+    generate_in_pieces(recipe.name, {}, most_bytes,
+                       [&](const Array& piece, std::size_t) { writer->add(piece); });
+  }
+  const Resolved resolved = writer->finish(recipe, slot);
+  write_description(recipe, slot, resolved);
+  return resolved;
+}
+
 Resolved resolve_recipe(const Recipe& recipe) {
   const Slot slot = slot_of(recipe);
   if (std::optional<Resolved> cached = look_up(recipe, slot))
     return *cached;
-  std::error_code error;
-  fs::create_directories(slot.points.parent_path(), error);
-  if (error)
-    throw OutputError(fmt::format("cannot create the cache {}: {}",
-                                  slot.points.parent_path().string(), error.message()));
-  remove_leftovers(slot.points.parent_path());
-  const Array points = generate(recipe.generator, json::parse(recipe.arguments));
-  const Resolved resolved{recipe.name,   slot.points,   points.rows(),
-                          points.cols(), points.type(), sha256_hex(points.bytes())};
-  const std::vector<std::size_t> shape{points.rows(), points.cols()};
-  if (points.type() == ElementType::f32)
-    write_npy(slot.points, points.f32(), shape);
-  else
-    write_npy(slot.points, points.f64(), shape);
-  write_description(recipe, slot, resolved);
-  return resolved;
+  return make_and_keep(recipe, slot, kAllAtOnce); // and whoever asks wants them in memory
 }
 
 Resolved resolve_file(const fs::path& path, ReadOptions options) {
@@ -166,14 +218,7 @@ Resolved resolve(std::string_view name_or_path, ReadOptions options) {
   throw_unknown(name_or_path);
 }
 
-Array generate_rows(std::string_view name, RowRange rows) {
-  const std::optional<Recipe> recipe = parse_spec(name);
-  if (!recipe)
-    throw InputError(fmt::format("{}: only generated datasets have rows that are made alone", name));
-  return generate(recipe->generator, json::parse(recipe->arguments), rows);
-}
-
-KeptFile kept_file(std::string_view name_or_path) {
+KeptFile kept_file(std::string_view name_or_path, std::size_t most_bytes) {
   const std::optional<Recipe> recipe = parse_spec(name_or_path);
   if (!recipe) {
     std::error_code ignored;
@@ -183,12 +228,14 @@ KeptFile kept_file(std::string_view name_or_path) {
   }
   const Slot slot = slot_of(*recipe);
   const json description = json::parse(std::ifstream(slot.description), nullptr, false);
-  if (!description.is_object() || !description.contains("sha256") ||
-      !description.at("sha256").is_string() || !fs::exists(slot.points))
+  if (description.is_object() && description.contains("sha256") &&
+      description.at("sha256").is_string() && fs::exists(slot.points))
+    return {slot.points, description.at("sha256")};
+  if (!recipe->makes_rows_alone())
     throw InputError(fmt::format("{}: not in the cache yet, and making it takes the memory of all its "
                                  "points; `clusterbench data {}` does so",
                                  name_or_path, name_or_path));
-  return {slot.points, description.at("sha256")};
+  return {slot.points, make_and_keep(*recipe, slot, most_bytes).sha256};
 }
 
 Array load(const Resolved& resolved, ReadOptions options) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -36,6 +37,9 @@ struct Recipe {
   std::string name;
   std::string generator;
   std::string arguments; // JSON, keys sorted
+
+  /// Whether its rows can be made alone.
+  bool makes_rows_alone() const;
 };
 
 /// Parses a fixed name or a pattern; nothing when `spec` is neither.
@@ -51,6 +55,15 @@ Array generate(std::string_view generator, const nlohmann::json& arguments, RowR
 /// Rows of a fixed name or a pattern, made alone: the whole is nowhere, the cache is left as it is.
 /// Throws InputError, also for a name that is none.
 Array generate_rows(std::string_view name, RowRange rows);
+
+/// Whether `name` is one whose rows can be made alone: no file of a user, and none of scikit-learn's
+/// generators.
+bool makes_rows_alone(std::string_view name);
+
+/// The same rows, one piece after the other: no more than most_bytes of them are in memory at a time, or
+/// one row. `take` is given a piece and the number of its first row.
+void generate_in_pieces(std::string_view name, RowRange rows, std::size_t most_bytes,
+                        const std::function<void(const Array& piece, std::size_t first)>& take);
 
 struct Resolved {
   std::string name;           // canonical spec, or the path as given
@@ -72,9 +85,10 @@ struct KeptFile {
   std::string sha256; // as Resolved has it; empty for a user's own file
 };
 
-/// Where a dataset's points are, without reading or making them: in the cache, or a user's own file.
-/// Throws InputError for a name that is not in the cache yet, and as resolve() for unknown ones.
-KeptFile kept_file(std::string_view name_or_path);
+/// Where a dataset's points are, without reading them: in the cache, or a user's own file. What is not in
+/// the cache yet is written to it, with no more than most_bytes of it in memory at a time. Throws
+/// InputError where rows cannot be made alone, and as resolve() for unknown names; OutputError.
+KeptFile kept_file(std::string_view name_or_path, std::size_t most_bytes);
 
 /// The points; mapped from the cache where possible. Throws InputError.
 Array load(const Resolved& resolved, ReadOptions options = {});

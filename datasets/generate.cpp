@@ -169,7 +169,14 @@ Array colour_moments(Arguments& arguments, RowRange rows) {
   return make_colour_moments(o, rows);
 }
 
+// Of scikit-learn: their rows depend on all others.
+constexpr std::string_view kClassification = "make_classification", kBlobs = "make_blobs";
+
 } // namespace
+
+bool Recipe::makes_rows_alone() const {
+  return generator != kClassification && generator != kBlobs;
+}
 
 Array generate(std::string_view generator, const json& object, RowRange rows) {
   Arguments arguments(generator, object);
@@ -179,8 +186,8 @@ Array generate(std::string_view generator, const json& object, RowRange rows) {
     return mixture(arguments, rows);
   if (generator == "colour_moments")
     return colour_moments(arguments, rows);
-  const bool is_classification = generator == "make_classification";
-  if (!is_classification && generator != "make_blobs")
+  const bool is_classification = generator == kClassification;
+  if (!is_classification && generator != kBlobs)
     throw InputError(fmt::format("unknown generator '{}'", generator));
   if (!rows.is_whole())
     throw InputError(fmt::format("{}: its rows depend on all others; they cannot be made apart", generator));

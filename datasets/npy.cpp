@@ -155,16 +155,10 @@ Array read_npy(const std::filesystem::path& path) {
   return decode_npy(header, file.bytes(), path.string());
 }
 
-template <class T>
-void write_npy(const std::filesystem::path& path, std::span<const T> values,
-               const std::vector<std::size_t>& shape) {
-  if (std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>()) !=
-      values.size())
-    throw std::invalid_argument(fmt::format("write_npy: {} values do not fill shape {}",
-                                            values.size(), npy_shape_text(shape)));
-  constexpr char kind = std::is_floating_point_v<T> ? 'f' : 'i';
+std::string npy_head(ElementType type, std::span<const std::size_t> shape) {
+  const bool is_real = type == ElementType::f32 || type == ElementType::f64;
   std::string header = fmt::format("{{'descr': '<{}{}', 'fortran_order': False, 'shape': {}, }}",
-                                   kind, sizeof(T), npy_shape_text(shape));
+                                   is_real ? 'f' : 'i', size_of(type), npy_shape_text(shape));
   const std::size_t before = kNpyMagic.size() + 4;                       // magic, version, length
   const std::size_t total = (before + header.size() + 1 + 63) / 64 * 64; // data aligned to 64 bytes
   header.resize(total - before - 1, ' ');
@@ -174,8 +168,21 @@ void write_npy(const std::filesystem::path& path, std::span<const T> values,
   head += '\x00';
   head += static_cast<char>(header.size() & 0xff);
   head += static_cast<char>(header.size() >> 8);
-  head += header;
+  return head + header;
+}
 
+template <class T>
+void write_npy(const std::filesystem::path& path, std::span<const T> values,
+               const std::vector<std::size_t>& shape) {
+  if (std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>()) !=
+      values.size())
+    throw std::invalid_argument(fmt::format("write_npy: {} values do not fill shape {}",
+                                            values.size(), npy_shape_text(shape)));
+  constexpr ElementType type = std::is_same_v<T, float>    ? ElementType::f32
+                               : std::is_same_v<T, double> ? ElementType::f64
+                               : sizeof(T) == 4            ? ElementType::i32
+                                                           : ElementType::i64;
+  const std::string head = npy_head(type, shape);
   OutputFile file(path);
   file.write(std::as_bytes(std::span(head)));
   file.write(std::as_bytes(values));

@@ -44,6 +44,9 @@ NpyHeader parse_npy_header(std::span<const std::byte> file, std::string_view nam
 /// A shape as Python writes it: "(3, 2)", "(3,)".
 std::string npy_shape_text(std::span<const std::size_t> shape);
 
+/// The first bytes of a file of `shape`, up to its first value. type: f32, f64, i32 or i64.
+std::string npy_head(ElementType type, std::span<const std::size_t> shape);
+
 /// Copies the points out of `file`, in native C order, as points_type() of what they are. Throws
 /// InputError for more than memory, and for a whole number that float64 does not hold exactly.
 Array decode_npy(const NpyHeader& header, std::span<const std::byte> file, std::string_view name);

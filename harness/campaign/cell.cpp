@@ -56,27 +56,56 @@ void check_file(const Workload& work) {
   }
 }
 
-// Both processes at their largest; what they share counts twice.
+// Both processes at their largest; what they share counts twice. Ranks stand for machines of their own:
+// each of them is held to the limit, and so is the harness.
 void account_for_memory(json& row, const datasets::FileInPlace& file, std::size_t limit) {
-  const std::size_t peak = file.peak_resident_bytes() + row.value("peak_rss_bytes", std::size_t{0});
+  const std::size_t own = file.peak_resident_bytes();
+  const bool has_ranks = row.contains("peak_rss_bytes_of_rank");
+  const std::size_t peak =
+      has_ranks ? std::max(own, row.at("peak_rss_bytes_of_rank").get<std::size_t>())
+                : own + row.value("peak_rss_bytes", std::size_t{0});
+  const char* const rows_of_variant = has_ranks          ? "a rank has its own rows alone"
+                                      : file.is_direct() ? "direct reads"
+                                                         : "reads by the cache";
   row["memory"] = {
       {"limit_bytes", limit},
       {"peak_bytes", peak},
-      {"held_by", fmt::format("{}, pages of the file let go, a limit of data",
-                              file.is_direct() ? "direct reads" : "reads by the cache")}};
+      {"held_by", fmt::format("{}, pages of the file let go, a limit of data", rows_of_variant)}};
   if (peak > limit) {
     mark(row, "out_of_memory",
-         fmt::format("{} were in memory, --memory allows {}", bytes_text(peak), bytes_text(limit)));
+         fmt::format("{} were in memory{}, --memory allows {}", bytes_text(peak),
+                     has_ranks ? " of one process" : "", bytes_text(limit)));
   }
 }
 
-std::string refusal_of_file(const Workload& work, std::size_t limit) {
-  const std::size_t bytes =
-      work.n * work.d * (work.precision == Precision::f32 ? sizeof(float) : sizeof(double));
-  return fmt::format(
-      "the points need {}, --memory allows {} for everything: they stay in their file, "
-      "and only variants that stream read them there",
-      bytes_text(bytes), bytes_text(limit));
+// What tells without a start that a variant cannot live with a limit of the memory.
+std::string refusal_for_memory(const KnownVariant& variant, const Workload& work,
+                               const CellOptions& options) {
+  const std::size_t limit = options.memory_limit;
+  const std::size_t value = work.precision == Precision::f32 ? sizeof(float) : sizeof(double);
+  const std::size_t row = work.d * value;
+  const bool has_ranks = variant.meta.device == Device::mpi;
+  if (variant.is_program || !(variant.meta.streams || has_ranks)) {
+    return fmt::format("the points need {}, --memory allows {} for everything: they stay in their "
+                       "file, and only variants that stream read them there",
+                       bytes_text(work.n * row), bytes_text(limit));
+  }
+  const auto ranks = static_cast<std::size_t>(options.ranks);
+  if (const std::size_t share = (work.n + ranks - 1) / ranks * row; has_ranks && share >= limit) {
+    return fmt::format("each of {} ranks has {} of the points, --memory allows {} for everything in a "
+                       "process: more ranks have less each",
+                       ranks, bytes_text(share), bytes_text(limit));
+  }
+  // Memberships are part of each answer. A dozen answers are in memory until they are judged, and as
+  // many starts where these are memberships; and there are the shares of the file and of further answers.
+  const std::size_t most = limit / (work.starts_from_memberships ? 48 : 24);
+  const bool is_fuzzy = work.spec.family == Family::fcm;
+  if (const std::size_t memberships = is_fuzzy ? work.n * work.k * value : 0; memberships > most) {
+    return fmt::format("each answer has {} of memberships, --memory {} allows {} for one: all that "
+                       "wait for the judge are in memory",
+                       bytes_text(memberships), bytes_text(limit), bytes_text(most));
+  }
+  return "";
 }
 
 // What --device-memory cannot do, or what cannot be done with so little of it; empty where it can.
@@ -188,8 +217,10 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
   if (auto reason = declared_refusal(variant, problem.shape(), work.spec.family); !reason.empty()) {
     return end_with("refused", reason);
   }
-  if (work.points->file != nullptr && (!variant.meta.streams || variant.is_program)) {
-    return end_with("refused", refusal_of_file(work, options_.memory_limit));
+  if (work.points->file != nullptr) {
+    if (const auto reason = refusal_for_memory(variant, work, options_); !reason.empty()) {
+      return end_with("refused", reason);
+    }
   }
   if (auto reason = refusal_of_device_memory(variant, work.n * work.d * sizeof(T),
                                              options_.device_memory_limit, options_.gpus);

@@ -108,6 +108,8 @@ public:
     request.points = shape_.n > 0 ? path(points_.descriptor) : "";
     request.points_descriptor = points_.descriptor;
     request.points_offset = points_.offset;
+    request.points_in_file = points_.in_file;
+    request.generated = points_.generated;
     request.weights = weights_ != nullptr ? path(*weights_) : "";
     request.start = path(start_);
     request.labels = path(labels_);

@@ -34,8 +34,8 @@ public:
     if (!is_slow()) {
       take_samples_of_runs(name);
     }
-    if (cell_.work.points->file != nullptr) {
-      add_plain_read();
+    if (reads_file()) {
+      row_["plain_reads_ms"] = milliseconds(plain_reads_);
     }
     add_circumstances();
     return std::move(row_);
@@ -54,6 +54,18 @@ private:
       bytes += gpu_state(static_cast<unsigned>(gpu)).memory_used_bytes;
     }
     return bytes;
+  }
+
+  bool reads_file() const {
+    return cell_.variant.meta.streams && cell_.work.points->file != nullptr;
+  }
+
+  // Right after a sample, so that both meet the same load of the disk.
+  void read_plainly() {
+    if (reads_file()) {
+      plain_reads_.push_back(plain_read_seconds(cell_.work.points->place(),
+                                                cell_.problem.n * cell_.problem.d * sizeof(T)));
+    }
   }
 
   // A run that takes so long is sampled by the whole answers alone.
@@ -117,6 +129,7 @@ private:
       row_["chosen_path"] = whole.reply.value("chosen_path", "");
       if (is_slow()) {
         count = plan_.slow_samples;
+        read_plainly();
       }
     }
     row_["start_ms"] = worker_.start_seconds() * 1e3;
@@ -166,10 +179,15 @@ private:
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
       runs.push_back(run);
+      read_plainly();
       return run.seconds;
     };
     const Samples samples = take_samples(name, plan_, timed_run);
     const auto first_kept = samples.warm_up.size();
+    if (reads_file()) { // those of samples alone
+      plain_reads_.erase(plain_reads_.begin(),
+                         plain_reads_.begin() + static_cast<std::ptrdiff_t>(first_kept));
+    }
     json& starts = row_["sample_starts"] = json::array();
     json& iterations = row_["sample_iterations"] = json::array();
     json& processor = row_["cpu_ms"] = json::array();
@@ -201,16 +219,6 @@ private:
     return values;
   }
 
-  void add_plain_read() {
-    constexpr std::size_t kReads = 5;
-    std::vector<double> seconds(kReads);
-    for (double& read : seconds) {
-      read = plain_read_seconds(cell_.work.points->place(),
-                                cell_.problem.n * cell_.problem.d * sizeof(T));
-    }
-    row_["plain_read_ms"] = median(seconds) * 1e3;
-  }
-
   void add_circumstances() {
     for (const char* window : {"upload_ms", "prepare_ms", "download_ms"}) {
       std::vector<double> values;
@@ -228,6 +236,9 @@ private:
       row_["gpu_after"] = gpu_state(0);
     }
     row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
+    if (cell_.variant.meta.device == Device::mpi) {
+      row_["peak_rss_bytes_of_rank"] = worker_.peak_rss_bytes_of_largest();
+    }
     row_["sandbox_lacks"] = worker_.sandbox_lacks();
     row_["clock"] = worker_.clock().report();
     row_["output_tail"] = worker_.output_tail();
@@ -258,6 +269,7 @@ private:
   std::size_t device_bytes_before_, device_peak_bytes_ = 0;
   Worker worker_;
   std::vector<double> download_seconds_;
+  std::vector<double> plain_reads_; ///< seconds, one beside each sample
   json row_;
 };
 

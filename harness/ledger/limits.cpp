@@ -138,8 +138,12 @@ void add_derived_figures(json& row, const json& limits) {
   row["outliers"] = {{"low", summary.outliers.low}, {"high", summary.outliers.high}};
   row["iterations"] = median(passes);
   row["ms_per_iteration"] = median(per_iteration);
-  if (row.contains("plain_read_ms")) {
-    row["percent_of_plain_read"] = 100.0 * row.at("plain_read_ms").get<double>() / median(per_iteration);
+  if (row.contains("plain_reads_ms")) {
+    std::vector<double> percent;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      percent.push_back(100.0 * row.at("plain_reads_ms").at(i).get<double>() / per_iteration[i]);
+    }
+    row["percent_of_plain_read"] = median(percent);
   }
 
   const json& problem = row.at("problem");

@@ -241,9 +241,10 @@ std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spe
     throw InputError("--weights: not with --memory, for no variant that streams takes them");
   }
   const auto start = std::chrono::steady_clock::now();
-  const datasets::KeptFile kept = datasets::kept_file(spec.data);
+  const std::size_t share = memory_limit_ / kShareOfFile;
+  const datasets::KeptFile kept = datasets::kept_file(spec.data, share);
   auto points = std::make_shared<PointSet>();
-  auto file = std::make_unique<datasets::FileInPlace>(kept.file, memory_limit_ / kShareOfFile);
+  auto file = std::make_unique<datasets::FileInPlace>(kept.file, share);
   const datasets::PointsLayout layout = datasets::layout_of(file->bytes(), kept.file);
   const bool is_float = layout.type == datasets::ElementType::f32;
   if (is_float != (precision == Precision::f32)) {
@@ -254,6 +255,7 @@ std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spe
   points->n = spec.take == 0 ? layout.rows : spec.take;
   points->d = layout.cols;
   points->offset = layout.offset;
+  points->generated = datasets::makes_rows_alone(spec.data) ? spec.data : "";
   if (points->n > layout.rows) {
     throw InputError(
         fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, layout.rows));

@@ -9,17 +9,20 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace clusterbench {
 
 /// Where a worker finds points: an inherited descriptor, and the first byte that counts.
 struct PointsPlace {
   PointsPlace(const SharedMemory& memory) : descriptor(memory.fd()) {}
-  PointsPlace(const datasets::FileInPlace& file, std::size_t first)
-      : descriptor(file.descriptor()), offset(first) {}
+  PointsPlace(const datasets::FileInPlace& file, std::size_t first, std::string dataset)
+      : descriptor(file.descriptor()), offset(first), in_file(true), generated(std::move(dataset)) {}
 
   int descriptor;
   std::size_t offset = 0;
+  bool in_file = false;
+  std::string generated; ///< the dataset whose rows a rank makes by itself; empty: it reads them
 };
 
 /// The points of a dataset in one precision, and their weights. Shared by all cells on the same data.
@@ -39,6 +42,7 @@ struct PointSet {
   /// With a limit of the memory the points stay in their file instead, from byte `offset` on.
   std::unique_ptr<const datasets::FileInPlace> file;
   std::size_t offset = 0;
+  std::string generated; ///< of a file in the cache: the dataset, if its rows can be made alone
 
   /// [n, d]
   template <typename T>
@@ -49,7 +53,7 @@ struct PointSet {
   }
   /// What a worker inherits to read them from.
   PointsPlace place() const {
-    return file == nullptr ? PointsPlace(memory) : PointsPlace(*file, offset);
+    return file == nullptr ? PointsPlace(memory) : PointsPlace(*file, offset, generated);
   }
 };
 

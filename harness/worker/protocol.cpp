@@ -76,6 +76,8 @@ json to_json(const PointsRequest& request) {
           {"points", request.points},
           {"points_descriptor", request.points_descriptor},
           {"points_offset", request.points_offset},
+          {"points_in_file", request.points_in_file},
+          {"generated", path_or_null(request.generated)},
           {"weights", path_or_null(request.weights)},
           {"start", request.start},
           {"answer",
@@ -102,6 +104,8 @@ PointsRequest points_request_from(const json& json) {
   request.points = json.at("points");
   request.points_descriptor = json.at("points_descriptor");
   request.points_offset = json.at("points_offset");
+  request.points_in_file = json.at("points_in_file");
+  request.generated = path_from(json.at("generated"));
   request.weights = path_from(json.value("weights", nlohmann::json()));
   shape.weighted = !request.weights.empty();
   request.start = json.at("start");

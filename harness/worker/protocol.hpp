@@ -15,7 +15,9 @@ struct PointsRequest {
   std::size_t rotate = 0; ///< row i of the worker's copy is row (i + rotate) mod n of the file
   std::string points;     ///< [n, d]
   int points_descriptor = -1;    ///< of the same file, for a variant that streams
-  std::size_t points_offset = 0; ///< of the first row in it [bytes]; not 0 for such a variant only
+  std::size_t points_offset = 0; ///< of the first row in it [bytes]
+  bool points_in_file = false;   ///< on a disk, and not in memory: for a variant that streams, or a rank
+  std::string generated; ///< a dataset: a rank makes its own rows of it instead of reading them
   std::string weights;    ///< [n], where the shape is weighted
   std::string start;      ///< [k, d] or [n, k]; filled before every run
   std::string labels, centroids, entering, memberships; ///< of the answer

@@ -17,6 +17,7 @@
 #include "harness/worker/protocol.hpp"
 #include "harness/worker/rank_calls.hpp"
 #include "harness/worker/rank_marks.hpp"
+#include "harness/worker/rank_rows.hpp"
 #include "harness/worker/recorder.hpp"
 #include "harness/worker/session.hpp"
 
@@ -130,6 +131,10 @@ public:
         session_(variant, modules, request.shape, devices) {
     if (variant.meta.streams) {
       session_.take_file({request.points_descriptor, request.points_offset, request.rotate});
+    } else if (request.points_in_file) {
+      session_.take_rows(request.shape.n, request.rotate, [&](RowRange rows, std::span<T> values) {
+        fill_rank_rows(request, rows, values);
+      });
     } else {
       const MappedFile points(request.points, MappedFile::Access::read);
       const MappedFile weights(request.weights, MappedFile::Access::read);

@@ -105,31 +105,40 @@ typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) 
   return factory();
 }
 
-// A copy of this session's rows of all, [n, width], turned.
+// This session's of n rows, turned.
 template <typename T>
-PlacedArray<T> Session<T>::own_rows(std::span<const T> all, std::size_t width,
-                                    std::size_t rotate) const {
-  const std::size_t n = all.size() / width;
+PlacedArray<T> Session<T>::own_rows(std::size_t n, std::size_t width, std::size_t rotate,
+                                    const FillRows& fill) const {
   const std::size_t first = (rows_.first + rotate) % std::max<std::size_t>(n, 1);
   const std::size_t tail = std::min(rows_.count, n - first); // then it goes on with row 0
-  PlacedArray<T> copy(Place::host, rows_.count * width);
-  const auto rest =
-      std::ranges::copy(all.subspan(first * width, tail * width), copy.span().begin()).out;
-  std::ranges::copy(all.first((rows_.count - tail) * width), rest);
-  return copy;
+  PlacedArray<T> own(Place::host, rows_.count * width);
+  fill({first, tail}, own.span().first(tail * width));
+  fill({0, rows_.count - tail}, own.span().subspan(tail * width));
+  return own;
 }
 
 template <typename T>
 void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
                              std::span<const T> weights) {
+  const auto copy_of = [](std::span<const T> all, std::size_t width) {
+    return [all, width](RowRange rows, std::span<T> values) {
+      std::ranges::copy(all.subspan(rows.first * width, rows.count * width), values.begin());
+    };
+  };
+  const std::size_t n = points.size() / shape_.d;
+  take_rows(n, rotate, copy_of(points, shape_.d));
+  host_weights_ = weights.empty() ? PlacedArray<T>() : own_rows(n, 1, rotate, copy_of(weights, 1));
+}
+
+template <typename T>
+void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fill) {
   variant_.reset();
   for (Part& part : parts_) {
     part.points = {};
     part.weights = {};
   }
   // Made while the old ones are there: other addresses.
-  host_points_ = own_rows(points, shape_.d, rotate);
-  host_weights_ = weights.empty() ? PlacedArray<T>() : own_rows(weights, 1, rotate);
+  host_points_ = own_rows(n, shape_.d, rotate, fill);
   allocate_answer();
   poison_answer();
 }

@@ -46,6 +46,11 @@ public:
   /// its own rows of that order.
   void take_points(std::span<const T> points, std::size_t rotate, std::span<const T> weights = {});
 
+  /// The same of rows that nobody has as a whole: `fill` brings some consecutive ones, [rows, d]. It is
+  /// called for those of this session, n being the number of all.
+  using FillRows = std::function<void(RowRange rows, std::span<T> values)>;
+  void take_rows(std::size_t n, std::size_t rotate, const FillRows& fill);
+
   /// The same for a variant that streams: it reads them from the file itself.
   void take_file(const RowsInFile& file);
 
@@ -86,7 +91,8 @@ private:
   };
 
   Made make(const RegisteredVariant& registered) const;
-  PlacedArray<T> own_rows(std::span<const T> all, std::size_t width, std::size_t rotate) const;
+  PlacedArray<T> own_rows(std::size_t n, std::size_t width, std::size_t rotate,
+                          const FillRows& fill) const;
   Points<T> points_of(const Part& part) const;
   void allocate_answer();
   void upload();

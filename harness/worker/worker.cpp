@@ -225,6 +225,14 @@ std::size_t Worker::peak_rss_bytes() const {
   return std::max(peak_rss_, bytes);
 }
 
+std::size_t Worker::peak_rss_bytes_of_largest() const {
+  std::size_t bytes = 0;
+  for (const pid_t process : processes()) {
+    bytes = std::max(bytes, process > 0 ? clusterbench::peak_rss_bytes(process) : 0);
+  }
+  return bytes;
+}
+
 std::string Worker::output_tail() const {
   return read_tail(output_.fd(), 2000);
 }

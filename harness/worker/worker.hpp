@@ -70,7 +70,8 @@ public:
 
   double start_seconds() const { return start_seconds_; }     ///< until the variant was loaded
   double context_seconds() const { return context_seconds_; } ///< of them: the device's context
-  std::size_t peak_rss_bytes() const;
+  std::size_t peak_rss_bytes() const; ///< of all processes together
+  std::size_t peak_rss_bytes_of_largest() const;
   int pid() const { return pid_; }
   std::vector<pid_t> processes() const; ///< that compute
   const ClockCheck& clock() const { return clock_; }

@@ -112,6 +112,38 @@ class OneAnswer(Ranks):
                                  out=f"out{number}")
                 self.assertEqual([row["status"] for row in rows], ["ok"], rows[0]["message"])
 
+    def test_rows_that_no_process_has_all(self):
+        """With a limit of the memory each rank makes its own rows, or reads them: the same bits."""
+        self.run_program("data", "uniform:5000,7,3", "--out", "points.npy")
+        for number, data in enumerate(["uniform:5000,7,3", "mixture:9001,5,4,0.5,2", "points.npy"]):
+            found = []
+            for out, *limit in ([f"memory{number}"], [f"own{number}", "--memory", "256M"]):
+                rows = self.rows("--data", data, "--k", 4, "--iterations", 5, "--variant", "kmeans_mpi",
+                                 "--precision", "f64", "--ranks", 3, *SAME_STARTS, *limit,
+                                 "--save", out + ".saved", out=out)
+                self.assertEqual([row["status"] for row in rows], ["ok"], rows[0]["message"])
+                found.append({file.name: file.read_bytes()
+                              for file in (self.folder / (out + ".saved")).glob("*.npy")})
+            with self.subTest(data):
+                self.assertEqual(len(found[0]), 2)
+                self.assertEqual(found[0], found[1])
+                self.assertRegex(rows[0]["memory"]["held_by"], "^a rank has its own rows alone")
+
+    def test_more_rows_than_a_process_may_have(self):
+        cells = ["--data", "uniform:400000,64,5", "--k", 3, "--iterations", 1, "--variant", "kmeans_mpi",
+                 "--precision", "f64", "--memory", "180M"]  # 195 MiB of points
+        row, = self.rows(*cells, "--ranks", 1, out="one", exit_code=6)
+        self.assertEqual((row["status"], row["message"]),
+                         ("refused", "each of 1 ranks has 195 MiB of the points, --memory allows 180 MiB "
+                                     "for everything in a process: more ranks have less each"))
+        row, = self.rows(*cells, "--ranks", 4, out="four")
+        self.assertEqual((row["status"], row["message"]), ("ok", ""))
+        self.assertLess(row["memory"]["peak_bytes"], 180 << 20)
+        self.assertGreater(row["peak_rss_bytes"], 195 << 20)  # all of them together
+        # A rank that needs more than it may have for its rows and their columns.
+        row, = self.rows(*cells, "--ranks", 2, out="two", exit_code=5)
+        self.assertEqual(row["status"], "out_of_memory")
+
     def test_says_what_it_was(self):
         rows = self.rows(*PROBLEM, "--variant", "kmeans_mpi", "--variant", "kmeans_serial", *SAME_STARTS)
         by_variant = {row["variant"]: row for row in rows}

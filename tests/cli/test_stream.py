@@ -3,6 +3,7 @@ the memory, and clear endings where the file cannot be read to its end."""
 
 import array
 import os
+import pathlib
 import random
 import struct
 import time
@@ -33,11 +34,17 @@ def clouds(rows, cols, seed=1):
 
 
 class Streaming(Program):
-    def both_ways(self, data, *problem):
+    def both_ways(self, data, *problem, variant=STREAM):
         """Rows of a campaign in memory and of one with a limit, from the same starts."""
-        return [self.campaign("--data", data, *problem, *STREAM, "--starts", 7, "--save", f"{name}-answers",
+        return [self.campaign("--data", data, *problem, *variant, "--starts", 7, "--save", f"{name}-answers",
                               *limit, out=name)[0]
                 for name, limit in (("memory", []), ("file", LIMIT))]
+
+    def expect_the_same_answers(self, *names):
+        for name in names:
+            found = [next((self.folder / f"{way}-answers").glob(f"*.{name}.npy")).read_bytes()
+                     for way in ("memory", "file")]
+            self.assertEqual(found[0], found[1], name)
 
     def test_the_same_verdicts_and_the_same_bits(self):
         write_fbin(self.folder / "a.fbin", clouds(5001, 7), 7)
@@ -57,15 +64,52 @@ class Streaming(Program):
                 self.assertEqual(file["memory"]["limit_bytes"], 256 << 20)
                 self.assertGreater(file["percent_of_plain_read"], 0)
                 jsonschema.validate(file, json.loads((SOURCE / "results/schema.json").read_text()))
-                for name in ("labels", "centroids"):
-                    found = [next((self.folder / f"{way}-answers").glob(f"*.{name}.npy")).read_bytes()
-                             for way in ("memory", "file")]
-                    self.assertEqual(found[0], found[1], name)
+                self.expect_the_same_answers("labels", "centroids")
+
+    def test_fuzzy_c_means(self):
+        write_fbin(self.folder / "a.fbin", clouds(5001, 7), 7)
+        for more in (["--iterations", 4], ["--stop", "loss:0.1"], ["--stop", "shift:1e-3"],
+                     ["--stop", "labels", "--fuzzifier", 1.5],
+                     ["--iterations", 4, "--init", "memberships:1"]):
+            with self.subTest(more):
+                for row in self.both_ways("a.fbin", "--family", "fcm", "--k", 5, *more,
+                                          variant=["--variant", "fcm_simd_stream"]):
+                    self.assertEqual((row["status"], row["message"]), ("ok", ""))
+                self.assertIn("wait for rows", row["phases_ms"])
+                self.expect_the_same_answers("labels", "centroids", "memberships")
+
+    def test_memberships_count_against_the_limit(self):
+        """As many as are allowed, and then some more: refused before anything runs."""
+        for init, most in (("first", 128 / 24), ("memberships:1", 128 / 48)):
+            k, cols = 8, 16
+            rows = int(most * (1 << 20) / (k * 4))
+            write_fbin(self.folder / "a.fbin", clouds(rows // 100, cols), cols, times=101)
+            for take, status in ((rows // 100 * 100, "ok"), (rows + 1, "refused")):
+                with self.subTest(init=init, take=take):
+                    row, = self.campaign("--data", "a.fbin", "--take", take, "--family", "fcm", "--k", k,
+                                         "--init", init, "--iterations", 1, "--variant", "fcm_simd_stream",
+                                         "--memory", "128M", out=f"{init[:5]}{take}",
+                                         exit_code=0 if status == "ok" else 6)
+                    self.assertEqual(row["status"], status, row["message"])
+                    if status == "refused":
+                        self.assertRegex(row["message"], r"^each answer has \d MiB of memberships, --memory "
+                                                         r"128 MiB allows \d MiB for one: all that wait")
 
     def test_float64_in_a_npy(self):
         self.run_program("data", "mixture:4000,20,5,0.5,1", "--out", "b.npy")
         for row in self.both_ways("b.npy", "--k", 12, "--iterations", 3, "--precision", "f64"):
             self.assertEqual((row["status"], row["message"]), ("ok", ""))
+
+    def test_generated_points_that_nobody_has_made_yet(self):
+        """They go to the cache piece by piece: the same bits as in memory."""
+        problem = ["--k", 5, "--iterations", 3, *STREAM, "--starts", 7, "--precision", "f64"]
+        row, = self.campaign("--data", "uniform:900000,64,5", *problem, *LIMIT, out="file")
+        self.assertEqual((row["status"], row["message"]), ("ok", ""))
+        self.assertLess(row["memory"]["peak_bytes"], 256 << 20)  # and the points have 440 MiB
+        made = self.run_program("data", "uniform:900000,64,5").stdout
+        for path in pathlib.Path(self.cache).glob("uniform-900000-64-5-*"):
+            path.unlink()
+        self.assertEqual(self.run_program("data", "uniform:900000,64,5").stdout, made)
 
     def test_more_points_than_the_limit(self):
         cols = 64
@@ -105,7 +149,7 @@ class Streaming(Program):
                 (["a.csv", *LIMIT], "a.csv: only a .npy or a .fbin can stay a file"),
                 (["pipe.npy", *LIMIT], "pipe.npy: not a regular file"),
                 (["gone.npy", *LIMIT], "gone.npy: cannot open: No such file or directory"),
-                (["uniform:100,2,77", *LIMIT], "uniform:100,2,77: not in the cache yet"),
+                (["article004-100", *LIMIT], "article004-100: not in the cache yet"),
                 (["mixtur", *LIMIT], "did you mean")):
             with self.subTest(words):
                 done = self.run_program("run", "--data", *words, "--k", 2, "--iterations", 1, *STREAM,

@@ -221,6 +221,24 @@ TEST_F(Cache, GeneratesOnceAndLoadsTheSame) {
   EXPECT_TRUE(same_bytes(points, generate(recipe.generator, json::parse(recipe.arguments))));
 }
 
+TEST_F(Cache, KeepsTheSameFileMadeInPieces) {
+  const std::string spec = "mixture:9000,3,4,0.5,9";
+  const KeptFile pieces = kept_file(spec, 5000 * 3 * sizeof(double));
+  const Resolved found = resolve(spec); // looks it up
+  EXPECT_EQ(found.file, pieces.file);
+  EXPECT_EQ(found.sha256, pieces.sha256);
+  const Recipe recipe = *parse_spec(spec);
+  EXPECT_TRUE(same_bytes(load(found), generate(recipe.generator, json::parse(recipe.arguments))));
+  const auto time = fs::last_write_time(pieces.file);
+  EXPECT_EQ(kept_file(spec, 1).sha256, pieces.sha256);
+  EXPECT_EQ(fs::last_write_time(pieces.file), time); // not made again
+}
+
+TEST_F(Cache, KeepsNothingThatNoDiskHasRoomFor) {
+  EXPECT_THROW(kept_file("uniform:1000000000000000,2,1", 1 << 20), OutputError);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "cache"), fs::directory_iterator()), 0);
+}
+
 TEST_F(Cache, DamageIsNoticedAndMended) {
   const Resolved good = resolve(kSpec);
   const auto size = fs::file_size(good.file);

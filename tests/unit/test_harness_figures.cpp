@@ -72,6 +72,13 @@ TEST(Limits, FiguresFromSamples) {
   EXPECT_EQ(why_no_limit(row, json::object()), "the machine's rates were not measured");
 }
 
+TEST(Limits, APlainReadIsComparedWithTheSampleBesideIt) {
+  json row = measured_row(); // 0.4, 0.2 and 0.3 ms a pass
+  row["plain_reads_ms"] = {0.32, 0.19, 0.27};
+  add_derived_figures(row, json::object());
+  EXPECT_DOUBLE_EQ(row.at("percent_of_plain_read"), 90.0); // of 80, 95 and 90
+}
+
 TEST(Limits, EverySampleHasItsOwnPasses) {
   json row = measured_row();
   row["sample_iterations"] = {20, 2, 10}; // 0.2, 1 and 0.3 ms a pass

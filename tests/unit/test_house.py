@@ -37,7 +37,7 @@ LAYERS = (("system",), ("machine",), ("problem",), ("worker", "judge", "ledger")
 BESIDE = {("gate", "campaign"), ("report", "gate")}
 # The process of a variant holds contract, memory and clock, and nothing that judges.
 RUNNER = (r"harness/worker/(runner|session|module|protocol|recorder|placed_array|device_memory|shards|plugin|"
-          r"rank_calls|rank_marks)\.")
+          r"rank_calls|rank_marks|rank_rows)\.")
 # Plug-ins of the runner, and the calls that each makes.
 PLUGINS = {"harness/worker/cuda/": "harness/worker/device_memory.hpp",
            "harness/worker/mpi/": "harness/worker/rank_calls.hpp"}

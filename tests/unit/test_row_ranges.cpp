@@ -102,6 +102,40 @@ TEST(RowRanges, OfNamesPastTheCache) {
   EXPECT_THROW(generate_rows("no-such-name", {0, 1}), InputError);
 }
 
+TEST(RowRanges, PiecesFitTogether) {
+  const Array whole = generate(
+      "mixture", {{"n", 13'000}, {"d", 4}, {"components", 3}, {"std", 1.5}, {"seed", 9}});
+  constexpr std::size_t kRow = 4 * sizeof(double);
+  for (const std::size_t rows : {1'000u, 4'096u, 9'000u, 50'000u}) {
+    const std::size_t begin = 3'000, end = 12'500;
+    std::size_t next = begin;
+    generate_in_pieces("mixture:13000,4,3,1.5,9", {begin, end - begin}, rows * kRow,
+                       [&](const Array& piece, std::size_t first) {
+                         EXPECT_EQ(first, next);
+                         EXPECT_LE(piece.rows(), rows);
+                         EXPECT_TRUE(same_bytes(piece, whole, first)) << rows << " " << first;
+                         // Each stream of the generator is drawn once.
+                         const bool ends_with_stream = (first + piece.rows()) % 4096 == 0;
+                         EXPECT_TRUE(rows < 4096 || ends_with_stream || first + piece.rows() == end);
+                         next = first + piece.rows();
+                       });
+    EXPECT_EQ(next, end);
+  }
+  std::size_t rows = 0;
+  generate_in_pieces("uniform:9,1,1", {}, 0, [&](const Array& piece, std::size_t) {
+    EXPECT_EQ(piece.rows(), 1u);
+    ++rows;
+  });
+  EXPECT_EQ(rows, 9u);
+}
+
+TEST(RowRanges, WhoseRowsCanBeMadeAlone) {
+  for (const char* name : {"uniform:9,1,1", "mixture:9,1,2,0.5,1", "mixture-far", "article002"})
+    EXPECT_TRUE(makes_rows_alone(name)) << name;
+  for (const char* name : {"article000", "article004-100", "fcm-separable", "points.npy", "uniform"})
+    EXPECT_FALSE(makes_rows_alone(name)) << name;
+}
+
 TEST(RowRanges, OfRowsThatDependOnAllOthersThereAreNone) {
   for (const char* generator : {"make_blobs", "make_classification"}) {
     EXPECT_EQ(generate(generator, json::object(), {}).rows(), 100u);
