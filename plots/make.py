@@ -21,12 +21,13 @@ import articles
 import bounds
 import convergence
 import fastest
+import model
 import performance
 import phases
 import scaling
 import threads
 from pictures import Inputs, NothingToDraw, Picture
-from results import BadInput, read_campaigns, read_claims, read_definitions, read_published, read_quality
+from results import BadInput, read_campaigns, read_claims, read_definitions, read_model, read_published, read_quality
 from style import digest, have_matplotlib, save
 
 HERE = Path(__file__).resolve().parent.parent
@@ -38,6 +39,7 @@ KINDS: dict[str, ModuleType] = {
     "Convergence": convergence,
     "Scaling": scaling,
     "Threads": threads,
+    "Several GPUs": model,
     "Phases": phases,
     "Time against its bound": bounds,
     "Performance profiles": performance,
@@ -72,6 +74,8 @@ def arguments(words: list[str]) -> argparse.Namespace:
                         help="what each article's speed-up rests on")
     parser.add_argument("--quality", type=Path, metavar="FILE",
                         help="JSON of `clusterbench quality`, for the performance profiles")
+    parser.add_argument("--model", type=Path, metavar="FILE",
+                        help="JSON of scripts/scaling_model.py, for the picture of several GPUs")
     parser.add_argument("--page", type=Path, metavar="FILE",
                         help="also write a Markdown page beside the folder that shows them")
     parser.add_argument("--digests", action="store_true",
@@ -90,6 +94,7 @@ def read_inputs(parsed: argparse.Namespace) -> Inputs:
         published=read_published(parsed.published),
         claims=read_claims(parsed.claims),
         quality=None if parsed.quality is None else read_quality(parsed.quality),
+        model=None if parsed.model is None else read_model(parsed.model),
     )
 
 

@@ -21,6 +21,7 @@ class Inputs:
     published: dict[str, Json]  # the articles' figures by table name
     claims: dict[str, Json] = field(default_factory=dict)  # what each article's speed-up rests on, by table
     quality: Json | None = None  # a report of `clusterbench quality`
+    model: Json | None = None  # what scripts/scaling_model.py predicts
 
 
 @dataclass(frozen=True)

@@ -217,6 +217,11 @@ def read_quality(path: Path) -> Json:
     return read_report(path, "quality", "`clusterbench quality`")
 
 
+def read_model(path: Path) -> Json:
+    """What `scripts/scaling_model.py ... --json` has printed."""
+    return read_report(path, "scaling_model", "`scripts/scaling_model.py ... --json`")
+
+
 def cell_order(definition: Json) -> dict[tuple[str, str], int]:
     """Place of every (variant, precision) in the printed table."""
     order: dict[tuple[str, str], int] = {}

@@ -36,7 +36,7 @@ _TOKENS = (
     ("tensor", r"tensor|wgmma|mma|split|tf32|bf16|f16|certified|amx"),
     ("cublas", r"cublas"),
     ("thrust", r"thrust"),
-    ("cuda", r"cuda|nccl"),
+    ("cuda", r"cuda|nccl|nvlink"),
     ("python", r"numpy|sklearn|scipy|faiss|cuml|torch|flash"),
     ("simd", r"simd"),
     ("openmp", r"openmp|mpi"),

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes the blocks of docs/scaling_model.md: what a model of a pass over R GPUs predicts, and what was measured.
 
-    scripts/scaling_model.py results/exchange.json docs/scaling_model.md LEDGER...
+    scripts/scaling_model.py results/exchange.json docs/scaling_model.md results/reference
+    scripts/scaling_model.py results/exchange.json --json results/reference    # what the picture shows
+
 
 A pass over n rows on R GPUs takes t(n, R) = floor + s n / R + x(R). The floor and s are fitted to passes of one
 GPU in the ledgers; x is the exchange of the sums, from results/exchange.json. The same without x is compared
@@ -92,10 +94,20 @@ def sums_bytes(d, k, a_value=8):
 
 # ---- what was measured
 
+LEDGERS = ("nvidia-*/ledger*.jsonl", "nvidia-*/gpu_shapes/ledger.jsonl", "*/several_gpus/ledger*.jsonl",
+           "*/ranks/ledger*.jsonl")  # in the folder of reference runs
+
+
+def ledgers_in(paths):
+    """Each ledger, and of a folder those that the model is about."""
+    for path in map(pathlib.Path, paths):
+        yield from [path] if not path.is_dir() else (found for glob in LEDGERS for found in sorted(path.glob(glob)))
+
+
 def cells_of(paths):
     """The newest right row of each variant, problem and number of GPUs or ranks."""
     cells = {}
-    for path in paths:
+    for path in ledgers_in(paths):
         for line in map(json.loads, pathlib.Path(path).read_text(encoding="utf-8").splitlines()):
             if line.get("status") == "ok" and line.get("precision") == "f32":
                 problem = line["problem"]
@@ -209,9 +221,13 @@ def compared(cells, exchange):
     return found
 
 
+def problem_text(cell):
+    return f"{count_text(cell['n'])}×{cell['d']}, k = {cell['k']}"
+
+
 def compared_block(cells, exchange):
     found = compared(cells, exchange)
-    rows = [[each["variant"], f"{count_text(each['n'])}×{each['d']}, k = {each['k']}", f"{each['parts']} {each['of']}",
+    rows = [[each["variant"], problem_text(each), f"{each['parts']} {each['of']}",
              ms_text(each["predicted"]), ms_text(each["ms"]), percent_text(each["predicted_efficiency"]),
              "–" if each["efficiency"] is None else percent_text(each["efficiency"])] for each in found]
     text = table(["variant", "problem", "of", "predicted ms", "measured ms", "predicted efficiency",
@@ -226,26 +242,45 @@ def compared_block(cells, exchange):
     return text
 
 
-def blocks(facts, ledgers):
-    """Mark of a block -> its text."""
-    cells, exchange = cells_of(ledgers), Exchange(facts)
-    lines = {}
-    for key in ((MANY, 128, 1024), (FEW, 9, 16), (MANY, 9, 16)):
-        points = points_of(cells, *key)
-        lines[key] = (fit(points), points)
-    loads = workloads(lines, exchange)
-    return {"<!-- model inputs begin -->": inputs_block(facts, exchange, lines),
-            "<!-- model predictions begin -->": predictions_block(loads),
-            "<!-- model limits begin -->": limits_block(loads),
-            "<!-- model compared begin -->": compared_block(cells, exchange)}
+class Model:
+    """Exchange, fitted passes and workloads, from results/exchange.json and ledgers."""
+
+    def __init__(self, facts, ledgers):
+        self.facts, self.cells, self.exchange = facts, cells_of(ledgers), Exchange(facts)
+        self.lines = {}
+        for key in ((MANY, 128, 1024), (FEW, 9, 16), (MANY, 9, 16)):
+            points = points_of(self.cells, *key)
+            self.lines[key] = (fit(points), points)
+        self.loads = workloads(self.lines, self.exchange)
+
+    def blocks(self):
+        """Mark of a block -> its text."""
+        return {"<!-- model inputs begin -->": inputs_block(self.facts, self.exchange, self.lines),
+                "<!-- model predictions begin -->": predictions_block(self.loads),
+                "<!-- model limits begin -->": limits_block(self.loads),
+                "<!-- model compared begin -->": compared_block(self.cells, self.exchange)}
+
+    def as_json(self):
+        """What plots/model.py draws."""
+        loads = [{"title": title, "points": [[gpus, efficiency(line, x, rows, gpus, size, weak)] for gpus in COUNTS]}
+                 for title, line, x, rows, size, weak in self.loads]
+        cells = [{"variant": each["variant"], "problem": problem_text(each), "parts": each["parts"], "of": each["of"],
+                  "predicted_efficiency": each["predicted_efficiency"], "efficiency": each["efficiency"]}
+                 for each in compared(self.cells, self.exchange)]
+        return {"type": "scaling_model", "schema": 2, "gpus_per_node": self.exchange.node, "workloads": loads,
+                "compared": cells}
 
 
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    facts, page = json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")), pathlib.Path(sys.argv[2])
+    model = Model(json.loads(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")), sys.argv[3:])
+    if sys.argv[2] == "--json":
+        print(json.dumps(model.as_json(), indent=1))
+        return
+    page = pathlib.Path(sys.argv[2])
     text = page.read_text(encoding="utf-8")
-    for begin, block in blocks(facts, sys.argv[3:]).items():
+    for begin, block in model.blocks().items():
         head, found, rest = text.partition(begin + "\n")
         _, end, tail = rest.partition(begin.replace("begin", "end"))
         if not found or not end:

@@ -46,8 +46,7 @@ for ledger in results/reference/*/gpu_shapes/ledger.jsonl; do
 done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 python3 scripts/scaling_model.py results/exchange.json "$pages/docs/scaling_model.md" \
-  results/reference/nvidia-*/ledger*.jsonl results/reference/nvidia-*/gpu_shapes/ledger.jsonl \
-  results/reference/*/several_gpus/ledger*.jsonl $(compgen -G 'results/reference/*/ranks/ledger*.jsonl' || true)
+  results/reference
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 (( $# )) || scripts/update_pictures.sh

@@ -140,8 +140,12 @@ class CommittedPictures(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "measurements.json")
             path.write_text(json.dumps(measurements))
+            model = pathlib.Path(folder, "model.json")
+            model.write_text(subprocess.run(
+                [PYTHON, SOURCE / "scripts/scaling_model.py", SOURCE / "results/exchange.json", "--json", reference],
+                text=True, capture_output=True, check=True).stdout)
             done = subprocess.run([PYTHON, SOURCE / "plots/make.py", "--from", path,
-                                   "--quality", quality, "--digests"],
+                                   "--quality", quality, "--model", model, "--digests"],
                                   text=True, capture_output=True, check=True,
                                   env=dict(os.environ, PYTHONDONTWRITEBYTECODE="1"))
         return dict(line.split() for line in done.stdout.splitlines())

@@ -1,5 +1,6 @@
 """What the pictures show: the series that plots/ makes of small reports and tables."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ import fastest  # noqa: E402
 import convergence  # noqa: E402
 import performance  # noqa: E402
 import phases  # noqa: E402
+import model  # noqa: E402
 import results  # noqa: E402
 import scaling  # noqa: E402
 import style  # noqa: E402
@@ -415,6 +417,29 @@ class Performance(WithReports):
         with self.assertRaises(NothingToDraw):
             performance.pictures(self.inputs(cell(table="scaling", trace={
                 "loss": [1.0], "inertia": [1.0]})))
+
+
+class Model(WithReports):
+    MODEL = {"gpus_per_node": 8,
+             "workloads": [{"title": title, "points": [[1, 1.0], [2, 0.9], [1024, 0.1]]} for title in "abcd"],
+             "compared": [{"variant": variant, "problem": "1M×9, k = 16", "parts": 2, "of": "GPUs",
+                           "predicted_efficiency": 0.8, "efficiency": share}
+                          for variant, share in (("kmeans_nccl", 0.75), ("fcm_nccl", None), ("kmeans_mpi", 1.02))]}
+
+    def test_is_what_the_model_says(self):
+        picture, = model.pictures(dataclasses.replace(self.inputs(cell()), model=self.MODEL))
+        self.assertEqual((picture.name, picture.data), ("scaling-model", self.MODEL))
+
+    def test_drawn_without_texts_over_each_other(self):
+        figure = model.draw(self.MODEL)
+        self.assertEqual(overlapping(figure), [])
+        measured = figure.axes[1]
+        self.assertEqual([label.get_text() for label in measured.get_yticklabels()],
+                         ["nccl, 2 GPUs\n1M×9, k = 16", "mpi, 2 GPUs\n1M×9, k = 16"])  # fcm_nccl ran on no single one
+
+    def test_nothing_without_the_model(self):
+        with self.assertRaisesRegex(NothingToDraw, "scaling_model.py --json"):
+            model.pictures(self.inputs(cell()))
 
 
 class Convergence(WithReports):
