@@ -58,6 +58,21 @@ std::vector<std::string> not_run_note(const TableReport& report) {
   return {text + "."};
 }
 
+// How far variants that read their points from a file keep up with the disk.
+std::vector<std::string> plain_read_notes(const TableReport& report) {
+  std::vector<std::string> notes;
+  for (const ReportCell& cell : report.cells) {
+    if (const auto percent = cell.ok() ? cell.measured->median_of("percent_of_plain_read")
+                                       : std::nullopt) {
+      notes.push_back(fmt::format("{} {}, {}: reads its file at {:.0f} % of the speed of plain "
+                                  "sequential reads in between.",
+                                  cell.spec.variant, to_string(cell.spec.precision),
+                                  cell.spec.problem_id, *percent));
+    }
+  }
+  return notes;
+}
+
 std::string paragraphs(const std::vector<std::string>& notes, TableForm form, TextStyle style) {
   std::string text;
   for (const std::string& note : notes) {
@@ -85,6 +100,7 @@ std::string table_text(const TableReport& report, TableForm form, TextStyle styl
   if (const TablePart part = efficiency_table(report, form, style); !part.table.empty()) {
     append(part);
   }
+  text += paragraphs(plain_read_notes(report), form, style);
   text += paragraphs(not_run_note(report), form, style);
   text += paragraphs(report.table.notes, form, style);
   text += paragraphs(source_notes(report), form, style);

@@ -121,6 +121,13 @@ class Streaming(Program):
         self.assertLess(row["memory"]["peak_bytes"], 256 << 20)
         self.assertEqual(row["problem"]["n"], 4096 * 300)
 
+    def test_the_table_says_how_fast_they_read(self):
+        done = self.run_program("run", "out_of_core", "--quick", "--memory", "256M", *QUICK, "--out", "out")
+        for variant in ("kmeans_simd_stream", "fcm_simd_stream"):
+            self.assertRegex(" ".join(done.stdout.split()), rf"{variant} f64, [^:]*: reads its file at \d+ % of the "
+                                                            "speed of plain sequential reads in between")
+        self.assertEqual({row["status"] for row in ledger(self.folder / "out")[1]}, {"ok", "refused"})
+
     def test_other_variants_are_refused(self):
         write_fbin(self.folder / "a.fbin", clouds(500, 3), 3)
         rows = {row["variant"]: row for row in self.campaign(
