@@ -2,7 +2,8 @@
 # Puts the reference runs' tables into docs/results.md, in short, into docs/tables.md, in full, the scaling
 # studies into docs/scaling.md, the others and what was counted on a GPU into docs/studies.md; the fastest
 # variants and the verdicts on the articles into README.md, and the verdicts' steps into docs/verdicts.md; and
-# what a model of several GPUs predicts into docs/scaling_model.md.
+# what a model of several GPUs predicts into docs/scaling_model.md; the tables of ranks and of points that
+# stay in their file into the pages about them.
 # Called without arguments it also draws the pictures again.
 #   scripts/update_readme.sh [path of clusterbench] [folder with README.md and docs]
 set -euo pipefail
@@ -47,6 +48,8 @@ done
 scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.json "$pages/docs/studies.md"
 python3 scripts/scaling_model.py results/exchange.json "$pages/docs/scaling_model.md" \
   results/reference
+splice_study out_of_core 'results/reference/*/out_of_core/ledger.jsonl' out_of_core.md
+splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 
 (( $# )) || scripts/update_pictures.sh
