@@ -91,7 +91,7 @@ private:
     }
     report_("passes", earlier_pass(meta_, problem_, answer_, *oracle_));
     if (rounding_decides_little(doubt)) {
-      report_("numbers", renumbered(expected, doubt));
+      report_("numbers", other_numbers(problem_, answer_, *oracle_, options_.seed));
     }
   }
 

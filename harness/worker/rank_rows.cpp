@@ -43,6 +43,9 @@ void read_bytes(const std::string& path, std::size_t offset, std::span<std::byte
     const std::size_t wanted = std::min(kPieceBytes, bytes.size() - done);
     const auto at = static_cast<off_t>(offset + done);
     const ssize_t got = pread(file, bytes.data() + done, wanted, at);
+    if (got < 0 && errno == EINTR) {
+      continue; // a signal came first
+    }
     if (got <= 0) {
       const std::string why = got < 0 ? std::strerror(errno) : "the file ends";
       close(file);
