@@ -133,8 +133,9 @@ struct FileInPlace::Parts {
     if (!alone)
       return; // somebody is at it
     const Resident now = resident();
-    peak = std::max(peak.load(), now.all);
-    if (now.of_files > others + budget)
+    const std::size_t of_this_file = now.of_files - std::min(now.of_files, others);
+    peak = std::max(peak.load(), now.all - std::min(now.all, of_this_file));
+    if (of_this_file > budget)
       let_go();
   }
 

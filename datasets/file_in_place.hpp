@@ -32,7 +32,9 @@ public:
 
   /// What the thread does at each of its looks.
   void keep_within_budget() const;
-  /// The most bytes of this process that were in memory since the file was opened.
+  /// The most bytes of this process that were in memory since the file was opened, without the pages of
+  /// the file: they are the kernel's cache, which takes them back whenever it needs them. How many there
+  /// are between two looks depends on the load of the machine.
   std::size_t peak_resident_bytes() const;
 
   /// Whether its size or its time are others than when it was opened.

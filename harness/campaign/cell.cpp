@@ -61,16 +61,17 @@ void check_file(const Workload& work) {
 void account_for_memory(json& row, const datasets::FileInPlace& file, std::size_t limit) {
   const std::size_t own = file.peak_resident_bytes();
   const bool has_ranks = row.contains("peak_rss_bytes_of_rank");
-  const std::size_t peak =
-      has_ranks ? std::max(own, row.at("peak_rss_bytes_of_rank").get<std::size_t>())
-                : own + row.value("peak_rss_bytes", std::size_t{0});
+  const std::size_t peak = has_ranks
+                               ? std::max(own, row.at("peak_rss_bytes_of_rank").get<std::size_t>())
+                               : own + row.value("peak_rss_bytes", std::size_t{0});
   const char* const rows_of_variant = has_ranks          ? "a rank has its own rows alone"
                                       : file.is_direct() ? "direct reads"
                                                          : "reads by the cache";
   row["memory"] = {
       {"limit_bytes", limit},
       {"peak_bytes", peak},
-      {"held_by", fmt::format("{}, pages of the file let go, a limit of data", rows_of_variant)}};
+      {"held_by", fmt::format("{}, pages of the file let go and not counted, a limit of data",
+                              rows_of_variant)}};
   if (peak > limit) {
     mark(row, "out_of_memory",
          fmt::format("{} were in memory{}, --memory allows {}", bytes_text(peak),
@@ -92,9 +93,10 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
   }
   const auto ranks = static_cast<std::size_t>(options.ranks);
   if (const std::size_t share = (work.n + ranks - 1) / ranks * row; has_ranks && share >= limit) {
-    return fmt::format("each of {} ranks has {} of the points, --memory allows {} for everything in a "
-                       "process: more ranks have less each",
-                       ranks, bytes_text(share), bytes_text(limit));
+    return fmt::format(
+        "each of {} ranks has {} of the points, --memory allows {} for everything in a "
+        "process: more ranks have less each",
+        ranks, bytes_text(share), bytes_text(limit));
   }
   // Memberships are part of each answer. A dozen answers are in memory until they are judged, and as
   // many starts where these are memberships; and there are the shares of the file and of further answers.

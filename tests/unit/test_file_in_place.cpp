@@ -75,6 +75,26 @@ TEST_F(InPlace, HoldsWhatIsInTheFile) {
   EXPECT_TRUE(mapped_file_is_intact());
 }
 
+// However slowly the thread looks: a machine under load must not make a run exceed its limit.
+TEST_F(InPlace, ThePeakIsWithoutThePagesOfTheFile) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20, kNoBudget = std::size_t{1} << 40;
+  constexpr std::uint32_t kRows = 1 << 20, kCols = 16;
+  const fs::path path = write_fbin(kRows, kCols);
+  const FileInPlace file(path, kNoBudget);
+  file.keep_within_budget();
+  const std::size_t before = file.peak_resident_bytes();
+  std::size_t ones = 0;
+  for (std::size_t i = 0; i < std::size_t{kRows} * kCols; ++i)
+    ones += value(file, i) == 1.0F ? 1 : 0;
+  file.keep_within_budget();
+  EXPECT_EQ(ones, std::size_t{kRows} * kCols);
+  EXPECT_LT(file.peak_resident_bytes(), before + 8 * kMebibyte); // the file has 64
+
+  std::vector<char> own(32 * kMebibyte, 'a');
+  file.keep_within_budget();
+  EXPECT_GT(file.peak_resident_bytes() + own[1] - 'a', before + 24 * kMebibyte);
+}
+
 TEST_F(InPlace, ATruncatedFileIsZerosAndAnError) {
   constexpr std::uint32_t kRows = 1 << 20;
   const fs::path path = write_fbin(kRows, 1);
