@@ -4,9 +4,11 @@
 #include "harness/campaign/plain_read.hpp"
 #include "harness/ledger/statistics.hpp"
 #include "harness/machine/disturbance.hpp"
+#include "harness/machine/fixed_work.hpp"
 #include "harness/machine/nvml.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <numeric>
 #include <random>
@@ -42,6 +44,30 @@ public:
   }
 
 private:
+  int computing_threads() const {
+    const bool has_ranks = cell_.variant.meta.device == Device::mpi;
+    return cell_.options.threads * (has_ranks ? cell_.options.ranks : 1);
+  }
+
+  // What else runs on the host hardly slows a GPU.
+  double fixed_work() {
+    if (gpus_ > 0) {
+      return 0.0;
+    }
+    if (!fixed_work_) {
+      fixed_work_ = std::make_unique<FixedWork>(computing_threads());
+    }
+    return fixed_work_->microseconds();
+  }
+
+  // Beside a sample: the longer of those before and after it.
+  void add_fixed_work(const std::vector<std::array<double, 2>>& around, std::size_t first_kept) {
+    json& longer = row_["fixed_work_us"] = json::array();
+    for (std::size_t i = first_kept; gpus_ == 0 && i < around.size(); ++i) {
+      longer.push_back(std::max(around[i][0], around[i][1]));
+    }
+  }
+
   WorkerOptions options() const {
     WorkerOptions options = cell_.options;
     options.descriptors = memory_.descriptors();
@@ -102,7 +128,9 @@ private:
       worker_.points(memory_.request(rotate));
       const std::size_t number = start_of_whole(i);
       put_start(number, rotate);
+      const double before = fixed_work();
       const RunReply whole = worker_.whole();
+      fixed_work_of_whole_.push_back({before, fixed_work()});
       note_device_memory(whole);
       worker_.take();
       hand_over(number, whole.iterations, rotate);
@@ -154,6 +182,7 @@ private:
         row_["own_start"] = {{"ms", whole.at("run_ms")}, {"iterations", whole.at("iterations")}};
       }
     }
+    add_fixed_work(fixed_work_of_whole_, 0);
     row_["warm_up_ms"] = 0.0;
     row_["sampling_ended"] = "one run takes long: the whole answers are the samples";
   }
@@ -164,10 +193,12 @@ private:
     const std::unique_ptr<GpuPaceReader> gpu =
         gpus_ > 0 ? std::make_unique<GpuPaceReader>(0) : nullptr;
     std::vector<RunReply> runs;
+    std::vector<std::array<double, 2>> around;
     json disturbances = json::array();
     const auto timed_run = [&] {
       const std::size_t number = runs.size();
       put_start(number);
+      const double before = fixed_work();
       const DisturbanceWatch watch(gpu.get(), worker_.processes());
       const RunReply run = worker_.run();
       note_device_memory(run);
@@ -176,6 +207,7 @@ private:
         entry["run"] = number;
         disturbances.push_back(entry);
       }
+      around.push_back({before, fixed_work()});
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
       runs.push_back(run);
@@ -201,6 +233,7 @@ private:
         processor.push_back(runs[i].cpu * 1e3);
       }
     }
+    add_fixed_work(around, first_kept);
     row_["samples_ms"] = milliseconds(samples.seconds);
     row_["warm_up_samples_ms"] = milliseconds(samples.warm_up);
     row_["warm_up_ms"] = std::accumulate(samples.warm_up.begin(), samples.warm_up.end(), 0.0) * 1e3;
@@ -270,6 +303,8 @@ private:
   Worker worker_;
   std::vector<double> download_seconds_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
+  std::unique_ptr<FixedWork> fixed_work_;
+  std::vector<std::array<double, 2>> fixed_work_of_whole_; ///< [us], before and after each
   json row_;
 };
 

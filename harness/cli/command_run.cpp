@@ -248,7 +248,8 @@ ExitCode run(const RunArguments& arguments) {
   options.rounds = arguments.rounds.value_or(1);
   if (!arguments.rounds && arguments.save.empty()) { // one answer is enough to save
     options.rounds = static_cast<int>(kUsualRounds);
-    options.rounds_seconds = sampling.budget_seconds;
+    constexpr double kWithJudging = 3.0; // judging a round's answers takes longer than sampling it
+    options.rounds_seconds = kWithJudging * sampling.budget_seconds;
     sampling.budget_seconds /= static_cast<double>(kUsualRounds);
   }
   options.cell.memory_limit =

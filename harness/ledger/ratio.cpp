@@ -31,26 +31,32 @@ std::string starts_of(const Measured& cell) {
   return common;
 }
 
-// Logarithms of one round's costs by start.
-std::map<std::size_t, double> by_start(const Costs::Round& round) {
-  std::map<std::size_t, double> logs;
+struct CostOfStart {
+  double log = 0.0;           // of the milliseconds
+  double fixed_work_us = 0.0; // 0: not known
+};
+
+// One round's costs by start.
+std::map<std::size_t, CostOfStart> by_start(const Costs::Round& round) {
+  std::map<std::size_t, CostOfStart> costs;
   for (std::size_t i = 0; i < round.starts.size(); ++i) {
     if (round.ms[i] > 0.0) {
-      logs[round.starts[i]] = std::log(round.ms[i]);
+      costs[round.starts[i]] = {std::log(round.ms[i]),
+                                round.fixed_work_us.empty() ? 0.0 : round.fixed_work_us[i]};
     }
   }
-  return logs;
+  return costs;
 }
 
 // What a start costs: the mean over all rounds, of the starts that all of them have.
 std::map<std::size_t, double>
-effects_of_starts(const std::vector<std::map<std::size_t, double>>& rounds) {
+effects_of_starts(const std::vector<std::map<std::size_t, CostOfStart>>& rounds) {
   std::map<std::size_t, double> effects;
   for (const auto& [start, unused] : rounds.front()) {
     double sum = 0.0;
     const bool everywhere = std::ranges::all_of(rounds, [&](const auto& round) {
       const auto found = round.find(start);
-      sum += found == round.end() ? 0.0 : found->second;
+      sum += found == round.end() ? 0.0 : found->second.log;
       return found != round.end();
     });
     if (everywhere) {
@@ -100,6 +106,7 @@ Costs pass_costs(const Measured& cell) {
       round.ms.push_back(row.samples_ms[i] / passes);
     }
     round.starts = row.sample_starts;
+    round.fixed_work_us = row.fixed_work_us;
     if (round.ms.empty()) {
       return {};
     }
@@ -122,11 +129,11 @@ Costs whole_costs(const Measured& cell) {
   return costs;
 }
 
-std::optional<std::array<Rounds, 2>> pair_by_start(const Costs& base, const Costs& fresh) {
+std::optional<std::array<Costs, 2>> free_of_starts(const Costs& base, const Costs& fresh) {
   if (base.starts_of.empty() || base.starts_of != fresh.starts_of) {
     return std::nullopt;
   }
-  std::vector<std::map<std::size_t, double>> rounds;
+  std::vector<std::map<std::size_t, CostOfStart>> rounds;
   for (const Costs* side : {&base, &fresh}) {
     std::ranges::transform(side->rounds, std::back_inserter(rounds), by_start);
   }
@@ -138,14 +145,26 @@ std::optional<std::array<Rounds, 2>> pair_by_start(const Costs& base, const Cost
   for (const auto& [start, effect] : effects) {
     middle += effect / static_cast<double>(effects.size());
   }
-  std::array<Rounds, 2> paired;
+  std::array<Costs, 2> free;
   for (std::size_t r = 0; r < rounds.size(); ++r) {
-    std::vector<double>& freed = paired[r < base.rounds.size() ? 0 : 1].emplace_back();
+    Costs::Round& round = free[r < base.rounds.size() ? 0 : 1].rounds.emplace_back();
     for (const auto& [start, effect] : effects) {
-      freed.push_back(std::exp(rounds[r].at(start) - effect + middle));
+      const CostOfStart& cost = rounds[r].at(start);
+      round.ms.push_back(std::exp(cost.log - effect + middle));
+      if (cost.fixed_work_us > 0.0) {
+        round.fixed_work_us.push_back(cost.fixed_work_us);
+      }
+    }
+    if (round.fixed_work_us.size() != round.ms.size()) {
+      round.fixed_work_us.clear();
     }
   }
-  return paired;
+  return free;
+}
+
+std::optional<std::array<Rounds, 2>> pair_by_start(const Costs& base, const Costs& fresh) {
+  const auto free = free_of_starts(base, fresh);
+  return free ? std::optional(std::array<Rounds, 2>{(*free)[0].ms(), (*free)[1].ms()}) : std::nullopt;
 }
 
 double point_ratio(const Costs& base, const Costs& fresh) {

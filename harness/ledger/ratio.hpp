@@ -16,6 +16,8 @@ struct Costs {
   struct Round {
     std::vector<double> ms;
     std::vector<std::size_t> starts; ///< as long as ms, or empty: not known
+    /// What a fixed piece of work took around each [us]; as long as ms, or empty: not known.
+    std::vector<double> fixed_work_us = {};
   };
   /// What a number means as a start: equal texts, equal starts. Empty: not known.
   std::string starts_of;
@@ -36,6 +38,8 @@ inline constexpr std::size_t kLeastPairs = 3;
 /// The costs of two cells, base and new, freed of what their starts cost: of the starts that all
 /// rounds of both have, each divided by the mean cost of its start. In the order of the starts, so
 /// that of one round each, costs at the same place are a pair. Empty without kLeastPairs.
+std::optional<std::array<Costs, 2>> free_of_starts(const Costs& base, const Costs& fresh);
+/// The same, costs alone.
 std::optional<std::array<Rounds, 2>> pair_by_start(const Costs& base, const Costs& fresh);
 
 struct Ratio {

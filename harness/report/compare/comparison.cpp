@@ -1,6 +1,7 @@
 #include "harness/report/compare/comparison.hpp"
 
 #include "harness/report/compare/process_test.hpp"
+#include "harness/report/compare/quiet_part.hpp"
 #include "harness/machine/environment.hpp"
 
 #include <algorithm>
@@ -68,6 +69,20 @@ MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const C
                      by_pass ? fresh.passes : costs_of_runs(fresh), std::nullopt};
   cell.test = ProcessTest::of(cell.base, cell.fresh);
   return cell;
+}
+
+std::string why_no_test(const MeasuredTwice& cell) {
+  const QuietPart part(cell.base, cell.fresh);
+  const auto& [quiet_base, quiet_fresh] = part.quiet;
+  const auto& [all_base, all_fresh] = part.samples;
+  const std::string busy =
+      quiet_base == all_base && quiet_fresh == all_fresh
+          ? ""
+          : fmt::format("the machine was busy: it was quiet for {} of {} samples before and {} of {} "
+                        "now; ",
+                        quiet_base, all_base, quiet_fresh, all_fresh);
+  return fmt::format("{}fewer than {} processes cannot tell what processes differ by", busy,
+                     kLeastProcesses);
 }
 
 Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellTimings& fresh) {
@@ -189,10 +204,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     }
     cell.change->rounds_needed =
         rounds_that_tell(measured[i].test, measured.size(), comparison.options);
-    const std::string why =
-        !measured[i].test ? fmt::format("fewer than {} processes cannot tell what processes differ by",
-                                        kLeastProcesses)
-                          : "";
+    const std::string why = measured[i].test ? "" : why_no_test(measured[i]);
     const std::string how = cell.change->rounds_needed
                                 ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
                                 : "too close for rounds: `clusterbench gate` would tell";

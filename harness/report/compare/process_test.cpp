@@ -1,5 +1,7 @@
 #include "harness/report/compare/process_test.hpp"
 
+#include "harness/report/compare/quiet_part.hpp"
+
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
@@ -86,12 +88,16 @@ double variance_of_starts(const Costs& costs) {
 } // namespace
 
 std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh) {
-  if (std::min(base.rounds.size(), fresh.rounds.size()) < kLeastProcesses) {
+  const auto free = free_of_starts(base, fresh);
+  const QuietPart part = free ? QuietPart((*free)[0], (*free)[1]) : QuietPart(base, fresh);
+  const auto& [base_costs, fresh_costs] = part.costs;
+  const auto base_rounds = static_cast<double>(base_costs.rounds.size());
+  const auto fresh_rounds = static_cast<double>(fresh_costs.rounds.size());
+  if (std::min(base_rounds, fresh_rounds) < static_cast<double>(kLeastProcesses)) {
     return std::nullopt;
   }
-  const auto paired = pair_by_start(base, fresh);
-  const Side before = side_of(logs_of_medians(paired ? (*paired)[0] : base.ms()));
-  const Side after = side_of(logs_of_medians(paired ? (*paired)[1] : fresh.ms()));
+  const Side before = side_of(logs_of_medians(base_costs.ms()));
+  const Side after = side_of(logs_of_medians(fresh_costs.ms()));
   ProcessTest test;
   test.log_ratio_ = after.centre - before.centre;
   test.degrees_ = before.degrees + after.degrees;
@@ -104,9 +110,9 @@ std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh
     test.degrees_ = degrees;
   }
   const double of_processes =
-      test.process_variance_ * (1.0 / static_cast<double>(base.rounds.size()) +
-                                1.0 / static_cast<double>(fresh.rounds.size()));
-  const double of_starts = paired ? 0.0 : variance_of_starts(base) + variance_of_starts(fresh);
+      test.process_variance_ * (1.0 / base_rounds + 1.0 / fresh_rounds);
+  const double of_starts =
+      free ? 0.0 : variance_of_starts(base_costs) + variance_of_starts(fresh_costs);
   test.standard_error_ =
       std::sqrt(of_processes + of_starts + kCampaignScatter * kCampaignScatter);
   return test;

@@ -25,10 +25,11 @@ inline constexpr std::size_t kLeastProcesses = 3;
 /// Each side is the trimmed mean of its processes' logarithms (Yuen 1974; a sixth is cut off at each
 /// end, so that a disturbed process decides little). Both sides' variances are pooled, and where that is
 /// less than kProcessScatter's, with this as well, weighted by degrees of freedom (Smyth 2004). Where the
-/// starts are not the same, what they differ by is added.
+/// starts are not the same, what they differ by is added. Samples that met a busy machine are left out.
 class ProcessTest {
 public:
-  /// Empty where a side has fewer than kLeastProcesses: too little is known of what processes differ by.
+  /// Empty where a side has fewer than kLeastProcesses with quiet samples: too little is known of what
+  /// processes differ by.
   /// Throws std::invalid_argument for an empty round and for a cost that is not positive.
   static std::optional<ProcessTest> of(const Costs& base, const Costs& fresh);
 
