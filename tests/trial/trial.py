@@ -7,7 +7,10 @@
 4. no process and no temporary file is left;
 5. the same command afterwards, unharmed, gives the right answer.
 
-Prints a line for each attempt that fails, with the seed that repeats it alone, and a count."""
+Prints a line for each attempt that fails, with the seed that repeats it alone, and a count.
+
+Attempts may be made over many runs: `--record FILE` goes on where FILE ends, and adds what was done.
+A first SIGINT or SIGTERM begins no more attempts."""
 
 import argparse
 import concurrent.futures
@@ -26,6 +29,7 @@ import time
 import uuid
 
 import harms
+import record
 
 DOCUMENTED = {0, 1, 2, 3, 4, 5, 6, 64, 74, 130}
 RAW = re.compile(r"terminate called|what\(\):|^Segmentation fault|core dumped|std::|nlohmann|json\.exception|"
@@ -44,6 +48,9 @@ class Trial:
                                  "--out", str(self.earlier)], self.root, "first")
         if done.returncode != 0:
             sys.exit(f"a plain run fails: {done.stderr}")
+        header = json.loads((self.earlier / "ledger.jsonl").read_text().splitlines()[0])
+        build = header["provenance"]["build"]
+        self.commit = build["git_commit"][:10] + ("+" if build["git_dirty"] else "")
 
     def environment(self, folder, mark):
         plain = {name: value for name, value in os.environ.items() if name != "CLUSTERBENCH_FOLDER"}
@@ -53,7 +60,8 @@ class Trial:
     def run_plainly(self, arguments, folder, mark):
         (folder / "tmp").mkdir(exist_ok=True)
         return subprocess.run([self.program, *arguments], env=self.environment(folder, mark), cwd=folder, text=True,
-                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False)
+                              errors="replace", stdin=subprocess.DEVNULL, capture_output=True, timeout=120, check=False,
+                              start_new_session=True)  # of a signal to the trial it gets nothing
 
     def run_harmed(self, attempt, mark):
         """Exit code and standard error; None where it hangs."""
@@ -74,7 +82,7 @@ class Trial:
 
         process = subprocess.Popen([attempt.program, *attempt.arguments(), *attempt.extra], env=environment,
                                    cwd=attempt.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.PIPE, preexec_fn=before_exec)
+                                   stderr=subprocess.PIPE, preexec_fn=before_exec, start_new_session=True)
         timers = [threading.Timer(when, act, [process]) for when, act in attempt.while_running]
         for timer in timers:
             timer.start()
@@ -169,27 +177,37 @@ def main():
     parser.add_argument("--program", default=os.environ.get("CLUSTERBENCH_BINARY", "build/release/clusterbench"))
     parser.add_argument("--tables", default=str(pathlib.Path(__file__).parents[2] / "results" / "tables"))
     parser.add_argument("--attempts", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="number of the first attempt")
+    parser.add_argument("--first", type=int, help="number of the first attempt")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--minutes", type=float, help="begin no attempt after so long")
+    parser.add_argument("--record", help="a file of what was done, to go on after")
     arguments = parser.parse_args()
+    if arguments.record and arguments.first is not None:
+        parser.error("--record says where to begin, and --first as well")
     trial = Trial(str(pathlib.Path(arguments.program).resolve()), arguments.tables, arguments.seed)
     begin = time.monotonic()
     done = failed = 0
+    so_far = record.Record(arguments.record, arguments.seed, trial.commit) if arguments.record else None
+    enough = threading.Event()
+    for which in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(which, lambda *_: enough.set())
 
     def one(number):
         if arguments.minutes and time.monotonic() - begin > 60 * arguments.minutes:
-            return None
-        return trial.attempt(number)
+            enough.set()
+        return None if enough.is_set() else trial.attempt(number)
 
-    numbers = range(arguments.first, arguments.first + arguments.attempts)
+    first = so_far.row["first"] if so_far else arguments.first or 0
+    numbers = range(first, first + arguments.attempts)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for result in pool.map(one, numbers):
             if result is None:
                 continue
             broken, attempt, message = result
             done += 1
+            if so_far:
+                so_far.add(bool(broken))
             if broken:
                 failed += 1
                 print(f"attempt {attempt.number}: {'; '.join(attempt.what)}\n  " + "\n  ".join(broken)
@@ -197,6 +215,9 @@ def main():
                       f"--first {attempt.number} --attempts 1", flush=True)
     shutil.rmtree(trial.root, ignore_errors=True)
     print(f"{done} attempts with seed {arguments.seed}, {failed} failed, {time.monotonic() - begin:.0f} s")
+    if so_far:
+        attempts, failures = record.totals(so_far.path)
+        print(f"{so_far.path}: {attempts} attempts in all, {failures} failed")
     return 1 if failed or not done else 0
 
 
