@@ -5,10 +5,12 @@
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/probe.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/exit_codes.hpp"
 
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -21,14 +23,14 @@ struct ProbeArguments {
   int threads = default_threads();
 };
 
-json measure(const ProbeArguments& arguments) {
+std::pair<json, ExitCode> measure(const ProbeArguments& arguments) {
   json limits;
   if (arguments.quick) {
     limits["cpu"] = json::array({probe_cpu(arguments.threads, 0.02)});
   } else {
     limits["cpu"] = probe_cpu_scaling(arguments.threads, 0.1);
   }
-  const std::string no_gpu = gpu_missing_reason();
+  const std::string no_gpu = cuda_missing_reason();
   if (!no_gpu.empty()) {
     limits["gpu"] = nullptr;
     limits["gpu_missing"] = no_gpu;
@@ -36,9 +38,15 @@ json measure(const ProbeArguments& arguments) {
     limits["gpu"] = nullptr;
     limits["gpu_missing"] = "this build has no CUDA backend";
   } else {
-    limits["gpu"] = measure_gpu(arguments.quick);
+    try {
+      limits["gpu"] = measure_gpu(arguments.quick);
+    } catch (const std::runtime_error& error) { // the processor's rates hold all the same
+      limits["gpu"] = nullptr;
+      limits["gpu_missing"] = error.what();
+      return {limits, ExitCode::cells_missing};
+    }
   }
-  return limits;
+  return {limits, ExitCode::ok};
 }
 
 void print_text(const json& limits) {
@@ -71,13 +79,13 @@ void add_probe_command(CLI::App& app, Action& action) {
   command->callback([&action, arguments] {
     action = [arguments] {
       check_threads(arguments->threads);
-      const json limits = measure(*arguments);
+      const auto [limits, code] = measure(*arguments);
       if (arguments->as_json) {
         fmt::print("{}\n", limits.dump());
       } else {
         print_text(limits);
       }
-      return ExitCode::ok;
+      return code;
     };
   });
 }

@@ -1,5 +1,7 @@
 #include "harness/machine/nvml.hpp"
 
+#include "harness/machine/build_info.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -166,10 +168,30 @@ std::optional<std::string> read_compute_mode(const Nvml& nvml, DeviceHandle devi
   return *mode < kNames.size() ? kNames[*mode] : fmt::format("unknown {}", *mode);
 }
 
+std::string text_of_cuda(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
 std::string cuda_version(const Nvml& nvml) {
   int version = 0;
   nvml.call("nvmlSystemGetCudaDriverVersion_v2", &version);
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+  return text_of_cuda(version);
+}
+
+std::string driver_version(const Nvml& nvml) {
+  std::array<char, 128> text{};
+  nvml.call("nvmlSystemGetDriverVersion", text.data(), static_cast<unsigned>(text.size()));
+  return text.data();
+}
+
+// What libcuda.so.1 says of itself. A compatibility package may have put a newer one in the place of the
+// driver's own, of which NVML knows nothing.
+int cuda_version_of_library() {
+  const Library library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL));
+  auto* ask = library ? reinterpret_cast<int (*)(int*)>(dlsym(library.get(), "cuDriverGetVersion"))
+                      : nullptr;
+  int version = 0;
+  return ask != nullptr && ask(&version) == 0 ? version : 0;
 }
 
 } // namespace
@@ -194,6 +216,26 @@ std::string gpu_missing_reason() {
   return {};
 }
 
+std::string driver_too_old_reason(int driver_cuda, const std::string& toolkit,
+                                  const std::string& driver) {
+  // Within a major version the runtime runs on every driver.
+  if (toolkit.empty() || driver_cuda == 0 || driver_cuda / 1000 >= std::stoi(toolkit)) {
+    return {};
+  }
+  return fmt::format(
+      "the NVIDIA driver {} is too old for this build: it supports CUDA up to {}, and the "
+      "build was made with CUDA {}",
+      driver, text_of_cuda(driver_cuda), toolkit);
+}
+
+std::string cuda_missing_reason() {
+  if (std::string reason = gpu_missing_reason(); !reason.empty()) {
+    return reason;
+  }
+  return driver_too_old_reason(cuda_version_of_library(), build_info::cuda_compiler(),
+                               driver_version(Nvml()));
+}
+
 unsigned gpu_count() {
   try {
     return count_devices(Nvml());
@@ -212,8 +254,7 @@ GpuState gpu_state(unsigned index) {
   std::array<char, 128> text{};
   nvml.call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size()));
   state.name = text.data();
-  nvml.call("nvmlSystemGetDriverVersion", text.data(), static_cast<unsigned>(text.size()));
-  state.driver_version = text.data();
+  state.driver_version = driver_version(nvml);
   state.cuda_driver_version = cuda_version(nvml);
   Memory memory{};
   nvml.call("nvmlDeviceGetMemoryInfo", device, &memory);

@@ -40,6 +40,15 @@ void to_json(nlohmann::json& json, const GpuState& state);
 /// CUDA_VISIBLE_DEVICES. Empty if one can.
 std::string gpu_missing_reason();
 
+/// Why a driver cannot run what a CUDA toolkit has built; empty if it can, or where one is not known.
+/// driver_cuda: the newest CUDA that the driver supports, as it says it: 12020; toolkit: such as "13.0.88"
+std::string driver_too_old_reason(int driver_cuda, const std::string& toolkit,
+                                  const std::string& driver);
+
+/// Why this build's CUDA code cannot run: no GPU, or a driver older than the build's toolkit. Does not
+/// start CUDA, so that a driver which fails at that is found by whoever needs it.
+std::string cuda_missing_reason();
+
 /// The GPUs that the driver sees; 0 if there is no driver.
 unsigned gpu_count();
 

@@ -140,8 +140,11 @@ std::string unavailable_reason(const KnownVariant& variant) {
   }
   const bool needs_gpu =
       variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
-  const std::string program = variant.is_program ? start_of(variant).reason_if_not : "";
-  return program.empty() && needs_gpu ? gpu_missing_reason() : program;
+  if (!variant.is_program) {
+    return needs_gpu ? cuda_missing_reason() : "";
+  }
+  const std::string program = start_of(variant).reason_if_not;
+  return program.empty() && needs_gpu ? gpu_missing_reason() : program; // it brings its own CUDA
 }
 
 } // namespace clusterbench

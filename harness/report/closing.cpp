@@ -142,4 +142,31 @@ std::string closing_text(const std::vector<TableReport>& reports, TextStyle styl
          fastest_table(fastest(reports), reports.size() > 1, style);
 }
 
+std::string unavailable_text(const std::vector<Row>& rows, TextStyle style) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason; // in the order of the rows
+  for (const Row& row : rows) {
+    if (row.status != "unavailable") {
+      continue;
+    }
+    auto found = std::ranges::find(by_reason, row.message,
+                                   &std::pair<std::string, std::vector<std::string>>::first);
+    if (found == by_reason.end()) {
+      found = by_reason.insert(found, {row.message, {}});
+    }
+    if (std::ranges::find(found->second, row.variant) == found->second.end()) {
+      found->second.push_back(row.variant);
+    }
+  }
+  std::string text;
+  for (const auto& [reason, names] : by_reason) {
+    const std::string others =
+        names.size() == 1 ? "" : fmt::format(" and {} more", names.size() - 1);
+    text += painted(wrapped(fmt::format("cannot run here: {}{}: {}", escaped(names.front(), style),
+                                        others, escaped(reason, style)),
+                            "  "),
+                    Paint::refused, style);
+  }
+  return text;
+}
+
 } // namespace clusterbench

@@ -74,7 +74,7 @@ bool mentions(const fs::path& source, const char* word) {
 
 // For the GPU that is here; without one, for those that the build was made for.
 std::vector<std::string> cuda_architectures() {
-  if (gpu_missing_reason().empty()) {
+  if (cuda_missing_reason().empty()) {
     return {"-arch=native"};
   }
   std::string built = build_info::cuda_architectures();

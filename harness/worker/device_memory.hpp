@@ -2,8 +2,14 @@
 #pragma once
 
 #include <cstddef>
+#include <stdexcept>
 
 namespace clusterbench {
+
+/// Thrown by `open` where no device can be used at all: nothing that a variant could change.
+struct [[gnu::visibility("default")]] NoDevices : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 /// The harness's own calls of the CUDA runtime; `device` is a number of the runtime, which stays
 /// current as it was. All but `release` throw std::runtime_error with the error's name. All block until

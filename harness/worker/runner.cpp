@@ -13,6 +13,7 @@
 #include "harness/system/line_channel.hpp"
 #include "harness/system/protocol_version.hpp"
 #include "harness/system/sandbox.hpp"
+#include "harness/worker/device_memory.hpp"
 #include "harness/worker/module.hpp"
 #include "harness/worker/protocol.hpp"
 #include "harness/worker/rank_calls.hpp"
@@ -396,6 +397,9 @@ private:
 json failure(const std::exception& error) {
   if (dynamic_cast<const Refusal*>(&error) != nullptr) {
     return {{"reply", "refused"}, {"reason", error.what()}};
+  }
+  if (dynamic_cast<const NoDevices*>(&error) != nullptr) {
+    return {{"reply", "unavailable"}, {"reason", error.what()}};
   }
   const std::string message = error.what();
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||

@@ -138,6 +138,16 @@ TEST(Nvml, HiddenGpusAreMissing) {
   }
 }
 
+TEST(Nvml, ADriverIsTooOldForAToolkitOfALaterMajorVersion) {
+  EXPECT_EQ(driver_too_old_reason(12020, "13.0.88", "535.54"),
+            "the NVIDIA driver 535.54 is too old for this build: it supports CUDA up to 12.2, and the "
+            "build was made with CUDA 13.0.88");
+  EXPECT_EQ(driver_too_old_reason(13000, "13.2.1", "580.65"), ""); // of the same major version
+  EXPECT_EQ(driver_too_old_reason(13000, "12.4.131", "580.65"), "");
+  EXPECT_EQ(driver_too_old_reason(12020, "", "535.54"), "");    // no CUDA in the build
+  EXPECT_EQ(driver_too_old_reason(0, "13.0.88", "535.54"), ""); // the driver does not say
+}
+
 TEST(Nvml, NoSuchGpuThrows) {
   EXPECT_THROW(gpu_state(1U << 20), std::runtime_error);
 }

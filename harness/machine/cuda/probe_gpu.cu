@@ -1,5 +1,5 @@
+#include "harness/machine/cuda/cuda_start.hpp"
 #include "harness/machine/cuda/probe_gpu.hpp"
-
 
 #include <cooperative_groups.h>
 #include <cublas_v2.h>
@@ -512,6 +512,10 @@ double atomics_gops(const Bench& bench, std::size_t addresses) {
 } // namespace
 
 GpuLimits probe_gpu(int device, bool quick) {
+  int devices = 0;
+  if (const std::string reason = cuda_does_not_start(devices); !reason.empty()) {
+    throw std::runtime_error(reason);
+  }
   check(cudaSetDevice(device));
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, device));

@@ -1,5 +1,6 @@
 // The runner's calls of the CUDA runtime, as a plug-in that only runners of GPU variants load. It shares
 // the device's primary context with the module's own runtime.
+#include "harness/machine/cuda/cuda_start.hpp"
 #include "harness/worker/cuda/staged_copy.hpp"
 #include "harness/worker/device_memory.hpp"
 
@@ -59,7 +60,9 @@ void open(int device) {
     return;
   }
   int count = 0;
-  check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+  if (const std::string reason = cuda_does_not_start(count); !reason.empty()) {
+    throw NoDevices(reason);
+  }
   if (device >= count) {
     throw std::runtime_error("GPU " + std::to_string(device) + " is asked for, CUDA sees " +
                              std::to_string(count));
