@@ -72,7 +72,7 @@ function(clusterbench_programs name)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${program})
     execute_process(COMMAND ${arg_COMMAND} ${program}
       INPUT_FILE ${CMAKE_CURRENT_BINARY_DIR}/describe
-      OUTPUT_VARIABLE description ERROR_VARIABLE errors RESULT_VARIABLE result TIMEOUT 60)
+      OUTPUT_VARIABLE description ERROR_VARIABLE errors RESULT_VARIABLE result TIMEOUT 600) # of a machine with other work
     string(JSON reply ERROR_VARIABLE no_json GET "${description}" reply)
     if(NOT result EQUAL 0 OR no_json OR NOT reply STREQUAL describe)
       message(FATAL_ERROR "${program} does not describe itself (${result}):\n${description}${errors}")

@@ -5,7 +5,9 @@
 #     scripts/fuzz.sh COUNT [TARGET...]      a target: csv, npy, ...; none: all of tests/fuzz/corpus
 #
 # With clang the targets are libFuzzer programs, otherwise g++ builds them with the driver that mutates
-# the corpus. JOBS targets run at a time (default 1). Exit codes: 1 a target crashed, 64 usage.
+# the corpus. JOBS targets run at a time (default 1). With RECORD=FILE the executions are added to FILE,
+# a line for each target (target,seed,executions,crashed,commit), and the seed is the one after the last
+# of that target there, else 1. Exit codes: 1 a target crashed, 64 usage.
 set -u
 
 if ! expr "${1:-}" : '[1-9][0-9]*$' >/dev/null; then
@@ -40,10 +42,13 @@ run() {
   grown=$build/corpus/$target
   mkdir -p "$crashes" "$grown"
   begin=$(date +%s)
+  last=$(sed -n "s/^$target,\([0-9]*\),.*/\1/p" "${RECORD:-/dev/null}" 2>/dev/null | sort -n | tail -1)
+  seed=$((${last:-0} + 1))
   if grep -q 'Fuzzing with libFuzzer: ON' "$build.log"; then
     kind=libFuzzer
     [ "$target" = ledger ] && longest=2048 || longest=512
-    "$program" -runs="$count" -seed=1 -max_len=$longest -timeout=20 -print_final_stats=1 \
+    # The limit for one input is time on the clock, and has to hold on a machine with other work.
+    "$program" -runs="$count" -seed=$seed -max_len=$longest -timeout=600 -print_final_stats=1 \
       -artifact_prefix="$crashes/" "$grown" "$corpora/$target" >"$crashes.log" 2>&1 </dev/null
     code=$?
     ran=$(sed -n 's/^stat::number_of_executed_units: *//p' "$crashes.log")
@@ -60,8 +65,13 @@ run() {
     echo "fuzz_$target: CRASHED after ${ran:-?} executions: $crashes.log"
     touch "$build/crashed"
   fi
+  if [ -n "${RECORD:-}" ]; then
+    [ -s "$RECORD" ] || echo "target,seed,executions,crashed,commit" >>"$RECORD"
+    echo "$target,$seed,${ran:-0},$((code != 0)),$commit" >>"$RECORD"
+  fi
 }
 
+commit=$(git -C "$root" rev-parse --short=10 HEAD 2>/dev/null || echo unknown)
 rm -f "$build/crashed"
 mkdir -p "$build/crashes"
 running=0
