@@ -6,12 +6,14 @@
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/judge/qualification.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/memory_group.hpp"
 #include "harness/system/messages.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <new>
+#include <optional>
 #include <type_traits>
 
 namespace clusterbench {
@@ -58,7 +60,8 @@ void check_file(const Workload& work) {
 
 // Both processes at their largest; what they share counts twice. Ranks stand for machines of their own:
 // each of them is held to the limit, and so is the harness.
-void account_for_memory(json& row, const datasets::FileInPlace& file, std::size_t limit) {
+void account_for_memory(json& row, const datasets::FileInPlace& file, const CellOptions& options) {
+  const std::size_t limit = options.memory_limit;
   const std::size_t own = file.peak_resident_bytes();
   const bool has_ranks = row.contains("peak_rss_bytes_of_rank");
   const std::size_t peak = has_ranks
@@ -67,11 +70,14 @@ void account_for_memory(json& row, const datasets::FileInPlace& file, std::size_
   const char* const rows_of_variant = has_ranks          ? "a rank has its own rows alone"
                                       : file.is_direct() ? "direct reads"
                                                          : "reads by the cache";
-  row["memory"] = {
-      {"limit_bytes", limit},
-      {"peak_bytes", peak},
-      {"held_by", fmt::format("{}, pages of the file let go and not counted, a limit of data",
-                              rows_of_variant)}};
+  std::string held_by =
+      fmt::format("{}, pages of the file let go and not counted, a limit of data", rows_of_variant);
+  if (!has_ranks && options.memory_group != nullptr) {
+    const std::string& why_not = options.memory_group->why_not();
+    held_by += why_not.empty() ? ", a control group with the kernel's cache"
+                               : fmt::format("; no control group ({})", why_not);
+  }
+  row["memory"] = {{"limit_bytes", limit}, {"peak_bytes", peak}, {"held_by", held_by}};
   if (peak > limit) {
     mark(row, "out_of_memory",
          fmt::format("{} were in memory{}, --memory allows {}", bytes_text(peak),
@@ -236,12 +242,19 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
   };
   if (const Ending ending = qualification_of<T>(variant); ending.status != "ok") {
     keep_last_words(ending.last_words);
-    return end_with(ending.status, "qualification: " + ending.message);
+    // What the machine lacks says nothing of the variant.
+    return end_with(ending.status, ending.status == "unavailable"
+                                       ? ending.message
+                                       : "qualification: " + ending.message);
   }
   if (interrupt_signal() != 0) {
     return end_with("interrupted", "the campaign was interrupted");
   }
 
+  std::optional<MemoryGroup::Lifted> each_rank_alone;
+  if (variant.meta.device == Device::mpi && options_.memory_group != nullptr) {
+    each_rank_alone.emplace(*options_.memory_group); // the limit is one of each process
+  }
   const CellTask<T> cell =
       make_cell_task<T>(variant, work, options_.starts_seed,
                         std::max<std::size_t>(options_.sampling.samples, 1), worker_options());
@@ -263,7 +276,7 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
     return end_with("interrupted", "the campaign was interrupted");
   }
   if (work.points->file != nullptr) {
-    account_for_memory(row, *work.points->file, options_.memory_limit);
+    account_for_memory(row, *work.points->file, options_);
   }
   if (!options_.sandboxed) {
     row["unsandboxed"] = true;

@@ -4,12 +4,14 @@
 #include "harness/campaign/oracles.hpp"
 #include "harness/campaign/sampling.hpp"
 #include "harness/problem/workload.hpp"
+#include "harness/system/memory_group.hpp"
 #include "harness/worker/worker.hpp"
 
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ struct CellOptions {
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell
   std::size_t memory_limit = 0; ///< bytes for everything, the points in their file; 0: none
+  std::shared_ptr<const MemoryGroup> memory_group; ///< where there is a memory_limit: who holds it, if it can
   std::size_t device_memory_limit = 0; ///< bytes of each device that a GPU variant is left; 0: all
   std::uint64_t starts_seed = 0;                 ///< of the starts: the campaign's secret
   bool sandboxed = true;                         ///< else no answer is ranked

@@ -12,6 +12,7 @@
 #include "harness/report/closing.hpp"
 #include "harness/report/table_json.hpp"
 #include "harness/report/table_text.hpp"
+#include "harness/system/memory_group.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/progress.hpp"
 #include "harness/system/shell_words.hpp"
@@ -254,6 +255,9 @@ ExitCode run(const RunArguments& arguments) {
   }
   options.cell.memory_limit =
       arguments.memory.empty() ? 0 : parse_memory("--memory", arguments.memory);
+  if (options.cell.memory_limit > 0) {
+    options.cell.memory_group = std::make_shared<MemoryGroup>(options.cell.memory_limit);
+  }
   options.cell.device_memory_limit = device_memory_limit(arguments);
   options.seed = arguments.seed;
   options.out = run_folder(arguments.out);
@@ -284,7 +288,8 @@ ExitCode run(const RunArguments& arguments) {
     fmt::print("{}\n",
                table_text(report, arguments.wide ? TableForm::full : TableForm::narrow, style));
   }
-  fmt::print("{}{}", closing_text(reports, style), files_and_next(arguments, options, result, begin));
+  fmt::print("{}{}{}", closing_text(reports, style), unavailable_text(result.rows, style),
+             files_and_next(arguments, options, result, begin));
   return result.exit_code;
 }
 
