@@ -62,6 +62,9 @@ class Streaming(Program):
                         self.assertEqual(memory[key]["iterations"], file[key]["iterations"])
                 self.assertNotIn("memory", memory)
                 self.assertEqual(file["memory"]["limit_bytes"], 256 << 20)
+                self.assertRegex(file["memory"]["held_by"], "^(direct reads|reads by the cache), pages of the file let go and "
+                                 "not counted, a limit of data(, a control group with the kernel's cache|; no control "
+                                 r"group \(.+\))$")
                 self.assertGreater(file["percent_of_plain_read"], 0)
                 jsonschema.validate(file, json.loads((SOURCE / "results/schema.json").read_text()))
                 self.expect_the_same_answers("labels", "centroids")
