@@ -2,8 +2,7 @@
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 
 #include <algorithm>

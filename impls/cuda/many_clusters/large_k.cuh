@@ -3,8 +3,8 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
 
@@ -123,6 +123,18 @@ struct PassTotals {
   const double* loss;
   const unsigned* moved; ///< points whose label changed
 };
+
+/// Bytes of memory of the current device; 0 where there is none. Does not create a context.
+inline std::size_t device_memory() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 0;
+  }
+  return properties.totalGlobalMem;
+}
 
 /// A run on one device: its points are all points.
 struct OneDevice {
