@@ -4,7 +4,7 @@
 //   fastest on a measured grid of shapes (results/tables/gpu_shapes.json) and at its own borders
 //   (gpu_borders.json). Of the lines whose bounds hold, the harness takes the first whose variant
 //   refuses neither the shape nor the points; where that refuses a start, the next one. Several
-//   refuse rows far from the origin (certified_bound.hpp), where those further down are faster. A test
+//   refuse rows far from the origin (magnitudes.hpp), where those further down are faster. A test
 //   compares the table with both measurements: never more than 10 % behind the best.
 // Source: measured on one NVIDIA H200; beyond k = 64 single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.

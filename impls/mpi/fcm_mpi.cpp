@@ -12,28 +12,15 @@
 //   iteration sums centres that nobody asks for.
 #include "impls/contract.hpp"
 #include "impls/mpi/support/gathered_sums.hpp"
-#include "impls/simd/support/aligned.hpp"
-#include "impls/simd/support/dispatch.hpp"
-#include "impls/simd/support/team.hpp"
+#include "impls/simd/support/fcm_team.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
+#include <optional>
 
 namespace clusterbench {
 namespace {
-
-constexpr std::size_t kChunk = simd::kRoundUp; ///< samples that the kernels take at once
-
-/// What one thread of a rank works on and finds. Aligned: neighbours must not share a cache line.
-template <typename T>
-struct alignas(64) Part {
-  simd::Range samples;
-  simd::AlignedVector<T> distances, u; // [k, kChunk]
-  simd::AlignedVector<T> uncollected;  // [k, padded(d)] of u^m x, not yet in sums
-  std::vector<double> sums;            // [k, d] of u^m x
-  std::vector<double> weights;         // [k] of u^m
-  double loss = 0.0;
-  bool changed = false; // a label
-};
 
 template <typename T>
 class FcmMpi final : public Variant<T> {
@@ -48,153 +35,61 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_ = points.rows;
-    const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
-    constexpr std::size_t kWorthAThread = 10'000; // operations, about those of a barrier of threads
-    const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
-    team_ = std::make_unique<simd::Team>(
-        std::min(static_cast<std::size_t>(std::max(shape.threads, 1)), worth));
-    parts_ = std::vector<Part<T>>(team_->size());
-    for (std::size_t t = 0; t < parts_.size(); ++t) {
-      Part<T>& part = parts_[t];
-      part.samples = simd::share_of(n, t, parts_.size());
-      part.distances.resize(k * kChunk);
-      part.u.resize(k * kChunk);
-      part.uncollected.resize(k * width());
-      part.sums.resize(k * d);
-      part.weights.resize(k);
-    }
-    padded_centres_.resize(k * width());
-    sums_ = {k * d + k + 2, static_cast<std::size_t>(shape.world)};
+    team_.emplace(shape);
+    sums_ = {shape.k * shape.d + shape.k + 2, static_cast<std::size_t>(shape.world)};
   }
 
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
-    const bool starts_from_centres = !shape_.starts_from_memberships;
+    const bool from_centres = !shape_.starts_from_memberships;
+    StopTest stop(shape_.stop);
     std::span<const double> sums;
-    if (starts_from_centres) {
+    if (from_centres) {
       std::ranges::copy(start.centroids, answer.centroids.begin());
-      pad(answer);
+      team_->read_centres(answer);
     } else {
       std::ranges::fill(answer.centroids, T{0}); // of a cluster without any membership
-      sums = sweep(start.memberships.data(), answer, observer, false);
+      sums = sweep({start.memberships.data(), false, true, false}, answer, observer);
     }
-    StopTest stop(shape_.stop);
+    const simd::FcmPurpose<T> purpose{nullptr, true, true, stop.wants_loss()};
     PassFacts facts;
     do {
       const bool first = stop.passes() == 0;
-      if (starts_from_centres) {
-        sums = sweep(nullptr, answer, observer, stop.wants_loss());
+      if (from_centres) {
+        sums = sweep(purpose, answer, observer);
       }
-      const double shift = update_centres(sums, answer, observer);
-      if (!starts_from_centres) {
-        sums = sweep(nullptr, answer, observer, stop.wants_loss());
+      const double shift = move_centres(sums, answer, observer);
+      if (!from_centres) {
+        sums = sweep(purpose, answer, observer);
       }
       facts.loss = sums[sums.size() - 2];
       facts.labels_changed = first || sums.back() > 0.0;
       // There were no centres before the first pass, so none can have come to rest in it.
-      facts.squared_shift = first && !starts_from_centres
-                                ? std::numeric_limits<double>::infinity()
-                                : shift;
+      facts.squared_shift =
+          first && !from_centres ? std::numeric_limits<double>::infinity() : shift;
       observer.pass(answer.centroids);
     } while (!stop.after_pass(facts));
     answer.iterations = stop.passes();
   }
 
-  std::string chosen_path() const override { return std::string("rows, ") + kernels_.isa; }
+  std::string chosen_path() const override { return team_->path(); }
 
 private:
-  std::size_t width() const { return simd::padded<T>(shape_.d); }
-
-  /// Copies the centres to where the kernels read them.
-  void pad(const Answer<T>& answer) {
-    for (std::size_t j = 0; j < shape_.k; ++j) {
-      std::copy_n(&answer.centroids[j * shape_.d], shape_.d, &padded_centres_[j * width()]);
-    }
-  }
-
-  /// Memberships of all samples, unless they are given [n, k], and the sums of all ranks that make
-  /// the next centres.
-  std::span<const double> sweep(const T* given, Answer<T>& answer, Observer<T>& observer,
-                                bool wants_loss) {
+  /// Memberships of this rank's samples, and the sums of all ranks that make the next centres.
+  std::span<const double> sweep(const simd::FcmPurpose<T>& purpose, Answer<T>& answer,
+                                Observer<T>& observer) {
     {
       const Phase phase(observer, "memberships and sums");
-      team_->run([&](std::size_t t) { sweep(given, answer, wants_loss, parts_[t]); });
+      team_->threads().run([&](std::size_t t) {
+        simd::FcmPart<T>& part = team_->parts()[t];
+        part.clear();
+        const simd::Range samples = simd::share_of(shape_.n, t, team_->threads().size());
+        team_->sweep(part, purpose, &points_[samples.begin * shape_.d], samples.begin,
+                     samples.end - samples.begin, answer);
+      });
       add_up_parts();
     }
     const Phase phase(observer, "exchange");
     return sums_.exchange();
-  }
-
-  void sweep(const T* given, Answer<T>& answer, bool wants_loss, Part<T>& part) const {
-    const auto [d, k] = std::pair(shape_.d, shape_.k);
-    const auto m = static_cast<T>(shape_.fuzzifier);
-    std::ranges::fill(part.sums, 0.0);
-    std::ranges::fill(part.weights, 0.0);
-    part.loss = 0.0;
-    part.changed = false;
-    constexpr std::size_t kCollect = 1024; // samples whose sums may stay in T
-    std::size_t uncollected = 0;
-    for (std::size_t i = part.samples.begin; i < part.samples.end; i += kChunk) {
-      const std::size_t count = std::min(kChunk, part.samples.end - i);
-      const simd::Chunk<T> chunk{&points_[i * d], nullptr, count, d};
-      if (given != nullptr) {
-        each_membership(part, i, count, [&](T& u, std::size_t at) { u = given[at]; });
-      } else {
-        kernels_.distances_of_rows(chunk, padded_centres_.data(), k, part.distances.data(),
-                                   /*alone=*/false);
-        kernels_.memberships_of(part.distances.data(), k, T{1} / (m - T{1}), part.u.data());
-        each_membership(part, i, count, [&](T& u, std::size_t at) { answer.memberships[at] = u; });
-        part.changed |= label(part.u, answer.labels.subspan(i, count));
-      }
-      const bool weighs = given == nullptr && wants_loss;
-      part.loss += kernels_.raise_to_weights(part.u.data(), k, count, m,
-                                             weighs ? part.distances.data() : nullptr,
-                                             part.weights.data());
-      kernels_.weighted_sums_of_rows(chunk, part.u.data(), k, part.uncollected.data(),
-                                     /*alone=*/given != nullptr);
-      uncollected += count;
-      if (uncollected >= kCollect || i + count == part.samples.end) {
-        collect_sums(part);
-        uncollected = 0;
-      }
-    }
-  }
-
-  /// Calls visit(membership, its index in [n, k]) for all of a chunk, which begins with sample i.
-  template <class Visit>
-  void each_membership(Part<T>& part, std::size_t i, std::size_t count, Visit visit) const {
-    for (std::size_t r = 0; r < count; ++r) {
-      for (std::size_t j = 0; j < shape_.k; ++j) {
-        visit(part.u[j * kChunk + r], (i + r) * shape_.k + j);
-      }
-    }
-  }
-
-  /// The largest membership of each sample, ties to the lowest index; whether any label changed.
-  bool label(const simd::AlignedVector<T>& u, std::span<std::int32_t> labels) const {
-    T largest[kChunk];
-    std::int32_t best[kChunk] = {};
-    std::copy_n(u.begin(), kChunk, largest);
-    for (std::size_t j = 1; j < shape_.k; ++j) {
-      for (std::size_t r = 0; r < kChunk; ++r) {
-        const bool larger = u[j * kChunk + r] > largest[r];
-        best[r] = larger ? static_cast<std::int32_t>(j) : best[r];
-        largest[r] = larger ? u[j * kChunk + r] : largest[r];
-      }
-    }
-    const bool changed = !std::equal(labels.begin(), labels.end(), best);
-    std::copy_n(best, labels.size(), labels.begin());
-    return changed;
-  }
-
-  /// Moves the sums of the last chunks to double.
-  void collect_sums(Part<T>& part) const {
-    for (std::size_t j = 0; j < shape_.k; ++j) {
-      T* sum = &part.uncollected[j * width()];
-      for (std::size_t f = 0; f < shape_.d; ++f) {
-        part.sums[j * shape_.d + f] += double{sum[f]};
-        sum[f] = T{0};
-      }
-    }
   }
 
   /// Sums, weights, loss and whether a label changed of this rank: its threads in the order of their
@@ -202,7 +97,7 @@ private:
   void add_up_parts() {
     const std::span own = sums_.own();
     std::ranges::fill(own, 0.0);
-    for (const Part<T>& part : parts_) {
+    for (const simd::FcmPart<T>& part : team_->parts()) {
       auto to = std::ranges::transform(part.sums, own, own.begin(), std::plus{}).out;
       to = std::ranges::transform(part.weights, std::span(to, own.end()), to, std::plus{}).out;
       own[own.size() - 2] += part.loss;
@@ -210,32 +105,19 @@ private:
     }
   }
 
-  /// Moves every centre to its weighted mean; that of an empty cluster stays. Returns the summed
-  /// squared shift.
-  double update_centres(std::span<const double> sums, Answer<T>& answer, Observer<T>& observer) {
+  /// Moves all centres by the sums of all ranks. Returns their summed squared shift.
+  double move_centres(std::span<const double> sums, Answer<T>& answer, Observer<T>& observer) {
     const Phase phase(observer, "centres");
     const std::span<const double> weights = sums.subspan(shape_.k * shape_.d, shape_.k);
-    double squared_shift = 0.0;
-    for (std::size_t c = 0; c < answer.centroids.size(); ++c) {
-      const T entered = answer.entering[c] = answer.centroids[c];
-      if (const double weight = weights[c / shape_.d]; weight > 0.0) {
-        const auto centre = static_cast<T>(sums[c] / weight);
-        const double shift = double{centre} - double{entered};
-        squared_shift += shift * shift;
-        answer.centroids[c] = centre;
-      }
-    }
-    pad(answer);
-    return squared_shift;
+    return team_->move_centres(
+        {0, shape_.k}, answer, [&](std::size_t j) { return weights[j]; },
+        [&](std::size_t c) { return sums[c]; });
   }
 
-  const simd::Kernels<T>& kernels_ = *simd::executable_kernels<T>().back();
   Shape shape_;
-  std::span<const T> points_;             // [n, d] of this rank
-  simd::AlignedVector<T> padded_centres_; // [k, padded(d)]
-  ranks::GatheredSums sums_;              // [k, d], [k], loss, ranks with a changed label
-  std::vector<Part<T>> parts_;            // [threads]
-  std::unique_ptr<simd::Team> team_;      // last: its threads end before what they use
+  std::span<const T> points_;            // [n, d] of this rank
+  ranks::GatheredSums sums_;             // [k, d], [k], loss, ranks with a changed label
+  std::optional<simd::FcmTeam<T>> team_; // last: its threads end before what they use
 };
 
 const Registration registration({.name = "fcm_mpi",

@@ -14,6 +14,7 @@
 // Limits: n k bounds, at most 4 GiB of them; the rule `loss` asks for every point's distance.
 #include "impls/contract.hpp"
 #include "impls/openmp/support/bounded_lloyd.hpp"
+#include "impls/openmp/support/slack.hpp"
 
 #include <algorithm>
 

@@ -13,6 +13,7 @@
 // Limits: the rule `loss` asks for every point's distance, so no point is skipped unread.
 #include "impls/contract.hpp"
 #include "impls/openmp/support/bounded_lloyd.hpp"
+#include "impls/openmp/support/slack.hpp"
 
 #include <algorithm>
 

@@ -14,6 +14,7 @@
 // Limits: the rule `loss` asks for every point's distance; below k = 20 there is only one group.
 #include "impls/contract.hpp"
 #include "impls/openmp/support/bounded_lloyd.hpp"
+#include "impls/openmp/support/slack.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,8 +1,7 @@
 // GPU variants whose kernels misbehave in cells of more than 1500 points, so that tests can see what a
 // user sees then. Until the fault strikes they are an atomic k-means.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "tests/faulty/own_name.hpp"
 
 #include <cuda_runtime.h>

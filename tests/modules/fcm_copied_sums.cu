@@ -55,18 +55,12 @@ private:
   std::vector<OpenBuffer<double>> parts_; // [ranks, size_] of each rank
 };
 
-const Registration
-    registration({.name = "fcm_copied_sums",
-                  .idea = "fcm_nccl, sums copied by the host",
-                  .source = "tests",
-                  .family = Family::fcm,
-                  .device = Device::multi_gpu,
-                  .multiplier = Multiplier::tensor_tf32,
-                  .distance = DistanceForm::expanded,
-                  .max_d = 512,
-                  .max_k = 16,
-                  .previous = "fcm_nccl"},
-                 f32_only<RankedRun<RankedFcm<CopiedSums>, FcmMember<CopiedSums>, CopiedSums>>());
+const Registration registration(ranked_fcm({.name = "fcm_copied_sums",
+                                            .idea = "fcm_nccl, sums copied by the host",
+                                            .source = "tests",
+                                            .multiplier = Multiplier::tensor_tf32,
+                                            .previous = "fcm_nccl"}),
+                                ranked_fcm_with<CopiedSums>());
 
 } // namespace
 } // namespace clusterbench

@@ -1,7 +1,7 @@
 // What a kernel finds out about rows in device memory, of rows on the host.
 #pragma once
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Words that count who has added to them: impls/cuda/few_features/counted_word.hpp; and the units that
-// take sums to what they hold: certified_bound.hpp.
+// take sums to what they hold: magnitudes.hpp.
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/few_features/counted_word.hpp"
 #include "tests/unit/magnitudes_of.hpp"
 

@@ -17,7 +17,7 @@ NVCC = shutil.which("nvcc", path=os.environ.get("PATH", "") + ":/usr/local/cuda/
 
 PROGRAM = """
 #include "impls/contract.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include <cstdio>
 
 static_assert(__cplusplus >= 202002L, "not compiled as C++20");

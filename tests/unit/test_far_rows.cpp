@@ -1,6 +1,6 @@
-// Which rows lie far from the origin: impls/cuda/common/certified_bound.hpp.
+// Which rows lie far from the origin: impls/cuda/common/magnitudes.hpp.
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,6 @@
 // Which rows may change the clusters whose rounded sums are kept, and which sums must be exact:
 // impls/cuda/few_clusters/rounding_bounds.hpp.
 
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "tests/unit/magnitudes_of.hpp"
 

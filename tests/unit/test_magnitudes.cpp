@@ -1,6 +1,6 @@
-// How large data is, and the units that follow from it: impls/cuda/common/certified_bound.hpp.
+// How large data is, and the units that follow from it: impls/cuda/common/magnitudes.hpp.
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <algorithm>
 #include <cmath>

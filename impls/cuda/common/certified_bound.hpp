@@ -1,28 +1,19 @@
-// How far rounding can move what a variant computes: bounds of its products, and the magnitudes of the
-// data that they need. Plain C++ without CUDA.
+// How far a float16 tensor-core score may be from the exact one: the bound of docs/certified.md, as
+// code that the device uses and that a test on the host attacks. Plain C++ without CUDA.
 #pragma once
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
+#ifndef CLUSTERBENCH_HOST_DEVICE
 #ifdef __CUDACC__
 #define CLUSTERBENCH_HOST_DEVICE __host__ __device__
 #else
 #define CLUSTERBENCH_HOST_DEVICE
 #endif
+#endif
 
 namespace clusterbench::cuda {
-
-// ---- bounds
-//
-// How far a float16 tensor-core score may be from the exact one: the bound of docs/certified.md, as
-// code that the device uses and that a test on the host attacks. Plain C++ without CUDA.
 
 /// What a tensor core may lose per product, relative to |x| |c|: it adds groups of at least four
 /// products to the accumulator, cuts each of the five or more terms below 2^-23 of the largest, and
@@ -150,123 +141,6 @@ inline PlainError split_error_small_first(std::size_t d) {
   const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 2.0 * 0x1p-10);
   return {static_cast<float>(1.01 * (0x1p-20 + cut + 0x1p-22)),
           static_cast<float>(1.01 * 0x1p-25 * std::sqrt(static_cast<double>(d)))};
-}
-
-// ---- magnitudes
-//
-// How large data is, which decides the units of sums in integers. Float only; plain C++ without
-// CUDA: device_magnitudes.cuh measures rows in device memory.
-
-/// Of rows. What is no number is left out of all but `finite`.
-struct Magnitudes {
-  bool finite = true;                                        ///< all values
-  double longest = 0.0;                                      ///< length of the longest row
-  double shortest = std::numeric_limits<double>::infinity(); ///< of those that are not zero
-  std::vector<float> largest;                                ///< magnitude of every feature
-
-  /// The power of two that makes a feature's values less than 2^bits. Tiny features get no more
-  /// than 2^(100 + bits), which is finite; what they lose lies beneath, and is kept.
-  float to_word(std::size_t f, int bits) const {
-    const bool zero = f >= largest.size() || largest[f] == 0.0f;
-    return std::ldexp(1.0f, bits - std::max(zero ? 0 : std::ilogb(largest[f]) + 1, -100));
-  }
-};
-
-/// The length of the longest of [., d] rows on the host, which should be few.
-inline double longest_row(std::span<const float> rows, std::size_t d) {
-  double longest = 0.0; // squared
-  for (std::size_t i = 0; i < rows.size(); i += d) {
-    double squared = 0.0;
-    for (const float x : rows.subspan(i, d)) {
-      squared += static_cast<double>(x) * static_cast<double>(x);
-    }
-    longest = std::max(longest, squared); // leaves out what is no number
-  }
-  return std::sqrt(longest);
-}
-
-/// Bits of a word such that those of so many rows fit an int.
-constexpr int moved_bits(std::size_t rows) {
-  return std::min(20, 31 - static_cast<int>(std::bit_width(rows)));
-}
-
-/// Magnitudes::to_word() of every feature, as a kernel takes it.
-template <std::size_t kMost>
-struct ToWords {
-  float factor[kMost];
-
-  /// scale: what the kernel's values have been multiplied by, a power of two.
-  static ToWords of(const Magnitudes& rows, int bits, float scale = 1.0f) {
-    ToWords words{};
-    for (std::size_t f = 0; f < kMost; ++f) {
-      words.factor[f] = rows.to_word(f, bits) / scale;
-    }
-    return words;
-  }
-};
-
-/// Powers of two that take the sums of a block's rows to less than 2^45, or hardly more if they are
-/// rounded.
-template <unsigned kMost>
-struct SumUnits {
-  double features[kMost];
-  double counts;        ///< of rows, or of labels that change
-  double longest, rows; ///< length of the longest row; rows of a block, at most
-
-  static SumUnits of(const Magnitudes& of_rows, std::size_t rows_of_block) {
-    const double rows = static_cast<double>(rows_of_block);
-    SumUnits units{{}, unit(rows), of_rows.longest, rows};
-    for (std::size_t f = 0; f < kMost; ++f) {
-      const float largest = f < of_rows.largest.size() ? of_rows.largest[f] : 0.0f;
-      units.features[f] = unit(rows * static_cast<double>(largest));
-    }
-    return units;
-  }
-  /// Of distances, in float, to the centroids of a run. longest_of_start: length of a centroid.
-  /// Means are no longer than the longest row.
-  CLUSTERBENCH_HOST_DEVICE double distances(double longest_of_start) const {
-    constexpr double kLongest = 0x1p64; // more than the root of a float
-    return unit(rows * fmin(1.001 * (longest + fmax(longest, longest_of_start)), kLongest));
-  }
-
-private:
-  CLUSTERBENCH_HOST_DEVICE static double unit(double largest_sum) {
-    return largest_sum > 0.0 ? ldexp(1.0, 44 - ilogb(largest_sum)) : 1.0;
-  }
-};
-
-// Whether rows lie so far from the origin that rounded scores, whose errors grow with the square of
-// the longest row, decide little. Plain C++ without CUDA: device_magnitudes.cuh measures rows in
-// device memory.
-
-/// How far the values of one feature spread: sums of their differences from the first one, so that
-/// far away the spread does not drown.
-struct FeatureSpread {
-  double sum, squares;
-
-  CLUSTERBENCH_HOST_DEVICE void add(float value, float first) {
-    const double from_first = static_cast<double>(value) - static_cast<double>(first);
-    sum += from_first;
-    squares += from_first * from_first;
-  }
-  /// The mean squared distance of `count` values from their mean.
-  CLUSTERBENCH_HOST_DEVICE double of(double count) const {
-    return squares / count - sum / count * (sum / count);
-  }
-};
-
-/// Why rows are left to variants with exact products; empty if they are not. longest: length of a
-/// row; spread: mean squared distance of a row from the mean of all. The more centroids there are,
-/// the more rows lie between two of them. Where that begins to be slower was measured on mixtures
-/// (docs/ladder/any_shape.md).
-inline std::string refuse_far_rows(double longest, double spread, std::size_t k) {
-  constexpr double kFar = 4e5;
-  const double squared = longest * longest * static_cast<double>(k * k);
-  return !(spread > 0.0) || squared <= kFar * spread
-             ? ""
-             : "rows so far from the origin that rounded scores of " + std::to_string(k) +
-                   " centroids decide little: exact products, or rows moved to their mean, are "
-                   "faster";
 }
 
 } // namespace clusterbench::cuda

@@ -2,8 +2,7 @@
 // neighbouring addresses.
 #pragma once
 
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 
 #include <cuda_runtime.h>
 

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 //   the largest value at least, features of 2^-16; the largest between 2^-48 and 2^58), else
 //   refused; n < 2^31. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/few_clusters/fcm_weights.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"

@@ -52,18 +52,13 @@ private:
   std::vector<OpenBuffer<double>> parts_; // [ranks, size_] of each rank
 };
 
-const Registration
-    registration({.name = "fcm_nccl",
-                  .idea = "a share of the rows a GPU, sums gathered by NCCL and added up by rank",
-                  .source = "article 001, sections 4.2 to 4.4; NCCL's manual",
-                  .family = Family::fcm,
-                  .device = Device::multi_gpu,
-                  .multiplier = Multiplier::tensor_tf32,
-                  .distance = DistanceForm::expanded,
-                  .max_d = 512,
-                  .max_k = 16,
-                  .previous = "fcm_cuda_fused"},
-                 f32_only<RankedRun<RankedFcm<AllGather>, FcmMember<AllGather>, AllGather>>());
+const Registration registration(
+    ranked_fcm({.name = "fcm_nccl",
+                .idea = "a share of the rows a GPU, sums gathered by NCCL and added up by rank",
+                .source = "article 001, sections 4.2 to 4.4; NCCL's manual",
+                .multiplier = Multiplier::tensor_tf32,
+                .previous = "fcm_cuda_fused"}),
+    ranked_fcm_with<AllGather>());
 
 } // namespace
 } // namespace clusterbench

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "impls/cuda/common/copies.cuh"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 
 #include <cstddef>

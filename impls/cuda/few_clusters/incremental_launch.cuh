@@ -3,11 +3,9 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
-#include "impls/cuda/common/grid.hpp"
 #include "impls/cuda/common/integer_sums.cuh"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/incremental_state.cuh"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "impls/cuda/few_clusters/split_data.cuh"

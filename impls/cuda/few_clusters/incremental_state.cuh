@@ -1,8 +1,8 @@
 // What an incremental run keeps from pass to pass: sums, and the state of every row.
 #pragma once
 
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/integer_sums.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/few_clusters/split_teams.cuh"
 

@@ -10,10 +10,10 @@
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; some 880 instructions of a warp per 16 rows of 100.
 // Limits: float; 13 <= d <= 512, k <= 16, n < 2^31, else refused, as are rows of up to 64 features
-//   far from the origin (certified_bound.hpp). Where many rows lie between centroids, settling them adds
+//   far from the origin (magnitudes.hpp). Where many rows lie between centroids, settling them adds
 //   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all runs.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 #include "impls/cuda/few_clusters/tile_run.cuh"

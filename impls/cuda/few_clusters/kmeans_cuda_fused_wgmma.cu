@@ -9,12 +9,12 @@
 // Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns
 //   and 8 with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
 // Limits: float; d, k <= 64, values that one scale serves (rounding_bounds.hpp), not far from the
-//   origin (certified_bound.hpp), else refused; n < 2^31. The data lies on the device once more, twice if
+//   origin (magnitudes.hpp), else refused; n < 2^31. The data lies on the device once more, twice if
 //   d is no multiple of four; the rule `loss` reads it all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
 #include "impls/cuda/common/one_launch.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/split_data.cuh"
 #include "impls/cuda/few_clusters/split_teams.cuh"
 #include "impls/cuda/few_clusters/tile_ring.cuh"

@@ -15,8 +15,8 @@
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_clusters/exact_rows.cuh"
 #include "impls/cuda/few_clusters/incremental_launch.cuh"

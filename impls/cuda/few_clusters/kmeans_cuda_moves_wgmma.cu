@@ -9,7 +9,7 @@
 // Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products
 //   with k columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
 // Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves
-//   (rounding_bounds.hpp), not far from the origin (certified_bound.hpp), no feature that is tiny, but not
+//   (rounding_bounds.hpp), not far from the origin (magnitudes.hpp), no feature that is tiny, but not
 //   zero, in many rows (rounding_bounds.hpp), else refused. The data lies on the device once more, twice
 //   if d is no multiple of four. Same bits in every run.
 // Needs: sm_90a

@@ -198,4 +198,20 @@ private:
   PinnedBuffer<double> host_; // [kMostRanks] of the stop rule, and the shift
 };
 
+/// How a variant of ranks is registered: `of_exchange` says what its Exchange is, the rest is the same.
+inline Meta ranked_fcm(Meta of_exchange) {
+  of_exchange.family = Family::fcm;
+  of_exchange.device = Device::multi_gpu;
+  of_exchange.distance = DistanceForm::expanded;
+  of_exchange.max_d = 512;
+  of_exchange.max_k = 16;
+  return of_exchange;
+}
+
+/// Its factories.
+template <typename Exchange>
+Factories ranked_fcm_with() {
+  return f32_only<RankedRun<RankedFcm<Exchange>, FcmMember<Exchange>, Exchange>>();
+}
+
 } // namespace clusterbench::cuda

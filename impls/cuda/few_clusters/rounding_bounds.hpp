@@ -3,6 +3,7 @@
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -4,10 +4,9 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "impls/cuda/few_clusters/split_rows.cuh"
 #include "impls/cuda/few_clusters/split_teams.cuh"

@@ -2,8 +2,7 @@
 #pragma once
 
 #include "impls/cuda/common/copies.cuh"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/narrow_products.cuh"
 
 #include <cstddef>

@@ -3,9 +3,8 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/copies.cuh"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
 #include "impls/cuda/common/one_launch.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 

@@ -16,7 +16,7 @@
 // at one word until that is complete, before all are read.
 #pragma once
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_features/counted_word.hpp"

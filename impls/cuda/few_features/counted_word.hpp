@@ -6,7 +6,7 @@
 // round is subtracted, modulo 2^64.
 #pragma once
 
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <cmath>
 #include <cstdint>

@@ -5,8 +5,7 @@
 // points that round alike are split anyhow. Boxes are measured as they become.
 #pragma once
 
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_features/column_points.cuh"
 

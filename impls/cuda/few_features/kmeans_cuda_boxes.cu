@@ -13,8 +13,7 @@
 //   else refused. d is padded to the next size that was compiled. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
-#include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_features/column_points.cuh"

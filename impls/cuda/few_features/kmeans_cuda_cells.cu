@@ -12,10 +12,9 @@
 // Limits: float; d <= 16, k <= 256, what shared memory holds, else refused; n < 2^31. d is padded
 //   to the next size that was compiled. Far from the origin all points are compared with all.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/device_magnitudes.cuh"
 #include "impls/cuda/common/integer_sums.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/few_features/column_points.cuh"
 

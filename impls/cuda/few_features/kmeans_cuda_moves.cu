@@ -11,9 +11,8 @@
 // Limits: float; d <= 16, k <= 64, k (d + 1) <= 260, n < 2^31, 2^23 a multiprocessor, else refused.
 //   d is padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/device_magnitudes.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/few_features/column_points.cuh"
 #include "impls/cuda/few_features/counted_sums.cuh"

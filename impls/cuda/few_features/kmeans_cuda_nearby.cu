@@ -12,8 +12,8 @@
 //   same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
 #include "impls/cuda/common/exact_words.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/few_features/kd_boxes.cuh"
 
 #include <algorithm>

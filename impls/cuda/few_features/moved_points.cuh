@@ -2,8 +2,8 @@
 // from one and added to the other. Exact, as in integer_sums.cuh, so that nothing drifts, whatever moves.
 #pragma once
 
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/integer_sums.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 
 #include <cuda_runtime.h>
 

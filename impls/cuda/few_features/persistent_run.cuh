@@ -3,9 +3,8 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/device_magnitudes.cuh"
+#include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_features/column_points.cuh"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "impls/cuda/common/exact_words.cuh"
-#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/half_copy.cuh"
 
 #include <bit>

@@ -10,6 +10,9 @@
 //   each row that is left open or moves, and 4 n d in the first pass and without the copy.
 // Limits: as kmeans_cuda_wgmma, without weights. Deterministic.
 // Needs: sm_90a
+#include "impls/cuda/many_clusters/exact_sums.cuh"
+#include "impls/cuda/many_clusters/half_copy.cuh"
+#include "impls/cuda/many_clusters/second_level.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 #include <memory>
@@ -303,14 +306,8 @@ public:
     fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
     fill_iota<<<blocks_at_most(tile_rows(), 256, 4096), 256>>>(at_.places, tile_rows());
     check_launch("fill_iota");
-    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
-    compare_ = shape.d > 64 ? compare_candidates<32> : compare_candidates<8>;
-    compare_with_all_ = shape.d > 64 ? compare_with_all<32> : compare_with_all<8>;
+    second_level_ = SecondLevel<kThreads>(tiles, shape.d);
     fetch_ = shape.d % 4 == 0 ? fetch_rows<true> : fetch_rows<false>;
-    second_bytes_ = second_sweep_shared_bytes(tiles);
-    allow_shared_memory(find_candidates_, second_bytes_);
-    second_blocks_ =
-        static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
   }
 
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
@@ -349,7 +346,7 @@ public:
       if (stop.wants_labels_changed() || observer.recording()) {
         const PassCounters found = counted();
         facts.labels_changed = found.moved != 0;
-        report(observer, found);
+        found.report(observer, shape_.n);
       }
       observer.pass(answer.centroids);
       std::swap(labels, before); // the newest labels are now those before
@@ -445,13 +442,12 @@ private:
       points_.round_rows(at_.rows[turn], task.points.n, at_.streamed[turn]);
     }
     sweep_.launch(task);
-    find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_>>>(task);
-    check_launch("find_candidates");
+    second_level_.find(task);
     swept_[turn].record(kDefaultStream);
     swept_[turn].hold(beside_);
     if (all_rows) {
       copied_[turn].hold(beside_);
-      relabel(task, task);
+      second_level_.label(task, task, kSpare, beside_);
       beside("move_points", move_points<false>, kThreads, task.points, before, task.labels, sums(),
              &task.counters->moved, WeightsView{});
       if (wants_loss) {
@@ -463,17 +459,10 @@ private:
       fetch(task, task.flagged.rows, &task.counters->flagged);
       SweepTask fetched = task; // row i is that of slot i
       fetched.flagged.rows = at_.places;
-      relabel(fetched, task);
+      second_level_.label(fetched, task, kSpare, beside_);
       move_fetched(task, before);
     }
     free_[turn].record(beside_);
-  }
-
-  /// Compares the candidates of flagged rows, as they lie in `rows`, and labels those of `task`.
-  void relabel(const SweepTask& rows, const SweepTask& task) {
-    beside("compare_candidates", compare_, kThreads, rows);
-    beside("compare_with_all", compare_with_all_, 256, rows);
-    beside("relabel_flagged_rows", relabel_flagged_rows, kThreads, task);
   }
 
   void move_fetched(const SweepTask& task, const std::int32_t* before) {
@@ -535,15 +524,6 @@ private:
     return all;
   }
 
-  void report(Observer<float>& observer, const PassCounters& counters) const {
-    const double n = static_cast<double>(shape_.n);
-    observer.counter("certified_at_once", (n - counters.flagged) / n);
-    observer.counter("certified_at_second_level", counters.alone / n);
-    observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
-    observer.counter("candidates", static_cast<double>(counters.pairs));
-    observer.counter("moved", counters.moved / n);
-  }
-
   Shape shape_;
   LockedRows host_rows_;
   HalfCopy points_;
@@ -554,11 +534,8 @@ private:
   Stream copies_, beside_;
   // Of each turn: its tile is swept; its rows are there; its lists and rows are done with.
   Event swept_[2], copied_[2], free_[2];
-  unsigned tiles_of_centroids_ = 0, second_blocks_ = 0;
-  std::size_t second_bytes_ = 0;
-  void (*find_candidates_)(SweepTask) = nullptr;
-  void (*compare_)(SweepTask) = nullptr;
-  void (*compare_with_all_)(SweepTask) = nullptr;
+  unsigned tiles_of_centroids_ = 0;
+  SecondLevel<kThreads> second_level_;
   void (*fetch_)(const float*, const unsigned*, const unsigned*, unsigned, float*) = nullptr;
   DeviceBuffer<std::byte> memory_;
   Arrays at_;

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/device_magnitudes.cuh"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/magnitudes.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
 
@@ -124,6 +124,18 @@ struct PassTotals {
   const unsigned* moved; ///< points whose label changed
 };
 
+/// Bytes of memory of the current device; 0 where there is none. Does not create a context.
+inline std::size_t device_memory() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&device) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
+    return 0;
+  }
+  return properties.totalGlobalMem;
+}
+
 /// A run on one device: its points are all points.
 struct OneDevice {
   static bool has_points() { return true; }
@@ -223,7 +235,8 @@ public:
       }
       if constexpr (!kMovesRows) {
         const Phase phase(observer, "recheck", kDefaultStream);
-        recheck(pass);
+        second_level_.find(pass);
+        second_level_.label(pass, pass, wide_blocks_);
       }
       if (stop.wants_loss() && ranks_.has_points()) {
         const Phase phase(observer, "check", kDefaultStream);
@@ -257,7 +270,7 @@ public:
         facts.labels_changed = download(all.moved, host_[0].moved) != 0;
       }
       if (observer.recording()) {
-        report(observer, download(now));
+        download(now).report(observer, shape_.n);
       }
       observer.pass(answer.centroids);
       std::swap(now, next);
@@ -288,13 +301,7 @@ private:
   };
 
   void prepare_lists(const HalfTiles& tiles) {
-    find_candidates_ = tiles.width == 64 ? find_candidates<64> : find_candidates<32>;
-    compare_ = shape_.d > 64 ? compare_candidates<32> : compare_candidates<8>;
-    compare_with_all_ = shape_.d > 64 ? compare_with_all<32> : compare_with_all<8>;
-    second_bytes_ = second_sweep_shared_bytes(tiles);
-    allow_shared_memory(find_candidates_, second_bytes_);
-    second_blocks_ =
-        static_cast<unsigned>(resident_blocks(find_candidates_, kSecondThreads, second_bytes_));
+    second_level_ = SecondLevel<256>(tiles, shape_.d);
     move_points_ = shape_.weighted ? move_points<true> : move_points<false>;
     wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
   }
@@ -369,17 +376,6 @@ private:
     return to;
   }
 
-  void recheck(const SweepTask& pass) {
-    find_candidates_<<<second_blocks_, kSecondThreads, second_bytes_>>>(pass);
-    check_launch("find_candidates");
-    compare_<<<wide_blocks_, 256>>>(pass);
-    check_launch("compare_candidates");
-    compare_with_all_<<<wide_blocks_, 256>>>(pass);
-    check_launch("compare_with_all");
-    relabel_flagged_rows<<<wide_blocks_, 256>>>(pass);
-    check_launch("relabel_flagged_rows");
-  }
-
   /// See place_centroids().
   void place(const SumsView& all, float* centroids, float* entering, PassCounters* counters,
              double* shifts) {
@@ -404,15 +400,6 @@ private:
     check_launch("sum_in_order");
   }
 
-  void report(Observer<float>& observer, const PassCounters& counters) const {
-    const double n = static_cast<double>(shape_.n);
-    observer.counter("certified_at_once", (n - counters.flagged) / n);
-    observer.counter("certified_at_second_level", counters.alone / n);
-    observer.counter("recomputed_in_float32", (counters.flagged - counters.alone) / n);
-    observer.counter("candidates", static_cast<double>(counters.pairs));
-    observer.counter("moved", counters.moved / n);
-  }
-
   Ranks ranks_;
   Shape shape_;
   Sweep sweep_;
@@ -422,11 +409,8 @@ private:
   SortedSums sorted_;
   bool many_move_ = true; ///< in the last pass
   bool sorts_ = true;
-  unsigned copies_ = 1, tiles_ = 0, second_blocks_ = 0, wide_blocks_ = 0;
-  std::size_t second_bytes_ = 0;
-  void (*find_candidates_)(SweepTask) = nullptr;
-  void (*compare_)(SweepTask) = nullptr;
-  void (*compare_with_all_)(SweepTask) = nullptr;
+  unsigned copies_ = 1, tiles_ = 0, wide_blocks_ = 0;
+  SecondLevel<256> second_level_;
   void (*move_points_)(PointsView, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
                        WeightsView) = nullptr;
   DeviceBuffer<std::byte> memory_;

@@ -2,10 +2,54 @@
 // bounds, and those, and only those, are compared in float32 by the difference form.
 #pragma once
 
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/half_copy.cuh"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 
 namespace clusterbench::cuda {
+
+// ---- products of a warp on float16 tiles
+
+/// A warp's 32 rows times kColumns columns: sums[mi][ni][e] belongs to row
+/// 16 mi + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
+template <unsigned kColumns>
+using WarpSums = float[2][kColumns / 8][4];
+
+/// sums += rows (32 of a chunk) * columns (kColumns of a chunk), over `steps` groups of 16
+/// features. Both are in shared memory, kWidth halves a row, swizzled; row numbers must be
+/// multiples of 8.
+template <unsigned kWidth, unsigned kColumns>
+__device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, const __half* columns,
+                               unsigned steps, unsigned lane) {
+  const unsigned row = lane & 15, column = (lane & 7) + (lane >> 4) * 8;
+  const unsigned row_base = shared_address(rows) + row * kWidth * 2;
+  const unsigned column_base = shared_address(columns) + column * kWidth * 2;
+#pragma unroll
+  for (unsigned step = 0; step < kWidth / 16; ++step) {
+    if (step >= steps) {
+      break;
+    }
+    unsigned a[2][4];
+#pragma unroll
+    for (unsigned mi = 0; mi < 2; ++mi) {
+      const unsigned group = HalfTiles::swizzled(kWidth, row, step * 2 + (lane >> 4));
+      load_matrices(a[mi], row_base + mi * 16 * kWidth * 2 + group * 16);
+    }
+#pragma unroll
+    for (unsigned ni = 0; ni < kColumns / 8; ni += 2) {
+      const unsigned group = HalfTiles::swizzled(kWidth, column, step * 2 + (lane >> 3 & 1));
+      unsigned b[4];
+      load_matrices(b, column_base + ni * 8 * kWidth * 2 + group * 16);
+#pragma unroll
+      for (unsigned mi = 0; mi < 2; ++mi) {
+        multiply_add(sums[mi][ni], a[mi], b[0], b[1]);
+        multiply_add(sums[mi][ni + 1], a[mi], b[2], b[3]);
+      }
+    }
+  }
+}
+
+// ---- the second sweep
 
 inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
 inline constexpr unsigned kSecondQueue = 256;
@@ -261,5 +305,45 @@ static __global__ void relabel_flagged_rows(const SweepTask task) {
     atomicAdd(&task.counters->alone, all);
   }
 }
+
+/// The second level for rows of one shape; kThreads of a block compare and label.
+template <unsigned kThreads>
+class SecondLevel {
+public:
+  SecondLevel() = default;
+  /// Throws std::runtime_error.
+  SecondLevel(const HalfTiles& tiles, std::size_t d)
+      : find_(tiles.width == 64 ? find_candidates<64> : find_candidates<32>),
+        compare_(d > 64 ? compare_candidates<32> : compare_candidates<8>),
+        compare_with_all_(d > 64 ? compare_with_all<32> : compare_with_all<8>),
+        bytes_(second_sweep_shared_bytes(tiles)) {
+    allow_shared_memory(find_, bytes_);
+    blocks_ = static_cast<unsigned>(resident_blocks(find_, kSecondThreads, bytes_));
+  }
+
+  /// Lists the candidates of the flagged rows; does not block. Throws std::runtime_error.
+  void find(const SweepTask& task) const {
+    find_<<<blocks_, kSecondThreads, bytes_>>>(task);
+    check_launch("find_candidates");
+  }
+  /// Compares them with the flagged rows as they lie in `rows`, which may be `task`, and labels those
+  /// of `task`, in the order of `stream`. Does not block. Throws std::runtime_error.
+  void label(const SweepTask& rows, const SweepTask& task, unsigned blocks,
+             cudaStream_t stream = nullptr) const {
+    compare_<<<blocks, kThreads, 0, stream>>>(rows);
+    check_launch("compare_candidates");
+    compare_with_all_<<<blocks, 256, 0, stream>>>(rows);
+    check_launch("compare_with_all");
+    relabel_flagged_rows<<<blocks, kThreads, 0, stream>>>(task);
+    check_launch("relabel_flagged_rows");
+  }
+
+private:
+  void (*find_)(SweepTask) = nullptr;
+  void (*compare_)(SweepTask) = nullptr;
+  void (*compare_with_all_)(SweepTask) = nullptr;
+  std::size_t bytes_ = 0; ///< of shared memory, of a block that finds
+  unsigned blocks_ = 0;   ///< of them
+};
 
 } // namespace clusterbench::cuda

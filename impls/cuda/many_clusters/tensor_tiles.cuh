@@ -1,4 +1,4 @@
-// Tiles for tensor cores in shared memory, and products of them by a warp or by four.
+// Products of float16 tiles in shared memory on tensor cores, by a warp or by four.
 #pragma once
 
 #include "impls/cuda/common/copies.cuh"
@@ -12,44 +12,7 @@ namespace clusterbench::cuda {
 
 // ---- products of a warp
 //
-// Warp-level matrix products on tiles in shared memory (ldmatrix, mma.sync).
-
-// Rows of float16 in tiles that go to shared memory as they are: one contiguous copy a piece, and
-// no bank conflict where ldmatrix or wgmma read it.
-
-inline constexpr unsigned kHalfTileRows = 128;
-
-/// [tiles][chunks][kHalfTileRows][width]: a chunk holds `width` features of kHalfTileRows rows. In
-/// a row, groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
-/// 32-byte swizzles of the PTX manual.
-struct HalfTiles {
-  unsigned width = 0;  ///< features of a chunk: 32 or 64
-  unsigned chunks = 0; ///< chunks of a row
-  unsigned steps = 0;  ///< groups of 16 features that are not all padding
-
-  static HalfTiles of(std::size_t d) {
-    const unsigned width = d <= 32 ? 32 : 64;
-    return {width, static_cast<unsigned>((d + width - 1) / width),
-            static_cast<unsigned>((d + 15) / 16)};
-  }
-  __host__ __device__ std::size_t chunk_size() const { return std::size_t{kHalfTileRows} * width; }
-  __host__ __device__ std::size_t tile_size() const { return chunk_size() * chunks; }
-  std::size_t size(std::size_t rows) const {
-    return (rows + kHalfTileRows - 1) / kHalfTileRows * tile_size();
-  }
-  /// The permutation: where in a row of 64, 32 or 16 halves the group of 8 halves `group` is.
-  __host__ __device__ static unsigned swizzled(unsigned width, unsigned row, unsigned group) {
-    return width == 64   ? group ^ (row & 7)
-           : width == 32 ? group ^ (row >> 1 & 3)
-                         : group ^ (row >> 2 & 1);
-  }
-  __device__ std::size_t offset(std::size_t row, unsigned feature) const {
-    const unsigned in_tile = static_cast<unsigned>(row % kHalfTileRows);
-    const unsigned in_chunk = feature % width;
-    return row / kHalfTileRows * tile_size() + feature / width * chunk_size() + in_tile * width +
-           swizzled(width, in_tile, in_chunk / 8) * 8 + in_chunk % 8;
-  }
-};
+// Warp-level matrix products (ldmatrix, mma.sync).
 
 /// Four 8x8 matrices; the address is that of row lane % 8 of matrix lane / 8.
 __device__ inline void load_matrices(unsigned (&to)[4], unsigned address) {
@@ -65,45 +28,6 @@ __device__ inline void multiply_add(float (&sums)[4], const unsigned (&a)[4], un
                "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-/// A warp's 32 rows times kColumns columns: sums[mi][ni][e] belongs to row
-/// 16 mi + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
-template <unsigned kColumns>
-using WarpSums = float[2][kColumns / 8][4];
-
-/// sums += rows (32 of a chunk) * columns (kColumns of a chunk), over `steps` groups of 16
-/// features. Both are in shared memory, kWidth halves a row, swizzled; row numbers must be
-/// multiples of 8.
-template <unsigned kWidth, unsigned kColumns>
-__device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, const __half* columns,
-                               unsigned steps, unsigned lane) {
-  const unsigned row = lane & 15, column = (lane & 7) + (lane >> 4) * 8;
-  const unsigned row_base = shared_address(rows) + row * kWidth * 2;
-  const unsigned column_base = shared_address(columns) + column * kWidth * 2;
-#pragma unroll
-  for (unsigned step = 0; step < kWidth / 16; ++step) {
-    if (step >= steps) {
-      break;
-    }
-    unsigned a[2][4];
-#pragma unroll
-    for (unsigned mi = 0; mi < 2; ++mi) {
-      const unsigned group = HalfTiles::swizzled(kWidth, row, step * 2 + (lane >> 4));
-      load_matrices(a[mi], row_base + mi * 16 * kWidth * 2 + group * 16);
-    }
-#pragma unroll
-    for (unsigned ni = 0; ni < kColumns / 8; ni += 2) {
-      const unsigned group = HalfTiles::swizzled(kWidth, column, step * 2 + (lane >> 3 & 1));
-      unsigned b[4];
-      load_matrices(b, column_base + ni * 8 * kWidth * 2 + group * 16);
-#pragma unroll
-      for (unsigned mi = 0; mi < 2; ++mi) {
-        multiply_add(sums[mi][ni], a[mi], b[0], b[1]);
-        multiply_add(sums[mi][ni + 1], a[mi], b[2], b[3]);
-      }
-    }
-  }
 }
 
 // ---- products of a warpgroup
@@ -170,6 +94,12 @@ __device__ std::uint64_t describe(const void* tile) {
          kLayout << 62;
 }
 
+// Every sum is an operand of its own.
+#define CLUSTERBENCH_4_SUMS(i) "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3])
+#define CLUSTERBENCH_16_SUMS(i)                                                                    \
+  CLUSTERBENCH_4_SUMS(i), CLUSTERBENCH_4_SUMS(i + 4), CLUSTERBENCH_4_SUMS(i + 8),                  \
+      CLUSTERBENCH_4_SUMS(i + 12)
+
 /// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row
 /// 16 warp + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
 /// s = kSign rows * columns over 16 features, plus s if `add`.
@@ -186,17 +116,8 @@ __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uin
                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
                "%64, %65, p, %67, 1, 0, 0;\n"
                "}"
-               : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
-                 "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]),
-                 "+f"(s[13]), "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]),
-                 "+f"(s[19]), "+f"(s[20]), "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]),
-                 "+f"(s[25]), "+f"(s[26]), "+f"(s[27]), "+f"(s[28]), "+f"(s[29]), "+f"(s[30]),
-                 "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]), "+f"(s[35]), "+f"(s[36]),
-                 "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]), "+f"(s[42]),
-                 "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]),
-                 "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]),
-                 "+f"(s[55]), "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]),
-                 "+f"(s[61]), "+f"(s[62]), "+f"(s[63])
+               : CLUSTERBENCH_16_SUMS(0), CLUSTERBENCH_16_SUMS(16), CLUSTERBENCH_16_SUMS(32),
+                 CLUSTERBENCH_16_SUMS(48)
                : "l"(rows), "l"(columns), "r"(static_cast<int>(add)), "n"(kSign));
 }
 
@@ -215,17 +136,8 @@ __device__ inline void multiply_add(float (&s)[64], const unsigned (&rows)[4],
                "%58, %59, %60, %61, %62, %63}, "
                "{%64, %65, %66, %67}, %68, p, 1, 1, 0;\n"
                "}"
-               : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
-                 "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]),
-                 "+f"(s[13]), "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]),
-                 "+f"(s[19]), "+f"(s[20]), "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]),
-                 "+f"(s[25]), "+f"(s[26]), "+f"(s[27]), "+f"(s[28]), "+f"(s[29]), "+f"(s[30]),
-                 "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]), "+f"(s[35]), "+f"(s[36]),
-                 "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]), "+f"(s[42]),
-                 "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]),
-                 "+f"(s[49]), "+f"(s[50]), "+f"(s[51]), "+f"(s[52]), "+f"(s[53]), "+f"(s[54]),
-                 "+f"(s[55]), "+f"(s[56]), "+f"(s[57]), "+f"(s[58]), "+f"(s[59]), "+f"(s[60]),
-                 "+f"(s[61]), "+f"(s[62]), "+f"(s[63])
+               : CLUSTERBENCH_16_SUMS(0), CLUSTERBENCH_16_SUMS(16), CLUSTERBENCH_16_SUMS(32),
+                 CLUSTERBENCH_16_SUMS(48)
                : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(columns),
                  "r"(static_cast<int>(add)));
 }
@@ -241,17 +153,13 @@ __device__ inline void multiply_add(float (&s)[52], const unsigned (&rows)[4],
                "%44, %45, %46, %47, %48, %49, %50, %51}, "
                "{%52, %53, %54, %55}, %56, p, 1, 1, 0;\n"
                "}"
-               : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]), "+f"(s[4]), "+f"(s[5]), "+f"(s[6]),
-                 "+f"(s[7]), "+f"(s[8]), "+f"(s[9]), "+f"(s[10]), "+f"(s[11]), "+f"(s[12]),
-                 "+f"(s[13]), "+f"(s[14]), "+f"(s[15]), "+f"(s[16]), "+f"(s[17]), "+f"(s[18]),
-                 "+f"(s[19]), "+f"(s[20]), "+f"(s[21]), "+f"(s[22]), "+f"(s[23]), "+f"(s[24]),
-                 "+f"(s[25]), "+f"(s[26]), "+f"(s[27]), "+f"(s[28]), "+f"(s[29]), "+f"(s[30]),
-                 "+f"(s[31]), "+f"(s[32]), "+f"(s[33]), "+f"(s[34]), "+f"(s[35]), "+f"(s[36]),
-                 "+f"(s[37]), "+f"(s[38]), "+f"(s[39]), "+f"(s[40]), "+f"(s[41]), "+f"(s[42]),
-                 "+f"(s[43]), "+f"(s[44]), "+f"(s[45]), "+f"(s[46]), "+f"(s[47]), "+f"(s[48]),
-                 "+f"(s[49]), "+f"(s[50]), "+f"(s[51])
+               : CLUSTERBENCH_16_SUMS(0), CLUSTERBENCH_16_SUMS(16), CLUSTERBENCH_16_SUMS(32),
+                 CLUSTERBENCH_4_SUMS(48)
                : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(columns),
                  "r"(static_cast<int>(add)));
 }
+
+#undef CLUSTERBENCH_16_SUMS
+#undef CLUSTERBENCH_4_SUMS
 
 } // namespace clusterbench::cuda

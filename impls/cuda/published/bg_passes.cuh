@@ -3,8 +3,7 @@
 #pragma once
 
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 
 #include <cuda_runtime.h>
 

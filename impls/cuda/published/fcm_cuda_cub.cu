@@ -14,8 +14,8 @@
 // Limits: k distances in shared memory (k <= 58112 floats on sm_90), else refused; 2 n d values of
 //   device memory.
 #include "impls/contract.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/fcm_passes.cuh"
-#include "impls/cuda/common/grid.hpp"
 
 #include <cub/block/block_reduce.cuh>
 

@@ -11,8 +11,8 @@
 // Limits: right for any d, meant for d <= 64; the distances of four samples in shared memory
 //   (k <= 14528 floats on sm_90), else refused; 2 n d values of device memory.
 #include "impls/contract.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/fcm_passes.cuh"
-#include "impls/cuda/common/grid.hpp"
 
 #include <cub/block/block_reduce.cuh>
 

@@ -5,8 +5,7 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/pass_facts.cuh"
 
 #include <cub/device/device_reduce.cuh>

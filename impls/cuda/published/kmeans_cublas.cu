@@ -12,8 +12,7 @@
 // Limits: atomic sums, in an order that differs from run to run; in shared memory if k (d + 1)
 //   values fit 48 KiB, else in global memory.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/pass_facts.cuh"
 
 #include <algorithm>

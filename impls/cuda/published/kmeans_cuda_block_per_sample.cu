@@ -12,8 +12,7 @@
 //   flops; n (d + 1) atomics. Blocks started, (k + 1) n, are the limit for small d.
 // Limits: n k distances must fit device memory. Sums have the data's precision and any order.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
-#include "impls/cuda/common/memory.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/pass_facts.cuh"
 
 #include <cuda_runtime.h>

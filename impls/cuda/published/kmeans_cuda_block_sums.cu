@@ -12,7 +12,7 @@
 //   refused. Sums have the data's precision and any order, so runs differ in their last digits.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/pass_facts.cuh"
 
 #include <cmath>

@@ -10,7 +10,7 @@
 //   have the data's precision and any order: see kmeans_cuda_atomic.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/columns.cuh"
-#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/published/pass_facts.cuh"
 
 #include <cmath>

@@ -12,7 +12,7 @@
 // Limits: sums have the data's precision and any order, so runs differ in their last digits. A
 //   float sum loses more where count * |mean| nears 2^24 times the spread of a cluster's points.
 #include "impls/contract.hpp"
-#include "impls/cuda/common/grid.hpp"
+#include "impls/cuda/common/runtime.hpp"
 
 #include <cmath>
 #include <thrust/copy.h>
