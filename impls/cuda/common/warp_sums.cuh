@@ -17,6 +17,30 @@ __device__ T over_lanes(T value) {
   return value;
 }
 
+/// All threads: what a block's first warp reads, for all its threads. Where all warps of a launch read the same few
+/// words, these come from a few places of the L2 cache, one after another.
+template <typename Read>
+__device__ double by_one_warp(Read read) {
+  __shared__ double s_value;
+  if (threadIdx.x < 32) {
+    const double value = read();
+    if (threadIdx.x == 0) {
+      s_value = value;
+    }
+  }
+  __syncthreads(); // the value is there
+  return s_value;
+}
+
+/// Adds up values that other blocks left in memory, always in the same order. Whole warps; all lanes get it.
+__device__ inline double sum_of_blocks(const double* values, unsigned blocks) {
+  double sum = 0.0;
+  for (unsigned block = threadIdx.x % 32; block < blocks; block += 32) {
+    sum += __ldcg(values + block); // L1 could hold old ones
+  }
+  return over_lanes<32>(sum);
+}
+
 /// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the sum of value l % N of
 /// its group. Each step halves the values that a lane carries, so that 32 values take 31 shuffles instead of 160.
 template <unsigned N>
