@@ -400,6 +400,49 @@ TYPED_TEST(SimdKernels, DistancesAndWeightedSumsOfRows) {
   }
 }
 
+// With one centre at distance 1 and the other at 1 / x the second's share is a power of x.
+TYPED_TEST(SimdKernels, MembershipsArePowersOfRatios) {
+  using T = TypeParam;
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const double exponent : {0.5, 2.0 / 3.0, 1.0, 2.0, 10.0, 100.0}) {
+      for (const double tenth : {0.0, 1e-9, 0.01, 0.1, 0.3, 0.5, 1.0, 2.0, 5.0, 30.0, 37.0}) {
+        SCOPED_TRACE(std::string(kernels->isa) + ", 10^-" + std::to_string(tenth) + " to " +
+                     std::to_string(exponent));
+        const T distance = static_cast<T>(std::pow(10.0, tenth));
+        std::vector<T> distances(2 * kRoundUp, T{1}), u(2 * kRoundUp);
+        std::fill(distances.begin() + kRoundUp, distances.end(), distance);
+        kernels->memberships_of(distances.data(), 2, static_cast<T>(exponent), u.data());
+        const double share = std::pow(double{T{1} / distance}, double{static_cast<T>(exponent)});
+        const double steps = 4.0 + std::abs(std::log2(std::max(share, 1e-300))) * (sizeof(T) / 8);
+        for (std::size_t i = 0; i < kRoundUp; ++i) {
+          ASSERT_NEAR(u[i], 1.0 / (1.0 + share), 4.0 * this->kRounding);
+          ASSERT_NEAR(u[kRoundUp + i], share / (1.0 + share),
+                      steps * this->kRounding * share + std::numeric_limits<T>::min());
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SimdKernels, MembershipsOfNoDistanceAndOfInfiniteOnes) {
+  using T = TypeParam;
+  const T infinity = std::numeric_limits<T>::infinity();
+  for (const Kernels<T>* kernels : executable_kernels<T>()) {
+    for (const double exponent : {0.5, 1.0, 10.0}) {
+      SCOPED_TRACE(std::string(kernels->isa) + ", " + std::to_string(exponent));
+      std::vector<T> distances(3 * kRoundUp, T{0}), u(3 * kRoundUp);
+      std::fill(distances.begin() + kRoundUp, distances.begin() + 2 * kRoundUp, T{3});
+      kernels->memberships_of(distances.data(), 3, static_cast<T>(exponent), u.data());
+      EXPECT_EQ(std::vector(u.begin(), u.begin() + 1), std::vector{T{0.5}});
+      EXPECT_EQ(u[kRoundUp], T{0});
+      EXPECT_EQ(u[2 * kRoundUp], T{0.5});
+      std::ranges::fill(distances, infinity);
+      kernels->memberships_of(distances.data(), 3, static_cast<T>(exponent), u.data());
+      EXPECT_NEAR(u[kRoundUp], 1.0 / 3.0, this->kRounding);
+    }
+  }
+}
+
 TYPED_TEST(SimdKernels, RootsAreAddedUp) {
   using T = TypeParam;
   const std::vector<T> squares = {0, 1, 4, 9, 16, 25, 36, 49, 64, 81, 100};

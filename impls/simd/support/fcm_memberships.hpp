@@ -1,34 +1,13 @@
 // What lies between the distances and the sums of fuzzy c-means: memberships of a chunk of samples
-// and their powers, a lane a sample. Written for vectors, because the compiler leaves the minimum
-// and the power as loops over single values, which were a tenth of a pass.
+// and their powers, a lane a sample. Written for vectors, because the compiler leaves the minimum as
+// a loop over single values.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
+#include "impls/simd/support/power.hpp"
 #include "impls/simd/support/vector.hpp"
 
 namespace clusterbench::simd {
-
-/// x^exponent; the usual exponents 1 and 2 (m = 2) do not pay for pow.
-template <class V>
-[[gnu::always_inline]] inline typename V::Reg power(typename V::Reg x,
-                                                    typename V::Scalar exponent) {
-  if (exponent == 1) {
-    return x;
-  }
-  if (exponent == 2) {
-    return x * x;
-  }
-  typename V::Scalar lanes[V::lanes];
-  V::store(lanes, x);
-  for (std::size_t l = 0; l < V::lanes; ++l) {
-    if constexpr (sizeof(lanes[l]) == sizeof(float)) {
-      lanes[l] = __builtin_powf(lanes[l], exponent);
-    } else {
-      lanes[l] = __builtin_pow(lanes[l], exponent);
-    }
-  }
-  return V::load(lanes);
-}
 
 /// Memberships u [k, kRoundUp] from squared distances: ratios to the smallest of a sample, which do
 /// not overflow. exponent: 1 / (m - 1).
