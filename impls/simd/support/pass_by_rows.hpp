@@ -2,8 +2,9 @@
 // read as they lie in memory, each value once, and summed while they are in the first-level cache.
 // The limit is the memory that the points stream from.
 //
-// A tile of a few rows by up to four centroids is kept in registers, as many partial distances as a
-// register has lanes; they are added up together by transposed_totals().
+// A tile of a few rows by two or four centroids is kept in registers, as many partial distances as a
+// register has lanes; they are added up together by transposed_totals(). Two clusters have tiles of
+// twice the rows: with four centroids half of them would be the second one again.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -91,13 +92,12 @@ nearest_of_rows(const typename V::Scalar* const (&row)[Rows], const typename V::
   }
 }
 
-template <class V>
-void pass_by_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
-                  std::size_t k, std::int32_t* labels, typename V::Scalar* distances,
-                  typename V::Scalar* scratch, double* /*sums*/, double* /*counts*/) {
+template <class V, std::size_t Centroids>
+void pass_by_tiles(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
+                   std::size_t k, std::int32_t* labels, typename V::Scalar* distances,
+                   typename V::Scalar* scratch) {
   using T = typename V::Scalar;
-  constexpr std::size_t kCentroids = V::lanes < 4 ? V::lanes : 4;
-  constexpr std::size_t kRows = V::lanes / kCentroids;
+  constexpr std::size_t kRows = V::lanes / Centroids;
   const std::size_t d = chunk.d;
   const RowAdder<V> adder(k, d);
   const auto add = [&](std::size_t first) {
@@ -113,7 +113,7 @@ void pass_by_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scal
     }
     std::int32_t label[kRows];
     T nearest[kRows];
-    nearest_of_rows<V, kRows, kCentroids>(row, centroids, k, d, label, nearest);
+    nearest_of_rows<V, kRows, Centroids>(row, centroids, k, d, label, nearest);
     if (i > 0) { // the rows before these: meanwhile the labels of these become known
       add(i - kRows);
     }
@@ -125,6 +125,18 @@ void pass_by_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scal
     }
   }
   add((chunk.count - 1) / kRows * kRows);
+}
+
+template <class V>
+void pass_by_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
+                  std::size_t k, std::int32_t* labels, typename V::Scalar* distances,
+                  typename V::Scalar* scratch, double* /*sums*/, double* /*counts*/) {
+  constexpr std::size_t kMost = V::lanes < 4 ? V::lanes : 4;
+  if (k <= 2) {
+    pass_by_tiles<V, 2>(chunk, centroids, k, labels, distances, scratch);
+  } else {
+    pass_by_tiles<V, kMost>(chunk, centroids, k, labels, distances, scratch);
+  }
 }
 
 } // namespace clusterbench::simd
