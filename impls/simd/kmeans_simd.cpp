@@ -146,6 +146,9 @@ private:
       kernels.assign_columns(chunk, centroids, k, labels, distances);
       break;
     case Assign::sieve:
+      if (path_->sum != nullptr && !Base::moves()) {
+        ask_for_rows(chunk);
+      }
       kernels.sieve_columns(chunk, sieve_.norms(i), sieve_.sieve(), centroids, k, minima_[t].data(),
                             labels, distances);
       break;
@@ -155,6 +158,16 @@ private:
     } else if (!Base::moves()) {
       std::fill(labels + count, labels + simd::rounded_up(count), -1);
       (kernels.*path_->sum)(chunk, labels, k, scratch, sums, counts);
+    }
+  }
+
+  /// Rows that will be summed are on their way while they are labelled from columns, unless a chunk of
+  /// them fills the second-level cache.
+  static void ask_for_rows(const simd::Chunk<T>& chunk) {
+    constexpr std::size_t kLine = 64 / sizeof(T), kMost = (256 << 10) / sizeof(T);
+    const std::size_t values = chunk.count * chunk.d;
+    for (std::size_t v = 0; v < values && values <= kMost; v += kLine) {
+      __builtin_prefetch(chunk.points + v, 0, 2);
     }
   }
 
