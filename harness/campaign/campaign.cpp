@@ -13,6 +13,7 @@
 #include "harness/problem/programs.hpp"
 #include "harness/campaign/answer_files.hpp"
 #include "harness/system/files.hpp"
+#include "harness/ledger/collapse_text.hpp"
 #include "harness/ledger/ledger.hpp"
 #include "harness/ledger/limits.hpp"
 #include "harness/ledger/measurements.hpp"
@@ -77,9 +78,9 @@ std::string figures_text(const Row& row) {
   if (row.samples_ms.empty()) {
     return {};
   }
-  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms",
+  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms{}",
                      row.number("ms_per_iteration").value_or(0.0),
-                     row.number("whole_ms").value_or(0.0));
+                     row.number("whole_ms").value_or(0.0), collapse_text(row));
 }
 
 ExitCode end_of(const Row& row) {

@@ -1,6 +1,7 @@
 #include "harness/campaign/cell_judge.hpp"
 
 #include "datasets/file_in_place.hpp"
+#include "harness/judge/collapse.hpp"
 #include "harness/judge/nearly_equal_pairs.hpp"
 #include "harness/judge/verifier.hpp"
 #include "harness/problem/problem_key.hpp"
@@ -151,6 +152,9 @@ void CellJudge<T>::judge_recording(const TakenAnswer<T>& recorded) {
   row_["oracle"] = whole ? "whole run" : "single steps only";
   own_verdict_ = to_json(verdict);
   own_verdict_["of"] = "recording from the problem's own start";
+  if (cell_.work.spec.family == Family::fcm) {
+    row_["centres_apart"] = centres_apart<T>(problem, recorded.centroids);
+  }
   if (whole) {
     row_["trace"] = {{"loss", verdict.trace.loss}, {"inertia", verdict.trace.inertia}};
     row_["early_stop"] = verdict.early_stop;

@@ -63,8 +63,8 @@ void put_measured(json& entry, const Measured& measured, const std::vector<Machi
   entry["status"] = row.status;
   put_if_text(entry, "device", row.device);
   put_if_text(entry, "message", row.message);
-  for (const char* key :
-       {"backend", "arithmetic", "early_stop", "limit", "counters", "phases_ms", "chosen_path"}) {
+  for (const char* key : {"backend", "arithmetic", "centres_apart", "early_stop", "limit",
+                          "counters", "phases_ms", "chosen_path"}) {
     if (const json value = row.field(key);
         !value.is_null() && value != json("") && value != json::object()) {
       entry[key] = value;

@@ -1,5 +1,6 @@
 #include "harness/report/table_text.hpp"
 
+#include "harness/ledger/collapse_text.hpp"
 #include "harness/report/beside_table.hpp"
 #include "harness/report/efficiency_table.hpp"
 #include "harness/report/narrow_table.hpp"
@@ -73,6 +74,19 @@ std::vector<std::string> plain_read_notes(const TableReport& report) {
   return notes;
 }
 
+// Problems of fuzzy c-means whose centres coincide: a right answer, of which a reader should know.
+std::vector<std::string> collapse_notes(const TableReport& report) {
+  std::vector<std::string> notes;
+  for (const ReportCell& cell : report.cells) {
+    const std::string text = cell.ok() ? collapse_text(cell.measured->representative()) : "";
+    const std::string note = text.empty() ? "" : cell.spec.problem_id + ":" + text.substr(1) + ".";
+    if (!note.empty() && std::ranges::find(notes, note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+  return notes;
+}
+
 std::string paragraphs(const std::vector<std::string>& notes, TableForm form, TextStyle style) {
   std::string text;
   for (const std::string& note : notes) {
@@ -101,6 +115,7 @@ std::string table_text(const TableReport& report, TableForm form, TextStyle styl
     append(part);
   }
   text += paragraphs(plain_read_notes(report), form, style);
+  text += paragraphs(collapse_notes(report), form, style);
   text += paragraphs(not_run_note(report), form, style);
   text += paragraphs(report.table.notes, form, style);
   text += paragraphs(source_notes(report), form, style);
