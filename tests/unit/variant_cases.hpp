@@ -13,11 +13,19 @@ namespace clusterbench::variant_tests {
 
 using Doubles = std::vector<double>;
 
+/// Whether a variant does no work itself; a Session drives what it chooses.
+inline bool only_chooses(const RegisteredVariant& variant) {
+  const Shape shape{.n = 1, .d = 1, .k = 1, .stop = {}};
+  return variant.factories.f32 && !variant.factories.f32()->delegates(shape).empty();
+}
+
+/// Those of a family that compute.
 inline std::vector<RegisteredVariant> cpu_variants(Family family) {
   static const std::vector<RegisteredVariant> all = built_variants(Device::cpu);
   std::vector<RegisteredVariant> found;
-  std::ranges::copy_if(all, std::back_inserter(found),
-                       [&](const auto& variant) { return variant.meta.family == family; });
+  std::ranges::copy_if(all, std::back_inserter(found), [&](const auto& variant) {
+    return variant.meta.family == family && !only_chooses(variant);
+  });
   return found;
 }
 
