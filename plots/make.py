@@ -25,6 +25,7 @@ import model
 import performance
 import phases
 import scaling
+import shapes
 import threads
 from pictures import Inputs, NothingToDraw, Picture
 from results import BadInput, read_campaigns, read_claims, read_definitions, read_model, read_published, read_quality
@@ -38,6 +39,7 @@ KINDS: dict[str, ModuleType] = {
     "Articles' tables": articles,
     "Convergence": convergence,
     "Scaling": scaling,
+    "Any shape on a CPU": shapes,
     "Threads": threads,
     "Several GPUs": model,
     "Phases": phases,

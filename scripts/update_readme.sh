@@ -51,5 +51,6 @@ python3 scripts/scaling_model.py results/exchange.json "$pages/docs/scaling_mode
 splice_study out_of_core 'results/reference/*/out_of_core/ledger.jsonl' out_of_core.md
 splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
+splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.md --compact
 
 (( $# )) || scripts/update_pictures.sh

@@ -15,7 +15,7 @@ for each in $FAILING; do
 done
 """
 ARTICLES = sorted(path.stem for path in (SOURCE / "results" / "tables").glob("article*.json"))
-STUDIES = ["scaling", "bounds", "large_k", "large_k_gpu", "gpu_shapes", "gpu_borders"]
+STUDIES = ["scaling", "bounds", "cpu_map", "large_k", "large_k_gpu", "gpu_shapes", "gpu_borders"]
 
 
 class ReferenceRun(Program):
@@ -50,8 +50,8 @@ class ReferenceRun(Program):
         calls = self.reference_run("out")
         self.assertEqual(calls[0], f"run {' '.join(ARTICLES)} --out {self.folder}/out --resume")
         studies = self.studies(calls)
-        self.assertEqual(studies[:8], [*STUDIES, "cpu_shapes", "cpu_shapes"])
-        self.assertEqual(set(studies[8:]), {"threads"})
+        self.assertEqual(studies[:9], [*STUDIES, "cpu_shapes", "cpu_shapes"])
+        self.assertEqual(set(studies[9:]), {"threads"})
         for call in calls:
             words = call.split()
             self.assertIn("--resume", words)
@@ -62,8 +62,8 @@ class ReferenceRun(Program):
         self.assertEqual([call.split()[0] for call in calls].count("quality"), 1)
 
     def test_without_a_device(self):
-        self.assertEqual(self.studies(self.reference_run("out", device=False))[:4],
-                         ["scaling", "bounds", "large_k", "cpu_shapes"])
+        self.assertEqual(self.studies(self.reference_run("out", device=False))[:5],
+                         ["scaling", "bounds", "cpu_map", "large_k", "cpu_shapes"])
 
     def test_only_studies_with_rows_of_the_variants(self):
         for pattern in ("kmeans_simd_amx", "*cuda_wgmma", "kmeans_openmp*", "fcm_*"):

@@ -21,6 +21,7 @@ import phases  # noqa: E402
 import model  # noqa: E402
 import results  # noqa: E402
 import scaling  # noqa: E402
+import shapes  # noqa: E402
 import style  # noqa: E402
 import threads  # noqa: E402
 from pictures import Inputs, NothingToDraw  # noqa: E402
@@ -292,6 +293,43 @@ class Scaling(WithReports):
     def test_nothing_without_cells(self):
         with self.assertRaisesRegex(NothingToDraw, "scaling"):
             scaling.pictures(self.inputs(cell()))
+
+
+class Shapes(WithReports):
+    def cell(self, variant, ms, d=2, k=4, n=1000, **changes):
+        return cell(variant, ms, f"{n} x {d}, k={k}", table="cpu_map", sizes={"n": n, "d": d, "k": k}, **changes)
+
+    def data(self, *cells):
+        picture, = shapes.pictures(self.inputs(*cells))
+        return picture.data["rows"]
+
+    def test_the_best_of_ours_beside_the_best_other(self):
+        row, = self.data(self.cell("kmeans_simd", 2.0), self.cell("kmeans_simd_int16", 1.0),
+                         self.cell("kmeans_sklearn", 9.0), self.cell("kmeans_faiss", 5.0),
+                         self.cell("kmeans_simd", 1.0, d=8), self.cell("kmeans_sklearn", 3.0, d=8),
+                         self.cell("kmeans_faiss", 1.0, d=8, status="wrong", message="why"))
+        self.assertEqual(row["precision"], "float32")
+        panel, = row["panels"]
+        self.assertEqual(panel["n"], 1000)
+        self.assertEqual([(shape["d"], shape["k"], shape["beside"], round(shape["times"], 9))
+                          for shape in panel["shapes"]], [(2, 4, "F", 5.0), (8, 4, "S", 3.0)])
+
+    def test_who_is_no_library_is_not_beside(self):
+        with self.assertRaises(NothingToDraw):
+            self.data(self.cell("kmeans_simd", 1.0), self.cell("kmeans_openmp", 2.0))
+
+    def test_a_row_for_each_precision_and_no_texts_over_each_other(self):
+        cells = [self.cell(variant, ms, d, k, n, precision=precision)
+                 for variant, ms in (("kmeans_simd", 1.0), ("kmeans_sklearn", 140.0))
+                 for d in (1, 2048) for k in (2, 4096) for n in (2000, 2000000) for precision in ("f32", "f64")]
+        picture, = shapes.pictures(self.inputs(*cells))
+        self.assertEqual([row["precision"] for row in picture.data["rows"]], ["float32", "float64"])
+        if not style.have_matplotlib():
+            self.assertEqual(overlapping(picture.draw(picture.data)), [])
+
+    def test_two_digits(self):
+        self.assertEqual([shapes.times_text(times) for times in (1.94, 9.96, 13.4, 146.0)],
+                         ["1.9", "10", "13", "150"])
 
 
 class Threads(WithReports):
