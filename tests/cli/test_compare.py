@@ -157,6 +157,19 @@ class Statistics(Compare):
         text = self.run_program("compare", "base", "new", exit_code=3).stdout
         self.assertRegex(text, r"--rounds 8 --starts 1 --out FOLDER")
 
+    def test_a_busy_machine_is_no_slowdown(self):
+        def campaign(factor, microseconds):
+            found = rounds("c", [10.0 * factor] * 5, [1.0] * 8)
+            for each in found:
+                each["fixed_work_us"] = [microseconds] * len(each["samples_ms"])
+            return found
+        cell, = self.compare(campaign(1.0, 45.0), campaign(1.4, 68.0), exit_code=3)["cells"]
+        self.assertEqual(cell["verdict"], "inconclusive")
+        self.assertRegex(cell["message"], "^the machine was busy: it was quiet for 40 of 40 samples before "
+                                          "and 0 of 40 now; ")
+        cell, = self.compare(campaign(1.0, 45.0), campaign(1.4, 45.0), exit_code=1)["cells"]
+        self.assertEqual(cell["verdict"], "slower")
+
     def test_inconclusive_says_how_many_rounds_would_tell(self):
         wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
         cell, = self.compare(rounds("c", [10.0], wide), rounds("c", [10.5], wide), exit_code=3)["cells"]

@@ -20,6 +20,9 @@ class Rounds(Program):
         headers, rows = ledger(self.folder / "out")
         self.assertEqual(headers[0]["sampling"]["budget_seconds"], 15)  # of a round
         self.assertTrue(all(row["took_ms"] > 0 for row in rows))
+        for row in rows:
+            self.assertEqual(len(row["fixed_work_us"]), len(row["samples_ms"]))
+            self.assertGreater(min(row["fixed_work_us"]), 1)
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, out="none"), [1])
 
     def test_a_number_is_a_number(self):
