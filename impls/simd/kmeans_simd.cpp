@@ -74,22 +74,29 @@ class KmeansSimd final : public simd::Lloyd<T> {
 public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
-    const std::span<const Path<T>> paths = shape.weighted ? std::span<const Path<T>>(kWeightedPaths<T>)
-                                                          : std::span<const Path<T>>(kPaths<T>);
+    const std::span<const Path<T>> paths = shape.weighted
+                                               ? std::span<const Path<T>>(kWeightedPaths<T>)
+                                               : std::span<const Path<T>>(kPaths<T>);
     path_ = &*std::ranges::find_if(paths, [d = d, k = k](const Path<T>& path) {
       return d <= path.max_d && k <= path.max_k && k * d <= path.max_kd;
     });
     const Assign assign = path_->assign;
     const bool sums_rows = path_->sum == &Kernels<T>::sum_in_double || sums_by_label();
-    Base::start_team(shape, points, assign == Assign::and_sum_rows || sums_by_label(), sums_rows);
+    Base::start_team(shape, points);
     columns_ = {};
     if (assign == Assign::sieve) {
-      sieve_ = simd::SieveMaker<T>(points.rows, n, d, k, Base::kernels(), Base::team());
+      sieve_ = simd::SieveMaker<T>(points.rows, n, d, k, Base::kernels(), Base::team().size());
       const std::size_t groups = k / Base::kernels().sieve_group + 1;
       minima_.assign(Base::team().size(), std::vector<T>(groups * simd::kRoundUp));
     } else if (assign != Assign::and_sum_rows) {
-      make_columns();
+      columns_.resize(simd::rounded_up(n) * d);
     }
+    if (assign != Assign::and_sum_rows) {
+      Base::read_points(sums_rows, [this](std::size_t t, std::size_t i, std::size_t count) {
+        make_columns(t, i, count);
+      });
+    }
+    Base::make_parts(assign == Assign::and_sum_rows || sums_by_label());
   }
 
   std::string chosen_path() const override {
@@ -103,16 +110,14 @@ private:
 
   bool needs_labels() const override { return path_->assign != Assign::and_sum_in_registers; }
 
-  void make_columns() {
-    const std::size_t d = Base::shape().d;
-    columns_.resize(simd::rounded_up(Base::shape().n) * d);
-    Base::each_part([&, d = d](const Part& part) {
-      for (std::size_t i = part.points.begin; i < part.points.end; i += simd::kRoundUp) {
-        const std::size_t count = std::min(simd::kRoundUp, part.points.end - i);
-        Base::kernels().columns_of_rows({&Base::points()[i * d], nullptr, count, d}, nullptr,
-                                        &columns_[i * d], nullptr);
-      }
-    });
+  void make_columns(std::size_t t, std::size_t i, std::size_t count) {
+    if (path_->assign == Assign::sieve) {
+      sieve_.take(t, i, count);
+    } else {
+      const std::size_t d = Base::shape().d;
+      Base::kernels().columns_of_rows({&Base::points()[i * d], nullptr, count, d}, nullptr,
+                                      &columns_[i * d], nullptr, simd::is_past_caches(columns_));
+    }
   }
 
   void start_pass(std::size_t t) override {

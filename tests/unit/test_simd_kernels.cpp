@@ -82,12 +82,16 @@ TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
         for (const T* origin : {static_cast<const T*>(nullptr), test.centroids.data()}) {
           const std::vector<T> expected = as_columns(test.points, n, d, kernels->lanes, origin);
           const Chunk<T> chunk{test.points.data(), nullptr, n, d};
-          std::vector<T> columns(expected.size()), alone(expected.size());
+          AlignedVector<T> columns(expected.size()), alone(expected.size());
           std::vector<double> squares(rounded_up(n), -1.0);
-          kernels->columns_of_rows(chunk, origin, columns.data(), squares.data());
-          kernels->columns_of_rows(chunk, origin, alone.data(), nullptr);
-          EXPECT_EQ(columns, expected);
-          EXPECT_EQ(alone, expected);
+          for (const bool past_caches : {false, true}) {
+            std::ranges::fill(columns, T{7});
+            std::ranges::fill(alone, T{7});
+            kernels->columns_of_rows(chunk, origin, columns.data(), squares.data(), past_caches);
+            kernels->columns_of_rows(chunk, origin, alone.data(), nullptr, past_caches);
+            EXPECT_TRUE(std::ranges::equal(columns, expected));
+            EXPECT_TRUE(std::ranges::equal(alone, expected));
+          }
           for (std::size_t i = 0; i < rounded_up(n); ++i) {
             double sum = 0.0;
             for (std::size_t f = 0; f < d; ++f) {
@@ -186,13 +190,26 @@ TYPED_TEST(SimdKernels, SumsAreOfEveryPointOnce) {
   }
 }
 
+/// Sums of points [n, d], each of which the thread of its share has looked at.
+FixedSums settled(const std::vector<float>& points, std::size_t n, std::size_t d, Team& team) {
+  FixedSums fixed(points, d, team.size());
+  team.run([&](std::size_t t) {
+    const auto [begin, end] = share_of(n, t, team.size());
+    for (std::size_t i = begin; i < end; i += kRoundUp) {
+      fixed.look(t, i, std::min(kRoundUp, end - i));
+    }
+  });
+  fixed.settle(team);
+  return fixed;
+}
+
 /// Moves points [n, d] among k clusters for some passes, by every instruction set, and hands each
 /// sum to check(fixed, sum, exact sum, sum of magnitudes, count, feature).
 template <class Check>
 void move_about(const std::vector<float>& points, std::size_t n, std::size_t d, std::size_t k,
                 Check check) {
   Team team(2);
-  const FixedSums fixed(points, n, d, team);
+  const FixedSums fixed = settled(points, n, d, team);
   ASSERT_TRUE(fixed.usable());
   for (const Kernels<float>* kernels : executable_kernels<float>()) {
     SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
@@ -296,7 +313,7 @@ TEST(SimdMovedRows, SmallValuesAreCountedWhereverTheyAre) {
         points[row * kD + 1] = 0x1.8p-60f;
       }
       points[1'234 * kD + 1] = 0.0f;
-      const FixedSums fixed(points, kN, kD, team);
+      const FixedSums fixed = settled(points, kN, kD, team);
       ASSERT_TRUE(fixed.usable());
       EXPECT_FALSE(fixed.near_enough(0.0, 8.0, 1)); // more than twice the four that are small
       EXPECT_TRUE(fixed.near_enough(0.0, 9.0, 1));
@@ -307,9 +324,9 @@ TEST(SimdMovedRows, SmallValuesAreCountedWhereverTheyAre) {
 TEST(SimdMovedRows, AreFiniteOnly) {
   Team team(1);
   const std::vector<float> points = {1.0f, 2.0f, std::numeric_limits<float>::infinity(), 3.0f};
-  EXPECT_FALSE(FixedSums(points, 2, 2, team).usable());
+  EXPECT_FALSE(settled(points, 2, 2, team).usable());
   const std::vector<float> zeros(4);
-  EXPECT_TRUE(FixedSums(zeros, 2, 2, team).usable());
+  EXPECT_TRUE(settled(zeros, 2, 2, team).usable());
 }
 
 TYPED_TEST(SimdKernels, PassesLabelAndSumAtOnce) {
@@ -473,8 +490,8 @@ TYPED_TEST(SimdKernels, WeightedPointsAreAddedUp) {
             expected[i * 7 % k * d + f] += double{weights[i]} * double{test.points[i * d + f]};
           }
         }
-        kernels->sum_with_weights({test.points.data(), nullptr, n, d}, weights.data(), labels.data(),
-                                  sums.data(), totals.data());
+        kernels->sum_with_weights({test.points.data(), nullptr, n, d}, weights.data(),
+                                  labels.data(), sums.data(), totals.data());
         for (std::size_t c = 0; c < k * d; ++c) {
           ASSERT_NEAR(sums[c], expected[c], 1e-13 * double(n)) << kernels->isa;
         }

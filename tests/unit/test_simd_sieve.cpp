@@ -87,12 +87,21 @@ struct SieveAnswer {
   std::vector<T> distances;
 };
 
+/// A sieve that has all points, of so many parts.
+template <typename T>
+SieveMaker<T> sieve_of(const Kernels<T>& kernels, const Case<T>& test, std::size_t parts) {
+  SieveMaker<T> maker(test.points, test.n, test.d, test.k, kernels, parts);
+  for (std::size_t i = 0, part = 0; i < test.n; i += kRoundUp, part = (part + 1) % parts) {
+    maker.take(part, i, std::min(kRoundUp, test.n - i));
+  }
+  return maker;
+}
+
 /// What one instruction set answers, the centroids packed in three parts, one after the other. The
 /// bound may be left out, to see what it is good for.
 template <typename T>
 SieveAnswer<T> answer_of(const Kernels<T>& kernels, const Case<T>& test, bool with_bound = true) {
-  Team team(3);
-  SieveMaker<T> maker(test.points, test.n, test.d, test.k, kernels, team);
+  SieveMaker<T> maker = sieve_of(kernels, test, 3);
   for (const std::size_t part : {2, 0, 1}) {
     maker.pack(test.centroids, part);
   }
@@ -176,8 +185,7 @@ TYPED_TEST(SimdSieve, RulesOutWhatIsFar) {
   using T = TypeParam;
   const Case<T> test =
       drawn<T>("apart", 64, 128, 64, sizeof(T) == sizeof(float) ? 1e3 : 1e9, 1.0, 0.2);
-  Team team(1);
-  SieveMaker<T> maker(test.points, test.n, test.d, test.k, *portable_kernels<T>(), team);
+  SieveMaker<T> maker = sieve_of(*portable_kernels<T>(), test, 1);
   maker.pack(test.centroids, 0);
   const Sieve<T> sieve = maker.sieve();
   const double bound = double{sieve.per_norm} * double{*maker.norms(0)} + double{sieve.always};

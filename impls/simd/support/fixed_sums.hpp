@@ -31,13 +31,38 @@ class FixedSums {
 public:
   FixedSums() = default;
 
-  /// points [n, d]
-  FixedSums(std::span<const float> points, std::size_t n, std::size_t d, Team& team)
-      : points_(points), d_(d), scales_(padded<double>(d)), units_(padded<double>(d)) {
-    const Ranges ranges = ranges_of(n, team);
+  /// points [n, d], which the threads are to look() at.
+  FixedSums(std::span<const float> points, std::size_t d, std::size_t threads)
+      : points_(points), d_(d), scales_(padded<double>(d)), units_(padded<double>(d)),
+        ranges_(threads, Ranges{std::vector<std::uint32_t>(values_of_block()), {}}) {}
+
+  /// Thread t looks at `count` of its points, from point i on: all of its share, in order, multiples of
+  /// kRoundUp at a time, so that they are in the cache for whoever reads them next.
+  void look(std::size_t t, std::size_t i, std::size_t count) {
+    std::uint32_t* most = ranges_[t].largest.data();
+    each_block(i, count, [&](const float* x, std::size_t values) {
+      std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
+      for (std::size_t c = 0; c < values; ++c) {
+        const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[c]) & 0x7fffffffu;
+        most[c] = bits > most[c] ? bits : most[c];
+        least = bits < least ? bits : least;
+      }
+      ranges_[t].least.push_back(least);
+    });
+  }
+
+  /// All points were looked at: decides the units.
+  void settle(Team& team) {
+    const std::size_t n = points_.size() / d_;
+    std::vector<std::uint32_t> largest(d_);
+    for (const Ranges& part : ranges_) {
+      for (std::size_t c = 0; c < part.largest.size(); ++c) {
+        largest[c % d_] = std::max(largest[c % d_], part.largest[c]);
+      }
+    }
     const int room = 62 - static_cast<int>(std::bit_width(n));
-    for (std::size_t f = 0; f < d; ++f) {
-      const float most = std::bit_cast<float>(ranges.largest[f]);
+    for (std::size_t f = 0; f < d_; ++f) {
+      const float most = std::bit_cast<float>(largest[f]);
       if (!std::isfinite(most)) {
         return;
       }
@@ -45,7 +70,7 @@ public:
       scales_[f] = std::ldexp(1.0, digits);
       units_[f] = std::ldexp(1.0, -digits);
     }
-    small_ = most_small(n, ranges, team);
+    small_ = most_small(n, team);
     usable_ = true;
   }
 
@@ -74,54 +99,32 @@ private:
   static constexpr int kMostDigits = 50;
   static constexpr std::size_t kValues = 1024; ///< that are looked at side by side
 
-  /// Magnitudes as the bits of floats, which are in the same order; infinity and what is not a number
-  /// are above all others.
+  /// What one thread found: magnitudes as the bits of floats, which are in the same order; infinity and
+  /// what is not a number are above all others.
   struct Ranges {
-    std::vector<std::uint32_t> largest;            ///< by feature
-    std::vector<std::vector<std::uint32_t>> least; ///< by thread, of each of its blocks
+    std::vector<std::uint32_t> largest; ///< by place in a block
+    std::vector<std::uint32_t> least;   ///< of each of its blocks
   };
 
-  /// work(thread, block of the thread, its first value, values), over all points. Rows side by side
-  /// make loops that the compiler turns into vectors, however few features there are.
-  template <class Work>
-  void each_block(std::size_t n, Team& team, Work work) const {
-    const std::size_t rows = rows_of_block();
-    team.run([&](std::size_t t) {
-      const auto [begin, end] = share_of(n, t, team.size());
-      for (std::size_t i = begin, block = 0; i < end; i += rows, ++block) {
-        work(t, block, &points_[i * d_], std::min(rows, end - i) * d_);
-      }
-    });
+  /// A share of kRoundUp, so that blocks are the same wherever a thread's reading pauses.
+  std::size_t rows_of_block() const {
+    return std::bit_floor(std::clamp<std::size_t>(kValues / d_, 1, kRoundUp));
   }
+  std::size_t values_of_block() const { return rows_of_block() * d_; }
 
-  std::size_t rows_of_block() const { return std::max<std::size_t>(kValues / d_, 1); }
-
-  Ranges ranges_of(std::size_t n, Team& team) const {
-    const std::size_t block = rows_of_block() * d_;
-    std::vector<std::vector<std::uint32_t>> found(team.size(), std::vector<std::uint32_t>(block));
-    Ranges ranges{std::vector<std::uint32_t>(d_), {}};
-    ranges.least.resize(team.size());
-    each_block(n, team, [&](std::size_t t, std::size_t, const float* x, std::size_t count) {
-      std::uint32_t* most = found[t].data();
-      std::uint32_t least = std::numeric_limits<std::uint32_t>::max();
-      for (std::size_t c = 0; c < count; ++c) {
-        const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[c]) & 0x7fffffffu;
-        most[c] = bits > most[c] ? bits : most[c];
-        least = bits < least ? bits : least;
-      }
-      ranges.least[t].push_back(least);
-    });
-    for (const auto& part : found) {
-      for (std::size_t c = 0; c < block; ++c) {
-        ranges.largest[c % d_] = std::max(ranges.largest[c % d_], part[c]);
-      }
+  /// work(first value, values), block after block. Rows side by side make loops that the compiler turns
+  /// into vectors, however few features there are.
+  template <class Work>
+  void each_block(std::size_t i, std::size_t count, Work work) const {
+    const std::size_t rows = rows_of_block();
+    for (std::size_t r = 0; r < count; r += rows) {
+      work(&points_[(i + r) * d_], std::min(rows, count - r) * d_);
     }
-    return ranges;
   }
 
   /// Reads again the blocks with values that are small in some feature: few, unless there are zeros.
-  double most_small(std::size_t n, const Ranges& ranges, Team& team) const {
-    const std::size_t block = rows_of_block() * d_;
+  double most_small(std::size_t n, Team& team) const {
+    const std::size_t block = values_of_block();
     std::vector<double> scale(block);
     for (std::size_t c = 0; c < block; ++c) {
       scale[c] = scales_[c % d_];
@@ -133,15 +136,21 @@ private:
     };
     std::vector<Found> found(
         team.size(), {std::vector<std::uint32_t>(block), std::vector<std::uint32_t>(block)});
-    each_block(n, team, [&](std::size_t t, std::size_t b, const float* x, std::size_t count) {
-      if (ranges.least[t][b] >= small_below) {
-        return;
-      }
+    team.run([&](std::size_t t) {
       std::uint32_t *small = found[t].small.data(), *rounded = found[t].rounded.data();
-      for (std::size_t c = 0; c < count; ++c) {
-        const double scaled = double{x[c]} * scale[c];
-        small[c] += std::abs(scaled) < 0x1p23 ? 1 : 0;
-        rounded[c] |= (scaled + kIntegersFrom) - kIntegersFrom != scaled ? 1 : 0;
+      auto least = ranges_[t].least.begin();
+      const auto [begin, end] = share_of(n, t, team.size());
+      for (std::size_t i = begin; i < end; i += kRoundUp) {
+        each_block(i, std::min(kRoundUp, end - i), [&](const float* x, std::size_t values) {
+          if (*least++ >= small_below) {
+            return;
+          }
+          for (std::size_t c = 0; c < values; ++c) {
+            const double scaled = double{x[c]} * scale[c];
+            small[c] += std::abs(scaled) < 0x1p23 ? 1 : 0;
+            rounded[c] |= (scaled + kIntegersFrom) - kIntegersFrom != scaled ? 1 : 0;
+          }
+        });
       }
     });
     double most = 0.0;
@@ -163,6 +172,7 @@ private:
   std::size_t d_ = 0;
   AlignedVector<double> scales_; // units in 1, by feature; 0 beyond the last
   AlignedVector<double> units_;
+  std::vector<Ranges> ranges_; // by thread
   double small_ = 0.0;
   bool usable_ = false;
 };

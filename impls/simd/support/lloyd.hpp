@@ -50,28 +50,52 @@ public:
 protected:
   const Shape& shape() const { return shape_; }
   std::span<const T> points() const { return points_; }
-  std::span<const T> weights() const { return weights_; } // of the points, or empty
+  std::span<const T> weights() const { return weights_; }            // of the points, or empty
   std::span<const T> centroids() const { return answer_.centroids; } // that enter the pass
   const Kernels<T>& kernels() const { return kernels_; }
   Team& team() { return *team_; }
 
-  /// To be called by prepare() first. How points are summed: as they are labelled or after it, with
-  /// or without scratch; or moved, where they are float and finite.
-  void start_team(const Shape& shape, const Points<T>& points, bool uses_scratch, bool moves) {
+  /// To be called by prepare(), these three in their order.
+  void start_team(const Shape& shape, const Points<T>& points) {
     shape_ = shape;
     points_ = points.rows;
     weights_ = points.weights;
-    const auto [n, d, k] = std::tuple(shape.n, shape.d, shape.k);
-    chunk_ = chunk_size(d, sizeof(T));
+    chunk_ = chunk_size(shape.d, sizeof(T));
     // A barrier costs about as much as this many operations; less work is done by one thread.
     constexpr std::size_t kWorthAThread = 20'000;
-    const std::size_t worth = std::max<std::size_t>(n * d * k / kWorthAThread, 1);
+    const std::size_t worth = std::max<std::size_t>(shape.n * shape.d * shape.k / kWorthAThread, 1);
     const auto threads = static_cast<std::size_t>(std::max(shape.threads, 1));
     team_ = std::make_unique<Team>(std::min(threads, worth));
     fixed_ = {};
+  }
+
+  /// Reads all points once. moves: whether rows that change their cluster may be moved, where they are
+  /// float and finite. take(t, i, count) gets `count` points from i on that thread t has in its cache:
+  /// kRoundUp, or what is left.
+  template <class Take>
+  void read_points(bool moves, Take take) {
+    const bool looks = moves && std::is_same_v<T, float>;
     if constexpr (std::is_same_v<T, float>) {
-      fixed_ = moves ? FixedSums(points_, n, d, *team_) : FixedSums();
+      fixed_ = looks ? FixedSums(points_, shape_.d, team_->size()) : FixedSums();
     }
+    team_->run([&](std::size_t t) {
+      const auto [begin, end] = share_of(shape_.n, t, team_->size());
+      for (std::size_t i = begin; i < end; i += kRoundUp) {
+        const std::size_t count = std::min(kRoundUp, end - i);
+        if (looks) {
+          fixed_.look(t, i, count);
+        }
+        take(t, i, count);
+      }
+    });
+    if (looks) {
+      fixed_.settle(*team_);
+    }
+  }
+
+  /// uses_scratch: points are summed with scratch, where they are not moved.
+  void make_parts(bool uses_scratch) {
+    const auto [n, d, k] = std::tuple(shape_.n, shape_.d, shape_.k);
     uses_scratch_ = uses_scratch && !fixed_.usable();
     parts_ = std::vector<Part<T>>(team_->size());
     for (std::size_t t = 0; t < parts_.size(); ++t) {
@@ -88,12 +112,6 @@ protected:
 
   /// Whether rows that change their cluster are moved; then assign_and_sum() only assigns.
   bool moves() const { return fixed_.usable(); }
-
-  /// work(part), each by the thread of the part and all at once.
-  template <class Work>
-  void each_part(Work work) {
-    team_->run([&](std::size_t t) { work(parts_[t]); });
-  }
 
 private:
   /// Whether assign_and_sum() needs room for labels even if nobody asks for them.
@@ -172,9 +190,9 @@ private:
         uncollected = 0;
       }
       if (stop.wants_loss()) {
-        facts.loss += weights_.empty()
-                          ? kernels_.sum_of_roots(part.distances.data(), count)
-                          : kernels_.sum_of_weighted_roots(part.distances.data(), &weights_[i], count);
+        facts.loss += weights_.empty() ? kernels_.sum_of_roots(part.distances.data(), count)
+                                       : kernels_.sum_of_weighted_roots(part.distances.data(),
+                                                                        &weights_[i], count);
       }
       std::int32_t* previous = &answer_.labels[i];
       if (moves()) {

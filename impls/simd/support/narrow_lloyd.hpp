@@ -18,7 +18,9 @@ public:
   void prepare(const Shape& shape, const Points<float>& points) final {
     constexpr std::size_t kFloatSums = 2048; // values; more do not stay in the cache
     by_label_ = shape.k * shape.d <= kFloatSums;
-    start_team(shape, points, by_label_, true);
+    start_team(shape, points);
+    read_points(true, [](std::size_t, std::size_t, std::size_t) {});
+    make_parts(by_label_);
     sieve_ = Maker(points.rows, shape.n, shape.d, shape.k, work_, team());
     minima_.assign(team().size(), AlignedVector<Score>(sieve_.groups() * 2 * kTile));
   }

@@ -17,6 +17,7 @@
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/dispatch.hpp"
 #include "impls/simd/support/sieve.hpp"
+#include "impls/simd/support/team.hpp"
 
 #include <bit>
 #include <cstdint>

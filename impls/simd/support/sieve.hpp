@@ -17,12 +17,15 @@
 #pragma once
 
 #include "impls/simd/support/aligned.hpp"
-#include "impls/simd/support/team.hpp"
+#include "impls/simd/support/kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace clusterbench::simd {
@@ -65,26 +68,28 @@ class SieveMaker {
 public:
   SieveMaker() = default;
 
-  /// points [n, d]. As many parts pack() as the team has threads.
+  /// points [n, d], which as many parts as there are threads are to take() and pack().
   SieveMaker(std::span<const T> points, std::size_t n, std::size_t d, std::size_t k,
-             const Kernels<T>& kernels, Team& team)
-      : d_(d), k_(k), group_(kernels.sieve_group), groups_((k + group_ - 1) / group_),
-        origin_(middle_of(points, n, d)), columns_(rounded_up(n) * d), norms_(rounded_up(n)),
-        panels_(groups_ * group_ * d), halves_(groups_ * group_, std::numeric_limits<T>::max() / 2),
-        longest_(team.size()) {
-    team.run([&](std::size_t t) {
-      const auto [begin, end] = share_of(n, t, team.size());
-      double longest = 0.0, squares[kRoundUp];
-      for (std::size_t i = begin; i < end; i += kRoundUp) {
-        const Chunk<T> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
-        kernels.columns_of_rows(chunk, origin_.data(), &columns_[i * d], squares);
-        for (std::size_t r = 0; r < kRoundUp; ++r) {
-          norms_[i + r] = rounded_up_to_norm(squares[r]);
-          longest = larger(longest, double{norms_[i + r]});
-        }
+             const Kernels<T>& kernels, std::size_t threads)
+      : points_(points), kernels_(&kernels), d_(d), k_(k), group_(kernels.sieve_group),
+        groups_((k + group_ - 1) / group_), origin_(middle_of(points, n, d)),
+        columns_(rounded_up(n) * d), norms_(rounded_up(n)), panels_(groups_ * group_ * d),
+        halves_(groups_ * group_, std::numeric_limits<T>::max() / 2), longest_(threads) {}
+
+  /// Thread t copies `count` points from point i on, a multiple of kRoundUp or all that are left.
+  void take(std::size_t t, std::size_t i, std::size_t count) {
+    Bits longest = 0;
+    double squares[kRoundUp];
+    for (const std::size_t end = i + count; i < end; i += kRoundUp) {
+      const Chunk<T> chunk{&points_[i * d_], nullptr, std::min(kRoundUp, end - i), d_};
+      kernels_->columns_of_rows(chunk, origin_.data(), &columns_[i * d_], squares,
+                                is_past_caches(columns_));
+      for (std::size_t r = 0; r < kRoundUp; ++r) {
+        norms_[i + r] = rounded_up_to_norm(squares[r]);
+        longest = std::max(longest, std::bit_cast<Bits>(norms_[i + r]));
       }
-      longest_[t].point = longest;
-    });
+    }
+    longest_[t].point = larger(longest_[t].point, double{std::bit_cast<T>(longest)});
   }
 
   const T* columns(std::size_t i) const { return &columns_[i * d_]; }
@@ -128,6 +133,9 @@ public:
   }
 
 private:
+  /// Of lengths, they are in the same order, and what is not a number is above all.
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+
   struct alignas(64) Longest {
     double point = 0.0, centroid = 0.0;
   };
@@ -141,6 +149,8 @@ private:
                           (1.0 + steps + 2.0 * std::numeric_limits<T>::epsilon()));
   }
 
+  std::span<const T> points_;
+  const Kernels<T>* kernels_ = nullptr;
   std::size_t d_ = 0, k_ = 0, group_ = 1, groups_ = 0;
   std::vector<T> origin_;      // [d]
   UntouchedVector<T> columns_; // [n, d] in blocks of lanes, less the origin

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
+#include "impls/simd/support/places.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -31,10 +32,13 @@ inline Range share_of(std::size_t n, std::size_t t, std::size_t threads) {
 class Team {
 public:
   /// The caller is one of the `threads`.
-  explicit Team(std::size_t threads) : size_(threads) {
+  explicit Team(std::size_t threads) : size_(threads), places_(threads) {
     for (std::size_t t = 1; t < threads; ++t) {
       helpers_.emplace_back([this, t] { help(t); });
+      places_.put(helpers_.back(), t);
     }
+    are_put_ = true;
+    are_put_.notify_all();
   }
   ~Team() {
     work_ = nullptr;
@@ -83,6 +87,8 @@ private:
   }
 
   void help(std::size_t t) {
+    are_put_.wait(false);
+    places_.let_go();
     for (std::size_t seen = 0;; ++seen) {
       generation_.wait(seen, std::memory_order_acquire);
       if (work_ == nullptr) {
@@ -94,6 +100,8 @@ private:
   }
 
   std::size_t size_;
+  const Places places_;
+  std::atomic<bool> are_put_ = false;
   const std::function<void(std::size_t)>* work_ = nullptr;
   alignas(64) std::atomic<std::size_t> generation_{0};
   alignas(64) std::atomic<std::size_t> arrived_{0};
