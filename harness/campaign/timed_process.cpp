@@ -6,9 +6,9 @@
 #include "harness/machine/disturbance.hpp"
 #include "harness/machine/fixed_work.hpp"
 #include "harness/machine/nvml.hpp"
+#include "harness/machine/other_tasks.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <numeric>
 #include <random>
@@ -49,22 +49,48 @@ private:
     return cell_.options.threads * (has_ranks ? cell_.options.ranks : 1);
   }
 
-  // What else runs on the host hardly slows a GPU.
-  double fixed_work() {
+  // Whether the machine is quiet. What else runs on the host hardly slows a GPU.
+  struct Quietness {
+    explicit Quietness(std::vector<pid_t> ours, int threads)
+        : fixed_work(threads), other_tasks(std::move(ours), threads) {}
+    FixedWork fixed_work;
+    OtherTasksWatch other_tasks;
+  };
+
+  // What a run met.
+  struct Around {
+    double fixed_work_us = 0.0;        // the longer of before and after it
+    std::optional<double> other_tasks; // not known: empty
+  };
+
+  // Calls `timed`, which times one run.
+  template <typename Timed>
+  RunReply observed(std::vector<Around>& around, Timed timed) {
     if (gpus_ > 0) {
-      return 0.0;
+      return timed();
     }
-    if (!fixed_work_) {
-      fixed_work_ = std::make_unique<FixedWork>(computing_threads());
+    if (!quietness_) {
+      quietness_ = std::make_unique<Quietness>(worker_.processes(), computing_threads());
     }
-    return fixed_work_->microseconds();
+    const double before = quietness_->fixed_work.microseconds();
+    quietness_->other_tasks.begin();
+    RunReply reply = timed();
+    const std::optional<double> others = quietness_->other_tasks.end();
+    around.push_back({std::max(before, quietness_->fixed_work.microseconds()), others});
+    return reply;
   }
 
-  // Beside a sample: the longer of those before and after it.
-  void add_fixed_work(const std::vector<std::array<double, 2>>& around, std::size_t first_kept) {
-    json& longer = row_["fixed_work_us"] = json::array();
-    for (std::size_t i = first_kept; gpus_ == 0 && i < around.size(); ++i) {
-      longer.push_back(std::max(around[i][0], around[i][1]));
+  void add_what_was_around(const std::vector<Around>& around, std::size_t first_kept) {
+    json& work = row_["fixed_work_us"] = json::array();
+    json& others = row_["other_tasks"] = json::array();
+    for (std::size_t i = first_kept; i < around.size(); ++i) {
+      work.push_back(around[i].fixed_work_us);
+      if (around[i].other_tasks) {
+        others.push_back(*around[i].other_tasks);
+      }
+    }
+    if (others.size() != work.size()) {
+      others.clear();
     }
   }
 
@@ -128,9 +154,7 @@ private:
       worker_.points(memory_.request(rotate));
       const std::size_t number = start_of_whole(i);
       put_start(number, rotate);
-      const double before = fixed_work();
-      const RunReply whole = worker_.whole();
-      fixed_work_of_whole_.push_back({before, fixed_work()});
+      const RunReply whole = observed(around_whole_, [this] { return worker_.whole(); });
       note_device_memory(whole);
       worker_.take();
       hand_over(number, whole.iterations, rotate);
@@ -142,7 +166,8 @@ private:
         claimed += whole.reply.value(window, 0.0);
       }
       const bool believed = claimed <= 1.001 * whole.seconds;
-      json entry = {{"ms", whole.seconds * 1e3}, {"start", number}, {"iterations", whole.iterations}};
+      json entry = {
+          {"ms", whole.seconds * 1e3}, {"start", number}, {"iterations", whole.iterations}};
       for (const char* window : {"upload", "prepare", "run", "download"}) {
         const std::string reported = fmt::format("{}_s", window);
         if (believed && whole.reply.contains(reported)) {
@@ -170,8 +195,8 @@ private:
   }
 
   void take_samples_from_whole_answers() {
-    for (const char* list : {"samples_ms", "sample_starts", "sample_iterations",
-                             "warm_up_samples_ms", "cpu_ms"}) {
+    for (const char* list :
+         {"samples_ms", "sample_starts", "sample_iterations", "warm_up_samples_ms", "cpu_ms"}) {
       row_[list] = json::array();
     }
     for (const json& whole : row_.at("whole")) {
@@ -182,7 +207,7 @@ private:
         row_["own_start"] = {{"ms", whole.at("run_ms")}, {"iterations", whole.at("iterations")}};
       }
     }
-    add_fixed_work(fixed_work_of_whole_, 0);
+    add_what_was_around(around_whole_, 0);
     row_["warm_up_ms"] = 0.0;
     row_["sampling_ended"] = "one run takes long: the whole answers are the samples";
   }
@@ -193,21 +218,24 @@ private:
     const std::unique_ptr<GpuPaceReader> gpu =
         gpus_ > 0 ? std::make_unique<GpuPaceReader>(0) : nullptr;
     std::vector<RunReply> runs;
-    std::vector<std::array<double, 2>> around;
+    std::vector<Around> around;
     json disturbances = json::array();
     const auto timed_run = [&] {
       const std::size_t number = runs.size();
       put_start(number);
-      const double before = fixed_work();
-      const DisturbanceWatch watch(gpu.get(), worker_.processes());
-      const RunReply run = worker_.run();
+      Disturbance disturbance;
+      const RunReply run = observed(around, [&] {
+        const DisturbanceWatch watch(gpu.get(), worker_.processes());
+        RunReply reply = worker_.run();
+        disturbance = watch.since();
+        return reply;
+      });
       note_device_memory(run);
-      if (const Disturbance disturbance = watch.since(); disturbance.disturbed()) {
+      if (disturbance.disturbed()) {
         json entry = disturbance;
         entry["run"] = number;
         disturbances.push_back(entry);
       }
-      around.push_back({before, fixed_work()});
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
       runs.push_back(run);
@@ -233,7 +261,7 @@ private:
         processor.push_back(runs[i].cpu * 1e3);
       }
     }
-    add_fixed_work(around, first_kept);
+    add_what_was_around(around, first_kept);
     row_["samples_ms"] = milliseconds(samples.seconds);
     row_["warm_up_samples_ms"] = milliseconds(samples.warm_up);
     row_["warm_up_ms"] = std::accumulate(samples.warm_up.begin(), samples.warm_up.end(), 0.0) * 1e3;
@@ -303,8 +331,8 @@ private:
   Worker worker_;
   std::vector<double> download_seconds_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
-  std::unique_ptr<FixedWork> fixed_work_;
-  std::vector<std::array<double, 2>> fixed_work_of_whole_; ///< [us], before and after each
+  std::unique_ptr<Quietness> quietness_;
+  std::vector<Around> around_whole_;
   json row_;
 };
 

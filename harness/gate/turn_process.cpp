@@ -2,6 +2,7 @@
 
 #include "harness/gate/processors.hpp"
 #include "harness/machine/disturbance.hpp"
+#include "harness/machine/other_tasks.hpp"
 #include "harness/worker/module.hpp"
 
 #include <algorithm>
@@ -62,8 +63,8 @@ double TurnProcess<T>::run_once() {
 template <typename T>
 Turn TurnProcess<T>::run(std::size_t runs, std::chrono::duration<double> patience) {
   // A variant that has started threads in its first run wants all their processors to be free.
-  const int pid = worker_->pid();
-  const int threads = threads_of(pid);
+  const pid_t pid = worker_->pid();
+  const auto threads = static_cast<int>(threads_of(pid).size());
   Turn turn;
   const auto patient_since = Clock::now();
   turn.competitors = competitors(pid, threads);
@@ -85,7 +86,7 @@ Turn TurnProcess<T>::run(std::size_t runs, std::chrono::duration<double> patienc
   turn.competitors = std::max(turn.competitors, competitors(pid, threads));
   // Threads whose companions have come and gone are left alone: those of the next run would inherit
   // the processor of the first.
-  if (first && (threads_of(pid) > 1 || cell_.options.threads == 1)) {
+  if (first && (threads_of(pid).size() > 1 || cell_.options.threads == 1)) {
     spread_threads(pid, processor_);
   }
   return turn;

@@ -32,8 +32,8 @@ std::string starts_of(const Measured& cell) {
 }
 
 struct CostOfStart {
-  double log = 0.0;           // of the milliseconds
-  double fixed_work_us = 0.0; // 0: not known
+  double log = 0.0; // of the milliseconds
+  std::optional<Busyness> around;
 };
 
 // One round's costs by start.
@@ -41,8 +41,9 @@ std::map<std::size_t, CostOfStart> by_start(const Costs::Round& round) {
   std::map<std::size_t, CostOfStart> costs;
   for (std::size_t i = 0; i < round.starts.size(); ++i) {
     if (round.ms[i] > 0.0) {
-      costs[round.starts[i]] = {std::log(round.ms[i]),
-                                round.fixed_work_us.empty() ? 0.0 : round.fixed_work_us[i]};
+      costs[round.starts[i]] = {std::log(round.ms[i]), round.around.empty()
+                                                           ? std::nullopt
+                                                           : std::optional(round.around[i])};
     }
   }
   return costs;
@@ -106,7 +107,10 @@ Costs pass_costs(const Measured& cell) {
       round.ms.push_back(row.samples_ms[i] / passes);
     }
     round.starts = row.sample_starts;
-    round.fixed_work_us = row.fixed_work_us;
+    for (std::size_t i = 0; i < row.fixed_work_us.size(); ++i) {
+      round.around.push_back(
+          {row.fixed_work_us[i], row.other_tasks.empty() ? 0.0 : row.other_tasks[i]});
+    }
     if (round.ms.empty()) {
       return {};
     }
@@ -151,12 +155,9 @@ std::optional<std::array<Costs, 2>> free_of_starts(const Costs& base, const Cost
     for (const auto& [start, effect] : effects) {
       const CostOfStart& cost = rounds[r].at(start);
       round.ms.push_back(std::exp(cost.log - effect + middle));
-      if (cost.fixed_work_us > 0.0) {
-        round.fixed_work_us.push_back(cost.fixed_work_us);
+      if (cost.around) {
+        round.around.push_back(*cost.around);
       }
-    }
-    if (round.fixed_work_us.size() != round.ms.size()) {
-      round.fixed_work_us.clear();
     }
   }
   return free;
@@ -164,7 +165,8 @@ std::optional<std::array<Costs, 2>> free_of_starts(const Costs& base, const Cost
 
 std::optional<std::array<Rounds, 2>> pair_by_start(const Costs& base, const Costs& fresh) {
   const auto free = free_of_starts(base, fresh);
-  return free ? std::optional(std::array<Rounds, 2>{(*free)[0].ms(), (*free)[1].ms()}) : std::nullopt;
+  return free ? std::optional(std::array<Rounds, 2>{(*free)[0].ms(), (*free)[1].ms()})
+              : std::nullopt;
 }
 
 double point_ratio(const Costs& base, const Costs& fresh) {

@@ -11,13 +11,18 @@
 
 namespace clusterbench {
 
+/// How busy others kept the machine around a sample (docs/comparing.md).
+struct Busyness {
+  double fixed_work_us = 0.0; ///< what a fixed piece of work took
+  double other_tasks = 0.0;   ///< that had no core of their own; 0 also where that is not known
+};
+
 /// What a cell cost [ms], round by round, with the number of the start that each cost is of.
 struct Costs {
   struct Round {
     std::vector<double> ms;
-    std::vector<std::size_t> starts; ///< as long as ms, or empty: not known
-    /// What a fixed piece of work took around each [us]; as long as ms, or empty: not known.
-    std::vector<double> fixed_work_us = {};
+    std::vector<std::size_t> starts;   ///< as long as ms, or empty: not known
+    std::vector<Busyness> around = {}; ///< each; as long as ms, or empty: not known
   };
   /// What a number means as a start: equal texts, equal starts. Empty: not known.
   std::string starts_of;

@@ -75,6 +75,7 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"sample_iterations",
        [](Row& row, View value) { row.sample_iterations = text::counts(value); }},
       {"fixed_work_us", [](Row& row, View value) { row.fixed_work_us = text::numbers(value); }},
+      {"other_tasks", [](Row& row, View value) { row.other_tasks = text::numbers(value); }},
       {"whole", [](Row& row, View value) { row.whole = whole_of(value); }},
       {"own_start", [](Row& row, View value) { row.own_start = own_start_of(value); }},
       {"unsandboxed", [](Row& row, View value) { row.unsandboxed = text::boolean(value); }},
@@ -102,8 +103,11 @@ void check(const Row& row) {
   if (row.sample_starts.size() != samples || row.sample_iterations.size() != samples) {
     throw Malformed("has samples_ms, sample_starts and sample_iterations of different lengths");
   }
-  if (!row.fixed_work_us.empty() && row.fixed_work_us.size() != samples) {
-    throw Malformed("has samples_ms and fixed_work_us of different lengths");
+  for (const auto& [name, around] :
+       {std::pair{"fixed_work_us", &row.fixed_work_us}, std::pair{"other_tasks", &row.other_tasks}}) {
+    if (!around->empty() && around->size() != samples) {
+      throw Malformed(fmt::format("has samples_ms and {} of different lengths", name));
+    }
   }
   if (row.ok() && samples == 0) {
     throw Malformed("is ok without a sample in samples_ms");

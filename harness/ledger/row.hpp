@@ -51,7 +51,7 @@ struct Row {
   int ranks = 0; ///< processes that computed together; 0: one that is no rank
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
-  std::vector<double> fixed_work_us; ///< around each of samples_ms; empty: not measured
+  std::vector<double> fixed_work_us, other_tasks; ///< around each of samples_ms; empty: not measured
   std::vector<WholeAnswer> whole;
   std::optional<OwnStart> own_start;
   bool unsandboxed = false;

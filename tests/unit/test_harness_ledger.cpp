@@ -173,6 +173,7 @@ TEST_F(LedgerOnDisk, ADamagedLineIsNamed) {
         changed([](json& line) { line["samples_ms"] = json::array(); }),
         changed([](json& line) { line["sample_starts"] = {1}; }),
         changed([](json& line) { line["fixed_work_us"] = {45.0}; }),
+        changed([](json& line) { line["other_tasks"] = {0.0}; }),
         changed([](json& line) { line["round"] = "one"; }),
         changed([](json& line) { line["own_start"] = 3; }), changed([](json& line) {
           line["whole"] = {{{"ms", "long"}}};

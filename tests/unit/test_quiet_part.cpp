@@ -12,9 +12,10 @@
 namespace clusterbench {
 namespace {
 
-// Rounds of 20 samples. A busy machine makes the variant take 1.4 times as long and the fixed work 1.2
-// times, in so many samples of each round.
-Costs campaign(std::mt19937_64& random, std::size_t rounds, double share_busy, double slower = 1.0) {
+// Rounds of 20 samples. A busy machine makes the variant take 1.4 times as long, in so many samples of
+// each round.
+Costs campaign(std::mt19937_64& random, std::size_t rounds, double share_busy,
+               double slower = 1.0) {
   std::normal_distribution<double> normal(0.0, 0.005);
   std::bernoulli_distribution is_busy(share_busy);
   Costs costs;
@@ -23,15 +24,18 @@ Costs campaign(std::mt19937_64& random, std::size_t rounds, double share_busy, d
     for (int i = 0; i < 20; ++i) {
       const bool busy = is_busy(random);
       round.ms.push_back((busy ? 1.4 : 1.0) * slower * std::exp(normal(random)));
-      round.fixed_work_us.push_back((busy ? 120.0 : 100.0) * (1.0 + std::abs(normal(random))));
+      // Half of the busy samples show in the fixed work, the others in what else ran.
+      const double others = busy && i % 2 == 0 ? 1.0 : 0.0;
+      const double longer = busy && i % 2 == 1 ? 1.2 : 1.0;
+      round.around.push_back({100.0 * longer * (1.0 + std::abs(normal(random))), others});
     }
   }
   return costs;
 }
 
-Costs without_fixed_work(Costs costs) {
+Costs without_busyness(Costs costs) {
   for (Costs::Round& round : costs.rounds) {
-    round.fixed_work_us.clear();
+    round.around.clear();
   }
   return costs;
 }
@@ -45,22 +49,23 @@ TEST(QuietPart, LeavesOutWhatMetABusyMachine) {
   for (const Costs& costs : part.costs) {
     for (const Costs::Round& round : costs.rounds) {
       EXPECT_LT(std::ranges::max(round.ms), 1.1);
-      EXPECT_EQ(round.ms.size(), round.fixed_work_us.size());
+      EXPECT_EQ(round.ms.size(), round.around.size());
     }
   }
 }
 
 TEST(QuietPart, ARoundWithHardlyAQuietSampleIsLeftOut) {
-  Costs::Round busy{{1.4, 1.4, 1.4, 1.0, 1.0}, {}, {120, 120, 120, 100, 100}}, quiet = busy;
-  quiet.fixed_work_us = {100, 100, 100, 100, 100};
+  Costs::Round busy{
+      {1.4, 1.4, 1.4, 1.0, 1.0}, {}, {{120}, {100, 0.5}, {100, 0.06}, {100}, {100, 0.05}}};
+  Costs::Round quiet{busy.ms, {}, std::vector<Busyness>(5, {100})};
   const QuietPart part({"", {quiet, busy, quiet}}, {"", {quiet}});
   EXPECT_EQ(part.costs[0].rounds.size(), 2U);
   EXPECT_EQ(part.quiet, (std::array<std::size_t, 2>{12, 5}));
 }
 
-TEST(QuietPart, WhereTheFixedWorkWasNotMeasuredAllSamplesCount) {
+TEST(QuietPart, WhereNothingWasMeasuredAroundThemAllSamplesCount) {
   std::mt19937_64 random(2);
-  const Costs base = campaign(random, 3, 0.5), fresh = without_fixed_work(campaign(random, 3, 0.5));
+  const Costs base = campaign(random, 3, 0.5), fresh = without_busyness(campaign(random, 3, 0.5));
   const QuietPart part(base, fresh);
   EXPECT_EQ(part.quiet, part.samples);
   EXPECT_EQ(part.costs[0].rounds[0].ms, base.rounds[0].ms);
@@ -74,8 +79,8 @@ TEST(QuietPart, AnotherLoadIsNoSlowdown) {
     EXPECT_GT(ProcessTest::of(base, fresh)->p_slower(), 0.001);
     EXPECT_LT(ProcessTest::of(base, campaign(random, 8, 0.7, 1.05))->p_slower(), 0.001);
   }
-  const Costs base = without_fixed_work(campaign(random, 8, 0.1));
-  const Costs fresh = without_fixed_work(campaign(random, 8, 0.7));
+  const Costs base = without_busyness(campaign(random, 8, 0.1));
+  const Costs fresh = without_busyness(campaign(random, 8, 0.7));
   EXPECT_LT(ProcessTest::of(base, fresh)->p_slower(), 0.001); // so it would be without
 }
 
@@ -97,7 +102,8 @@ TEST(QuietPart, StartsInCommonAreTakenOffFirst) {
     }
     return costs;
   };
-  const auto test = ProcessTest::of(with_starts(campaign(random, 8, 0.0)), with_starts(campaign(random, 8, 0.05)));
+  const auto test = ProcessTest::of(with_starts(campaign(random, 8, 0.0)),
+                                    with_starts(campaign(random, 8, 0.05)));
   ASSERT_TRUE(test);
   EXPECT_NEAR(test->log_ratio(), 0.0, 0.03);
   EXPECT_LT(test->standard_error(), 0.03);

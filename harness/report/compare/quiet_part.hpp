@@ -1,5 +1,5 @@
 // Of two campaigns' samples, those that met a quiet machine: around them the fixed piece of work was done
-// as fast as around the fastest of both.
+// as fast as around the fastest of both, and nobody else's task ran that had no core of its own.
 #pragma once
 
 #include "harness/ledger/ratio.hpp"
@@ -12,6 +12,8 @@ namespace clusterbench {
 /// Others make it take longer than this share of its shortest time: the machine is not quiet.
 /// scripts/compare_calibration counts what comes of it.
 inline constexpr double kQuietFixedWork = 1.03;
+/// More tasks of others than these, in the mean of all looks: what sleeps nearly always may.
+inline constexpr double kQuietOtherTasks = 0.05;
 /// A process with fewer quiet samples tells nothing; one that has fewer samples at all needs all of them.
 inline constexpr std::size_t kLeastQuiet = 3;
 

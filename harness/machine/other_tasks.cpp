@@ -1,0 +1,107 @@
+#include "harness/machine/other_tasks.hpp"
+
+#include "harness/machine/usable_processors.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+#include <utility>
+
+namespace clusterbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kBetweenLooks{50}; // a look takes about 0.1 ms
+
+fs::path folder_of(pid_t process) {
+  return fs::path("/proc") / std::to_string(process) / "task";
+}
+
+bool is_running(pid_t process, pid_t thread) {
+  std::ifstream file(folder_of(process) / std::to_string(thread) / "stat");
+  std::string line;
+  std::getline(file, line);
+  // "thread (name) state ..."; a name may hold brackets and blanks
+  const auto name_end = line.rfind(") ");
+  return name_end != std::string::npos && line[name_end + 2] == 'R';
+}
+
+int running_threads(pid_t process) {
+  return static_cast<int>(std::ranges::count_if(
+      threads_of(process), [process](pid_t thread) { return is_running(process, thread); }));
+}
+
+std::optional<int> all_running() {
+  std::ifstream file("/proc/loadavg"); // "0.44 1.19 2.19 RUNNING/TASKS LAST_PID"
+  double minutes[3];
+  int running = 0;
+  file >> minutes[0] >> minutes[1] >> minutes[2] >> running;
+  return file ? std::optional(running) : std::nullopt;
+}
+
+} // namespace
+
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
+  std::error_code gone;
+  for (const auto& thread : fs::directory_iterator(folder_of(process), gone)) {
+    threads.push_back(std::stoi(thread.path().filename()));
+  }
+  std::ranges::sort(threads);
+  return threads;
+}
+
+std::optional<int> other_tasks(const std::vector<pid_t>& ours) {
+  if (static_cast<long>(usable_processors().size()) != sysconf(_SC_NPROCESSORS_ONLN)) {
+    return std::nullopt;
+  }
+  // Ours first: a thread of ours that goes to sleep in between must not pass for another's.
+  int running = running_threads(getpid());
+  for (const pid_t process : ours) {
+    running += running_threads(process);
+  }
+  const std::optional<int> all = all_running();
+  return all ? std::optional(std::max(0, *all - running)) : std::nullopt;
+}
+
+OtherTasksWatch::OtherTasksWatch(std::vector<pid_t> ours, int threads)
+    : ours_(std::move(ours)),
+      free_cores_(std::max(0, static_cast<int>(usable_processors().size()) / 2 - threads)),
+      looking_([this] { look_now_and_then(); }) {}
+
+OtherTasksWatch::~OtherTasksWatch() {
+  const std::scoped_lock lock(mutex_);
+  stop_ = true;
+  stopped_.notify_one();
+}
+
+void OtherTasksWatch::begin() {
+  const std::scoped_lock lock(mutex_);
+  looks_ = too_many_ = 0;
+  look();
+}
+
+std::optional<double> OtherTasksWatch::end() {
+  const std::scoped_lock lock(mutex_);
+  look();
+  return known_ ? std::optional(static_cast<double>(too_many_) / looks_) : std::nullopt;
+}
+
+void OtherTasksWatch::look() {
+  const std::optional<int> others = other_tasks(ours_);
+  known_ = known_ && others;
+  too_many_ += std::max(0, others.value_or(0) - free_cores_);
+  ++looks_;
+}
+
+void OtherTasksWatch::look_now_and_then() {
+  std::unique_lock lock(mutex_);
+  while (!stopped_.wait_for(lock, kBetweenLooks, [this] { return stop_; })) {
+    look();
+  }
+}
+
+} // namespace clusterbench
