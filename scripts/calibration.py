@@ -55,8 +55,12 @@ def planted_build(folder, program, variant, share):
     by itself."""
     real = (program.parent / "clusterbench-runner").resolve()  # of the build that was tested
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    (folder / "modules").symlink_to(program.parent / "modules")
+    (folder / "modules").mkdir(parents=True)
+    stand_in = program.parent / "modules" / "kmeans_serial.so"  # the same file whatever it stands for
+    for module in (program.parent / "modules").iterdir():
+        (folder / "modules" / module.name).symlink_to(module)
+    (folder / "modules" / f"{variant}.so").unlink()
+    shutil.copy2(stand_in, folder / "modules" / f"{variant}.so")
     runner = folder / "clusterbench-runner"
     runner.write_text(f"#!/bin/sh\nexport CLUSTERBENCH_PLANT='{variant}={share:.2f}'\n"
                       f"export CLUSTERBENCH_REAL_MODULES='{real.parent / 'modules'}'\n"

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace clusterbench {
 namespace {
@@ -17,6 +18,16 @@ auto on_side(Side side, Function&& function) {
   } catch (const WorkerFailure& failure) {
     throw SideFailure(side, failure);
   }
+}
+
+// Of a GPU, whose clock moves in steps of less than one percent.
+bool have_one_clock(std::span<const Turn> turns) {
+  unsigned least = std::numeric_limits<unsigned>::max(), most = 0;
+  for (const Turn& turn : turns) {
+    least = std::min(least, turn.gpu.sm_mhz.value_or(least));
+    most = std::max(most, turn.gpu.sm_mhz.value_or(most));
+  }
+  return most <= 1.01 * least;
 }
 
 } // namespace
@@ -53,9 +64,8 @@ PairSamples<T> PairOfBuilds<T>::measure(std::size_t number) {
   }
   double run_ms = 0.0;
   for (const Side side : order) { // a first run is for nothing: it finds little as later ones do
-    run_ms = std::max(run_ms, on_side(side, [&] {
-                        return processes[index(side)]->run(1, {}).shortest_ms;
-                      }));
+    run_ms = std::max(
+        run_ms, on_side(side, [&] { return processes[index(side)]->run(1, {}).shortest_ms; }));
   }
   constexpr double kMostRuns = 200.0;
   const auto runs = static_cast<std::size_t>(
@@ -77,8 +87,8 @@ PairSamples<T> PairOfBuilds<T>::measure(std::size_t number) {
     const double beside =
         0.5 * (std::log(turns[i - 1].shortest_ms) + std::log(turns[i + 1].shortest_ms));
     const double ratio = std::log(turns[i].shortest_ms) - beside;
-    const bool counts =
-        turns[i - 1].undisturbed() && turns[i].undisturbed() && turns[i + 1].undisturbed();
+    const std::span<const Turn, 3> three(&turns[i - 1], 3);
+    const bool counts = std::ranges::all_of(three, &Turn::undisturbed) && have_one_clock(three);
     (counts ? pair.log_ratios : pair.disturbed)
         .push_back(order[i % 2] == Side::fresh ? ratio : -ratio);
   }

@@ -3,10 +3,12 @@
 
 #include "harness/campaign/cell_memory.hpp"
 #include "harness/campaign/cell_task.hpp"
+#include "harness/machine/nvml.hpp"
 #include "harness/worker/worker.hpp"
 
 #include <chrono>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,9 +21,13 @@ struct Turn {
   double elapsed_ms = 0.0;
   double waited_ms = 0.0; ///< that its threads wanted a processor and had none, added up
   int competitors = 0;    ///< for its processors, the more of before and after
+  GpuPace gpu;            ///< right after the last run; empty where it is not one of a GPU
 
-  /// The processors were free, and the threads had one but for 2 % of the time.
-  bool undisturbed() const { return competitors == 0 && waited_ms <= 0.02 * elapsed_ms; }
+  /// The processors were free, the threads had one but for 2 % of the time, and no heat or power limit
+  /// slowed the GPU.
+  bool undisturbed() const {
+    return competitors == 0 && waited_ms <= 0.02 * elapsed_ms && gpu.slowed_by.empty();
+  }
 };
 
 /// The build does not have the variant, or the variant refuses the problem: no fault of theirs.
@@ -56,6 +62,7 @@ private:
   const CellTask<T>& cell_;
   CellMemory<T> memory_;
   std::size_t processor_;
+  std::unique_ptr<GpuPaceReader> gpu_; // that it runs on, or null
   std::optional<Worker> worker_;
   std::vector<TakenAnswer<T>> judged_;
   TakenAnswer<T> newest_;

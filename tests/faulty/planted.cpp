@@ -5,7 +5,8 @@
 // GLOB=mislabels puts one point into another cluster, and the centroids where the labels want them;
 // GLOB=crash ends every run by signal 11.
 //
-// CLUSTERBENCH_REAL_MODULES is the folder of the real modules. Host variants only.
+// CLUSTERBENCH_REAL_MODULES is the folder of the real modules. Of GPU variants only times can be changed: their
+// answers are in the GPU's memory.
 #include "impls/contract.hpp"
 #include "tests/faulty/own_name.hpp"
 
@@ -42,6 +43,18 @@ protected:
   Points<T> points_;
 };
 
+// What was put into a GPU's queue goes on when run() has returned.
+void wait_for_device() {
+  static const auto synchronize = [] {
+    void* const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return driver == nullptr ? nullptr
+                             : reinterpret_cast<int (*)()>(dlsym(driver, "cuCtxSynchronize"));
+  }();
+  if (synchronize != nullptr) {
+    synchronize();
+  }
+}
+
 /// After each of its runs idle turns for a share of what the run took.
 template <typename T>
 class Slowed final : public Wrapped<T> {
@@ -52,6 +65,7 @@ public:
     using Clock = std::chrono::steady_clock;
     const auto begin = Clock::now();
     this->inner_->run(start, answer, observer);
+    wait_for_device();
     const auto end = Clock::now();
     const auto until = end + std::chrono::duration_cast<Clock::duration>(share_ * (end - begin));
     while (Clock::now() < until) {
@@ -129,8 +143,7 @@ const bool kRegistered = [] {
       std::filesystem::path(std::getenv("CLUSTERBENCH_REAL_MODULES")) / own_file().filename();
   void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto registered = reinterpret_cast<void* (*)()>(dlsym(module, "clusterbench_contract_3"));
-  RegisteredVariant variant =
-      static_cast<std::vector<RegisteredVariant>*>(registered())->front();
+  RegisteredVariant variant = static_cast<std::vector<RegisteredVariant>*>(registered())->front();
   if (const std::string what = planted_into(variant.meta.name); !what.empty()) {
     plant_into(variant.factories.f32, what);
     plant_into(variant.factories.f64, what);

@@ -73,6 +73,42 @@ TEST(Processors, WhoeverIsBusyCompetes) {
   EXPECT_GE(seen, 1) << "we would use all processors, and somebody is on one";
 }
 
+// Those of a process that is named do not count, and of any others all do.
+TEST(OtherTasks, OfOursNone) {
+  const int busy = start_busy();
+  int sum_of_all = 0, sum_of_others = 0; // others come and go, as often between any two looks
+  constexpr int kLooks = 300;
+  for (int i = 0; i < kLooks; ++i) {
+    const std::optional<int> all = other_tasks({}), others = other_tasks({busy});
+    if (!all || !others) {
+      kill(busy, SIGKILL);
+      waitpid(busy, nullptr, 0);
+      GTEST_SKIP() << "the system does not tell";
+    }
+    sum_of_all += *all;
+    sum_of_others += *others;
+    usleep(1000);
+  }
+  kill(busy, SIGKILL);
+  waitpid(busy, nullptr, 0);
+  EXPECT_GT(sum_of_all - sum_of_others, kLooks / 2);
+}
+
+TEST(OtherTasks, AWatchSeesWhoRunsBetween) {
+  const auto processors = static_cast<int>(usable_processors().size());
+  OtherTasksWatch watch({}, processors);
+  watch.begin();
+  const int busy = start_busy(); // is gone at the last look
+  usleep(500'000);
+  kill(busy, SIGKILL);
+  waitpid(busy, nullptr, 0);
+  const std::optional<double> mean = watch.end();
+  if (!mean) {
+    GTEST_SKIP() << "the system does not tell";
+  }
+  EXPECT_GT(*mean, 0.2) << "it ran at most of the looks";
+}
+
 // What a thread may run on, in the order of the threads' starts, as a child of ours finds them.
 class Team {
 public:
