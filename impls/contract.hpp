@@ -241,7 +241,7 @@ public:
 template <typename T>
 struct Shard {
   int device = 0;   ///< its number for the CUDA runtime; in tests two shards may share a device
-  Points<T> points; ///< in the memory of that device
+  Points<T> points; ///< in its memory; in host pages of its own if Meta says points_on_host
 };
 
 /// A variant of `Device::multi_gpu`: one process drives several devices. Shape counts the rows of all
@@ -284,8 +284,8 @@ struct Meta {
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
   bool streams = false;
-  /// Of Device::gpu: rows and weights stay in host memory, and the variant brings to the device what it
-  /// needs of them. Start and answer lie on the device all the same.
+  /// Of Device::gpu and multi_gpu: rows and weights stay in host memory, and the variant brings to the
+  /// device what it needs of them. Start and answer lie on the device all the same.
   bool points_on_host = false;
   bool takes_weights = false; ///< of points (k-means); else the harness refuses such problems for it
   std::size_t min_d = 1;

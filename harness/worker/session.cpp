@@ -105,16 +105,16 @@ typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) 
   return factory();
 }
 
-// This session's of n rows, turned.
+// Some of n rows, turned.
 template <typename T>
-PlacedArray<T> Session<T>::own_rows(std::size_t n, std::size_t width, std::size_t rotate,
-                                    const FillRows& fill) const {
-  const std::size_t first = (rows_.first + rotate) % std::max<std::size_t>(n, 1);
-  const std::size_t tail = std::min(rows_.count, n - first); // then it goes on with row 0
-  PlacedArray<T> own(Place::host, rows_.count * width);
-  fill({first, tail}, own.span().first(tail * width));
-  fill({0, rows_.count - tail}, own.span().subspan(tail * width));
-  return own;
+PlacedArray<T> Session<T>::on_host(RowRange own, std::size_t n, std::size_t width,
+                                   std::size_t rotate, const FillRows& fill) {
+  const std::size_t first = (own.first + rotate) % std::max<std::size_t>(n, 1);
+  const std::size_t tail = std::min(own.count, n - first); // then it goes on with row 0
+  PlacedArray<T> rows(Place::host, own.count * width);
+  fill({first, tail}, rows.span().first(tail * width));
+  fill({0, own.count - tail}, rows.span().subspan(tail * width));
+  return rows;
 }
 
 template <typename T>
@@ -127,18 +127,31 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
   };
   const std::size_t n = points.size() / shape_.d;
   take_rows(n, rotate, copy_of(points, shape_.d));
-  host_weights_ = weights.empty() ? PlacedArray<T>() : own_rows(n, 1, rotate, copy_of(weights, 1));
+  const auto weights_of = [&](RowRange own) {
+    return weights.empty() ? PlacedArray<T>() : on_host(own, n, 1, rotate, copy_of(weights, 1));
+  };
+  if (parts_lie_on_host()) {
+    std::ranges::for_each(parts_, [&](Part& part) { part.weights = weights_of(part.rows); });
+  } else {
+    host_weights_ = weights_of(rows_);
+  }
 }
 
 template <typename T>
 void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fill) {
   variant_.reset();
-  for (Part& part : parts_) {
-    part.points = {};
-    part.weights = {};
-  }
   // Made while the old ones are there: other addresses.
-  host_points_ = own_rows(n, shape_.d, rotate, fill);
+  if (parts_lie_on_host()) { // each in pages of its own, which its device may lock
+    std::ranges::for_each(parts_, [&](Part& part) {
+      part.points = on_host(part.rows, n, shape_.d, rotate, fill);
+    });
+  } else {
+    for (Part& part : parts_) {
+      part.points = {};
+      part.weights = {};
+    }
+    host_points_ = on_host(rows_, n, shape_.d, rotate, fill);
+  }
   allocate_answer();
   poison_answer();
 }
@@ -184,9 +197,9 @@ void Session<T>::wait_for_devices() const {
 // As they lie where the variant wants them.
 template <typename T>
 Points<T> Session<T>::points_of(const Part& part) const {
-  const bool on_device = points_place_ == Place::device;
-  return {on_device ? part.points.span() : host_points_.span(), part.rows.first,
-          on_device ? part.weights.span() : host_weights_.span(), file_};
+  const bool of_part = place_ == Place::device;
+  return {of_part ? part.points.span() : host_points_.span(), part.rows.first,
+          of_part ? part.weights.span() : host_weights_.span(), file_};
 }
 
 // To all devices at once: each has a link of its own.

@@ -91,8 +91,9 @@ private:
   };
 
   Made make(const RegisteredVariant& registered) const;
-  PlacedArray<T> own_rows(std::size_t n, std::size_t width, std::size_t rotate,
-                          const FillRows& fill) const;
+  static PlacedArray<T> on_host(RowRange own, std::size_t n, std::size_t width, std::size_t rotate,
+                                const FillRows& fill);
+  bool parts_lie_on_host() const { return place_ != points_place_; }
   Points<T> points_of(const Part& part) const;
   void allocate_answer();
   void upload();
@@ -121,7 +122,7 @@ private:
   bool has_memberships_;
 
   // The variant goes before the memory that it may refer to.
-  PlacedArray<T> host_points_, host_weights_;
+  PlacedArray<T> host_points_, host_weights_; ///< of all parts, unless each has its own
   RowsInFile file_;
   std::vector<Part> parts_; ///< never none
   // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.

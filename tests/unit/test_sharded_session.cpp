@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -244,6 +245,76 @@ TEST_F(ShardedSession, PointsThatAVariantWantsOnTheHostStayThere) {
   expect_the_answer(2);
   EXPECT_EQ(session.windows().upload, 0.0);
   EXPECT_GT(session.windows().download, 0.0);
+}
+
+/// Labels rows in host memory, for starts on several devices.
+class HostShards final : public ShardedVariant<float> {
+public:
+  explicit HostShards(std::vector<Shard<float>>& shards) : shards_(shards) {}
+  void prepare_shards(const Shape&, std::span<const Shard<float>> shards) override {
+    shards_.assign(shards.begin(), shards.end());
+  }
+  void run_shards(std::span<const Start<float>> starts, std::span<Answer<float>> answers,
+                  Observer<float>&) override {
+    for (std::size_t r = 0; r < answers.size(); ++r) {
+      const int device = shards_[r].device;
+      std::vector<std::int32_t> labels(answers[r].labels.size());
+      for (std::size_t i = 0; i < labels.size(); ++i) {
+        labels[i] = static_cast<std::int32_t>(shards_[r].points.rows[i * kFeatures]);
+      }
+      std::vector<float> centroids(starts[r].centroids.size());
+      device_calls().download(device, centroids.data(), starts[r].centroids.data(),
+                              starts[r].centroids.size_bytes());
+      if (!labels.empty()) {
+        device_calls().upload(device, answers[r].labels.data(), labels.data(),
+                              answers[r].labels.size_bytes());
+      }
+      for (const auto& target : {answers[r].centroids, answers[r].entering}) {
+        device_calls().upload(device, target.data(), centroids.data(), target.size_bytes());
+      }
+    }
+  }
+
+private:
+  std::vector<Shard<float>>& shards_;
+};
+
+// A device may lock the pages of its shard, which works once a page.
+TEST_F(ShardedSession, ShardsInHostMemoryHavePagesOfTheirOwn) {
+  std::vector<Shard<float>> given;
+  variant_.meta.points_on_host = true;
+  variant_.factories.f32 = [&] { return std::make_unique<HostShards>(given); };
+  const std::vector<int> devices = {0, 1, 2};
+  for (const std::size_t n : {2, 3, 100}) {
+    SCOPED_TRACE(n);
+    Session<float> session = this->session(n, devices, /*weighted=*/true);
+    std::vector<float> weights(n);
+    std::iota(weights.begin(), weights.end(), 1.0F);
+    for (const std::size_t rotate : {std::size_t{0}, n - 1, std::size_t{1}}) {
+      session.take_points(points_, rotate, weights);
+      session.run_whole({start_, {}});
+      EXPECT_EQ(session.windows().upload, 0.0);
+      std::size_t next = 0;
+      std::set<std::uintptr_t> pages;
+      for (const Shard<float>& shard : given) {
+        EXPECT_EQ(shard.points.first_row, next);
+        const std::span<const float> rows = shard.points.rows;
+        ASSERT_EQ(shard.points.weights.size() * kFeatures, rows.size());
+        for (std::size_t e = 0; e < rows.size(); ++e) {
+          const std::size_t row = (next + e / kFeatures + rotate) % n;
+          EXPECT_EQ(rows[e], points_[row * kFeatures + e % kFeatures]);
+          EXPECT_EQ(shard.points.weights[e / kFeatures], weights[row]);
+        }
+        if (!rows.empty()) {
+          EXPECT_TRUE(pages.insert(reinterpret_cast<std::uintptr_t>(rows.data()) / 4096).second);
+        }
+        next += rows.size() / kFeatures;
+      }
+      EXPECT_EQ(next, n);
+      take(session);
+      expect_the_answer(rotate);
+    }
+  }
 }
 
 TEST_F(ShardedSession, ADeviceThatIsNotThereIsAnError) {
