@@ -1,7 +1,8 @@
 """Makes a build folder for tests: the program, the runner, faulty modules, and stand-ins for the real
 ones.
 
-usage: make_folder.py BUILD FOLDER PROGRAM PLANTED FAULTS WRONG [--gpu-faults FILE] [--rank-faults FILE]"""
+usage: make_folder.py BUILD FOLDER PROGRAM PLANTED FAULTS WRONG [--gpu-faults FILE] [--gpu-rank-faults FILE]
+       [--rank-faults FILE]"""
 
 import argparse
 import pathlib
@@ -11,7 +12,7 @@ import subprocess
 parser = argparse.ArgumentParser()
 for argument in ("build", "folder", "program", "planted", "faults", "wrong"):
     parser.add_argument(argument, type=pathlib.Path)
-for argument in ("--gpu-faults", "--rank-faults"):
+for argument in ("--gpu-faults", "--gpu-rank-faults", "--rank-faults"):
     parser.add_argument(argument, type=pathlib.Path, action="append", default=[])
 given = parser.parse_args()
 build, folder, planted, faults, wrong = given.build, given.folder, given.planted, given.faults, given.wrong
@@ -27,6 +28,7 @@ inertia_too_high""".split()
 OF_KMEANS = """empty_to_origin ignores_weights forgets_weights claims_no_passes claims_all_passes wobbles wobbles_unrecorded
 wobbles_wrong_once wobbles_wrong_late looks_for_the_oracle""".split()
 OF_GPU = "none asks_for_too_much writes_to_nothing traps never_ends launches_nothing".split()
+OF_GPU_RANKS = "none throws traps never_ends".split()
 # FAULT_RANK_PLACE; "load", "prepare" and "return" are places of a request, the others phases of a pass.
 OF_RANKS = [f"killed_{rank}_{place}" for rank in (0, 1)
             for place in ("load", "prepare", "assign", "exchange", "update", "return")]
@@ -59,6 +61,7 @@ faulty = [(f"kmeans_faulty_{name}", faults) for name in FAULTS]
 faulty += [(f"kmeans_faulty_{name}", wrong) for name in BUGS + OF_KMEANS]
 faulty += [(f"fcm_faulty_{name}", wrong) for name in BUGS + OF_FCM]
 faulty += [(f"kmeans_cuda_faulty_{name}", module) for module in given.gpu_faults for name in OF_GPU]
+faulty += [(f"kmeans_nvlink_faulty_{name}", module) for module in given.gpu_rank_faults for name in OF_GPU_RANKS]
 faulty += [(f"kmeans_mpi_faulty_{name}", module) for module in given.rank_faults for name in OF_RANKS]
 for name, module in faulty:
     link(modules / f"{name}.so", module)

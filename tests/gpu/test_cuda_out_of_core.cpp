@@ -1,12 +1,15 @@
-// kmeans_cuda_out_of_core on this machine's GPU: what kmeans_cuda_wgmma answers from points on the device,
-// to the bit. Sizes lie around its tiles, of which the smallest has 31,744 rows on 132 multiprocessors.
+// kmeans_cuda_out_of_core and kmeans_nvlink_out_of_core on this machine's GPUs: what kmeans_cuda_wgmma answers
+// from points on the device, to the bit. Sizes lie around its tiles, of which the smallest has 31,744 rows on
+// 132 multiprocessors. Ranks share a GPU, and have one each where there are two.
 //
 // Skipped where there is no GPU.
+#include "harness/machine/nvml.hpp"
 #include "harness/worker/placed_array.hpp"
 #include "tests/gpu/run_on_gpu.hpp"
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
@@ -15,7 +18,11 @@
 namespace clusterbench {
 namespace {
 
-constexpr const char* kName = "kmeans_cuda_out_of_core";
+constexpr const char *kName = "kmeans_cuda_out_of_core", *kRanked = "kmeans_nvlink_out_of_core";
+
+// For ranks that share a device, see test_cuda_ranks.cpp.
+const int g_eager = setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+const int g_queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 
 /// Overlapping clouds around a few points; every ninth row is a copy, and a few lie near a bisector.
 OwnedProblem<float> clouds(std::size_t n, std::size_t d, std::size_t k, StopRule stop) {
@@ -55,7 +62,7 @@ StopRule passes(std::size_t count) {
 class OutOfCore : public testing::Test {
 protected:
   void SetUp() override {
-    for (const char* name : {kName, "kmeans_cuda_wgmma"}) {
+    for (const char* name : {kName, kRanked, "kmeans_cuda_wgmma"}) {
       if (const std::string reason = why_skipped(name); !reason.empty()) {
         GTEST_SKIP() << name << ": " << reason;
       }
@@ -68,6 +75,22 @@ protected:
     const auto resident =
         OnGpu<float>(built_variant("kmeans_cuda_wgmma"), owned.view()).run_recorded();
     expect_same(repeated_answer(built_variant(kName), owned.view()), resident);
+  }
+  static void expect_same_over_ranks(const OwnedProblem<float>& owned) {
+    const auto resident =
+        OnGpu<float>(built_variant("kmeans_cuda_wgmma"), owned.view()).run_recorded();
+    std::vector<std::vector<int>> all = {{0}, {0, 0}, {0, 0, 0}};
+    if (gpu_count() > 1) {
+      all.push_back({0, 1});
+    }
+    for (const std::vector<int>& devices : all) {
+      SCOPED_TRACE("n=" + std::to_string(owned.n) + " d=" + std::to_string(owned.d) +
+                   " k=" + std::to_string(owned.k) + " over " + std::to_string(devices.size()) +
+                   " ranks, the last on GPU " + std::to_string(devices.back()));
+      OnGpu<float> ranked(built_variant(kRanked), owned.view(), devices);
+      expect_same(ranked.run_recorded(), resident);
+      expect_same(ranked.run_recorded(), resident);
+    }
   }
 };
 
@@ -87,6 +110,20 @@ TEST_F(OutOfCore, EveryStopRule) {
         StopRule{StopRule::Kind::loss, 50.0, 40}}) {
     SCOPED_TRACE(static_cast<int>(stop.kind));
     expect_same_as_resident(clouds(70001, 12, 40, stop));
+  }
+}
+
+// Of few rows: shards without any. Of many: several tiles a rank.
+TEST_F(OutOfCore, RanksGiveTheSame) {
+  const std::array<std::size_t, 3> shapes[] = {
+      {1, 1, 1},        {2, 3, 2},           {257, 3, 5},      {63491, 7, 64},
+      {95000, 64, 300}, {200003, 128, 1000}, {40000, 130, 70}, {32000, 1024, 129}};
+  for (const auto& [n, d, k] : shapes) {
+    expect_same_over_ranks(clouds(n, d, k, passes(5)));
+  }
+  for (const StopRule& stop :
+       {StopRule{StopRule::Kind::labels, 0.0, 40}, StopRule{StopRule::Kind::shift, 1e-2, 40}}) {
+    expect_same_over_ranks(clouds(140001, 12, 40, stop));
   }
 }
 

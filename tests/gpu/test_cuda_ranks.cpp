@@ -26,6 +26,8 @@ namespace {
 // Ranks that share a device wait for one another: none of them may wait for the driver to load a
 // kernel, which waits for all that run. As the harness does for several GPUs.
 const int g_eager = setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+// Nor may a stream of one rank wait in a queue of the hardware behind one of another.
+const int g_queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 
 bool small_subset() {
   return std::getenv("CLUSTERBENCH_GPU_SUBSET") != nullptr;
@@ -161,11 +163,15 @@ struct Ranks {
 };
 
 std::vector<Ranks> ranks_here() {
-  std::vector<Ranks> ranks = {{"one rank", {0}}, {"two ranks on one device", {0, 0}}};
+  const unsigned count = gpu_count();
+  std::vector<Ranks> ranks = {{"one rank", {0}}};
+  if (!small_subset() || count < 2) {
+    ranks.push_back({"two ranks on one device", {0, 0}});
+  }
   if (!small_subset()) {
     ranks.push_back({"three ranks on one device", {0, 0, 0}});
   }
-  if (const unsigned count = gpu_count(); count > 1) {
+  if (count > 1) {
     std::vector<int> all(count);
     std::iota(all.begin(), all.end(), 0);
     ranks.push_back({"a rank on each device", all});
@@ -285,8 +291,8 @@ TEST(CudaRanksByCopies, GiveTheSame) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, CudaRanks,
-                         testing::Values("kmeans_nvlink", "kmeans_nvlink_persistent", "kmeans_nccl",
-                                         "fcm_nccl"));
+                         testing::Values("kmeans_nvlink", "kmeans_nvlink_out_of_core",
+                                         "kmeans_nvlink_persistent", "kmeans_nccl", "fcm_nccl"));
 
 } // namespace
 } // namespace clusterbench

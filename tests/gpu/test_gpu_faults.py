@@ -1,6 +1,6 @@
 """What goes wrong on a GPU is a row with a plain reason, and the next cell is unharmed: no memory on
 the device, kernels that fault, trap or never end, a launch that is refused, a GPU that another process
-fills, no device."""
+fills, no device; and of several GPUs one rank that fails, one GPU that is full, writes that are forbidden."""
 
 import pathlib
 import shutil
@@ -29,7 +29,7 @@ import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
 context, device, memory = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint64()
 free, total = ctypes.c_size_t(), ctypes.c_size_t()
-assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), 0) == 0
+assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])) == 0
 assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 0
 assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
 size = free.value - (700 << 20)
@@ -39,7 +39,7 @@ time.sleep(600)
 """
 
 
-class GpuFaults(Program):
+class OnGpu(Program):
     def setUp(self):
         super().setUp()
         smi = shutil.which("nvidia-smi")
@@ -48,10 +48,20 @@ class GpuFaults(Program):
         if "kmeans_cuda_faulty_none" not in self.run_program("list", program=FAULTY).stdout:
             self.skipTest("built without CUDA")
 
+    def fill(self, gpu):
+        """A process that takes the memory of a GPU until it is killed."""
+        holder = subprocess.Popen([sys.executable, "-c", HOLD, str(gpu)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        return holder
+
     def rows(self, *arguments, exit_code, out="out", program=FAULTY):
         rows = self.campaign(*arguments, program=program, exit_code=exit_code, out=out)
         return {row["variant"]: row for row in rows}
 
+
+class GpuFaults(OnGpu):
     def test_faults_are_rows(self):
         rows = self.rows(*DATA, "--variant", "kmeans_cuda_faulty_*", "--variant", "kmeans_cuda_atomic",
                         "--timeout", "8", exit_code=2)
@@ -65,10 +75,7 @@ class GpuFaults(Program):
         self.assertEqual(self.left_running(), [])
 
     def test_a_gpu_that_another_process_fills(self):
-        holder = subprocess.Popen([sys.executable, "-c", HOLD], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(holder.wait)
-        self.addCleanup(holder.kill)
-        self.assertEqual(holder.stdout.readline(), "held\n")
+        holder = self.fill(0)
         rows = self.rows("--data", "uniform:20000000,16,7", "--k", "3", "--iterations", "2", "--precision", "f32",
                         "--variant", "kmeans_cuda_atomic", exit_code=5)
         self.assertEqual(rows["kmeans_cuda_atomic"]["status"], "out_of_memory")
@@ -85,6 +92,57 @@ class GpuFaults(Program):
         self.assertIn(rows["kmeans_cuda_atomic"]["status"], ("unavailable", "error"))
         self.assertRegex(rows["kmeans_cuda_atomic"]["message"], "(?i)device")
         self.assertEqual(rows["kmeans_serial"]["status"], "ok")
+
+
+class SeveralGpus(OnGpu):
+    """Of two GPUs. A rank whose other one has failed waits for 20 seconds."""
+
+    def setUp(self):
+        super().setUp()
+        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+        if listed.count("GPU ") < 2:
+            self.skipTest("there are no two GPUs")
+        if "kmeans_nvlink_faulty_none" not in self.run_program("list", program=FAULTY).stdout:
+            self.skipTest("built without CUDA 9.0a")
+
+    def row_of_fault(self, fault, exit_code=5):
+        name = "kmeans_nvlink_faulty_" + fault
+        row = self.rows(*DATA, "--gpus", "2", "--variant", name, "--timeout", "120", exit_code=exit_code, out=fault)[name]
+        self.assertEqual(self.left_running(), [])
+        return row
+
+    def test_without_a_fault(self):
+        row = self.row_of_fault("none", exit_code=(0, 3))
+        self.assertEqual((row["status"], row["gpus"]), ("ok", 2), row["message"])
+        self.assertEqual(row["chosen_path"].split("; ")[0], "2 ranks, sums written to peers")
+
+    def test_a_rank_that_throws_is_named(self):
+        row = self.row_of_fault("throws")
+        self.assertEqual((row["status"], row["message"]), ("error", "rank 1 (GPU 1): a planted fault"))
+
+    def test_a_rank_whose_kernel_traps_is_named(self):
+        row = self.row_of_fault("traps")
+        self.assertEqual(row["status"], "error")
+        self.assertRegex(row["message"], r"^rank 1 \(GPU 1\): .*cudaError(LaunchFailure|IllegalInstruction)")
+
+    def test_a_rank_that_never_comes_back_is_named(self):
+        row = self.row_of_fault("never_ends")
+        self.assertIn(row["status"], ("error", "crashed"))
+        self.assertRegex(row["message"] + row.get("output_tail", ""), "after 20 seconds of waiting for rank 1")
+
+    def test_a_gpu_of_two_that_another_process_fills(self):
+        self.fill(1)
+        row = self.rows("--data", "uniform:20000000,16,7", "--k", "3", "--iterations", "2", "--precision", "f32",
+                        "--gpus", "2", "--variant", "kmeans_nvlink", exit_code=5, program=BINARY)["kmeans_nvlink"]
+        self.assertEqual(row["status"], "out_of_memory")
+        self.assertRegex(row["message"], "GPU 1")
+
+    def test_forbidden_writes_to_peers_are_said(self):
+        self.environment["CLUSTERBENCH_NO_PEER_WRITES"] = "1"
+        name = "kmeans_nvlink"
+        row = self.rows(*DATA, "--gpus", "2", "--variant", name, exit_code=(0, 3), program=BINARY)[name]
+        self.assertEqual((row["status"], row["message"]), ("ok", ""))
+        self.assertRegex(row["chosen_path"], "^2 ranks, sums copied by the host")
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ TEST_P(SeveralGpus, WantAFuzzifierAboveOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SeveralGpus,
-                         testing::Values("kmeans_nvlink", "kmeans_nvlink_persistent", "kmeans_nccl",
-                                         "fcm_nccl"),
+                         testing::Values("kmeans_nvlink", "kmeans_nvlink_out_of_core",
+                                         "kmeans_nvlink_persistent", "kmeans_nccl", "fcm_nccl"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

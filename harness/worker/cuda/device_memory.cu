@@ -103,8 +103,8 @@ void* allocate(int device, std::size_t bytes) {
   if (error == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
     throw std::runtime_error(std::to_string(bytes >> 20) +
-                             " MiB for the harness's arrays, of the device's " + "memory " +
-                             std::to_string(free_bytes(device) >> 20) +
+                             " MiB for the harness's arrays, of GPU " + std::to_string(device) +
+                             "'s memory " + std::to_string(free_bytes(device) >> 20) +
                              " MiB are free: cudaErrorMemoryAllocation");
   }
   check(error, "cudaMallocAsync by the harness");

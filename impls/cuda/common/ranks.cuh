@@ -7,15 +7,22 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <bit>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cuda_runtime.h>
 #include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace clusterbench::cuda {
@@ -47,8 +54,7 @@ private:
 /// A thread for every rank but the first, which is the caller's; each has its device current.
 class RankThreads {
 public:
-  explicit RankThreads(std::vector<int> devices)
-      : devices_(std::move(devices)), failures_(devices_.size()) {
+  explicit RankThreads(std::vector<int> devices) : devices_(std::move(devices)) {
     for (std::size_t rank = 1; rank < devices_.size(); ++rank) {
       threads_.emplace_back([this, rank] { serve(rank); });
     }
@@ -62,37 +68,44 @@ public:
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  /// Calls work(rank) in every thread, and returns when all are done. Throws what the first of them
-  /// has thrown.
+  /// Calls work(rank) in every thread, and returns when all are done. Throws what was thrown first, with
+  /// the rank's name. Ends the process if one of the others is not back half a minute later, as nobody
+  /// can stop its device.
   template <typename Work>
   void run(const Work& work) {
     work_ = [](const void* what, std::size_t rank) { (*static_cast<const Work*>(what))(rank); };
     what_ = &work;
-    left_ = threads_.size();
+    failed_ = kNone;
+    left_ = (std::uint32_t{1} << devices_.size()) - 1;
     ++turn_;
     turn_.notify_all();
     {
       const OnDevice on(devices_[0]);
       call(0);
     }
-    for (std::size_t left = left_; left > 0; left = left_) {
+    for (std::uint32_t left = left_; left != 0; left = left_) {
       left_.wait(left);
     }
-    for (const std::exception_ptr& failure : failures_) {
-      if (failure) {
-        std::rethrow_exception(failure);
-      }
+    if (failed_ != kNone) {
+      rethrow();
     }
   }
 
 private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
   void call(std::size_t rank) {
+    const std::uint32_t others = ~(std::uint32_t{1} << rank);
     try {
-      failures_[rank] = nullptr;
       work_(what_, rank);
     } catch (...) {
-      failures_[rank] = std::current_exception();
+      if (std::size_t none = kNone; failed_.compare_exchange_strong(none, rank)) {
+        failure_ = std::current_exception();
+        expect_back(others);
+      }
     }
+    left_ &= others;
+    left_.notify_all();
   }
   void serve(std::size_t rank) {
     static_cast<void>(cudaSetDevice(devices_[rank])); // what fails fails again in the first call
@@ -103,17 +116,49 @@ private:
         return;
       }
       call(rank);
-      if (--left_ == 0) {
-        left_.notify_all();
-      }
+    }
+  }
+  void expect_back(std::uint32_t others) const {
+    using namespace std::chrono;
+    const auto end = steady_clock::now() + seconds(30);
+    while ((left_ & others) != 0 && steady_clock::now() < end) {
+      std::this_thread::sleep_for(milliseconds(10));
+    }
+    if (const std::uint32_t left = left_ & others; left != 0) {
+      std::fprintf(stderr, "%s; rank %d has not come back since\n", failure().c_str(),
+                   std::countr_zero(left));
+      std::abort();
+    }
+  }
+  /// What failed first, in words.
+  std::string failure() const {
+    try {
+      std::rethrow_exception(failure_);
+    } catch (const std::exception& error) {
+      return (devices_.size() == 1 ? ""
+                                   : "rank " + std::to_string(failed_) + " (GPU " +
+                                         std::to_string(devices_[failed_]) + "): ") +
+             error.what();
+    }
+  }
+  [[noreturn]] void rethrow() const {
+    try {
+      std::rethrow_exception(failure_);
+    } catch (const Refusal&) {
+      throw Refusal(failure());
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception&) {
+      throw std::runtime_error(failure());
     }
   }
 
   std::vector<int> devices_;
-  std::vector<std::exception_ptr> failures_;
   void (*work_)(const void*, std::size_t) = nullptr;
   const void* what_ = nullptr;
-  std::atomic<std::size_t> left_ = 0;
+  std::exception_ptr failure_; ///< of failed_, which failed first
+  std::atomic<std::size_t> failed_ = kNone;
+  std::atomic<std::uint32_t> left_ = 0; ///< a bit for each rank at work
   std::atomic<std::uint64_t> turn_ = 0;
   std::atomic<bool> ending_ = false;
   std::vector<std::thread> threads_;
@@ -181,9 +226,11 @@ struct RankMember {
   }
 };
 
-/// Run: a variant for one device that is made of a Member, a RankMember<Exchange> or more. Exchange has:
+/// Run: a variant for one device that is made of a Member, a RankMember<Exchange> or more; it has
+/// kPointsOnHost where it wants its points there. Exchange has:
 /// prepare(shape, devices, runs), when those of all ranks are prepared; what Member asks of it, in the
-/// thread of each rank; path(), in words; kMostRows, of all ranks together.
+/// thread of each rank; path(), in words; kMostRows, of all ranks together; if its kernels wait, late(),
+/// see SpinTimeout.
 template <typename Run, typename Member, typename Exchange>
 class RankedRun final : public ShardedVariant<float> {
 public:
@@ -203,27 +250,18 @@ public:
     std::ranges::transform(shards, std::back_inserter(devices), &Shard<float>::device);
     std::vector<Run*> runs;
     for (const Shard<float>& shard : shards) {
-      const std::size_t rows = shard.points.rows.size() / shape.d;
-      const OnDevice on(shard.device);
-      Rank& its = *ranks_.emplace_back(std::make_unique<Rank>(shard.device));
       Member member;
       member.exchange = &exchange_;
       member.rank = runs.size();
-      member.has_rows = rows > 0;
+      member.has_rows = !shard.points.rows.empty();
       member.sharing = static_cast<unsigned>(std::ranges::count(devices, shard.device));
+      Rank& its = *ranks_.emplace_back(std::make_unique<Rank>(shard.device));
       its.run = std::make_unique<Run>(member);
-      if (rows > 0) {
-        its.run->prepare(share_of(shape, rows), shard.points);
-      } else { // it goes through all passes with a row that counts nowhere
-        its.no_row = DeviceBuffer<float>(shape.d);
-        its.no_row.zero();
-        its.no_label = DeviceBuffer<std::int32_t>(1);
-        its.run->prepare(share_of(shape, 1), {its.no_row.span(), 0});
-      }
       runs.push_back(its.run.get());
     }
-    exchange_.prepare(shape, devices, runs);
     threads_ = std::make_unique<RankThreads>(devices);
+    threads_->run([&](std::size_t r) { prepare_rank(*ranks_[r], shape, shards[r].points); });
+    exchange_.prepare(shape, devices, runs);
   }
 
   void run_shards(std::span<const Start<float>> starts, std::span<Answer<float>> answers,
@@ -239,8 +277,17 @@ public:
         }
         rank.run->run(starts[r], answer, seen);
         answers[r].iterations = answer.iterations;
-      } catch (...) {
+        // What has failed on a device is seen here: by its own rank, before others end their waiting.
+        check(cudaStreamSynchronize(kDefaultStream), "the run");
+      } catch (const std::exception& error) {
         all.arrive_and_drop(); // nobody waits for it
+        if constexpr (requires { exchange_.late(); }) {
+          if (const unsigned late = exchange_.late(); late != 0) {
+            throw std::runtime_error(std::string(error.what()) +
+                                     ": after 20 seconds of waiting for rank " +
+                                     std::to_string(late - 1));
+          }
+        }
         throw;
       }
     });
@@ -263,8 +310,28 @@ private:
     int device;
     std::unique_ptr<Run> run;
     DeviceBuffer<float> no_row;          ///< [d], of a rank without rows
+    std::vector<float> no_host_row;      ///< [d], where the variant takes rows in host memory
     DeviceBuffer<std::int32_t> no_label; ///< [1], likewise
   };
+
+  /// One without rows goes through all passes with a row that counts nowhere.
+  static void prepare_rank(Rank& rank, const Shape& shape, const Points<float>& points) {
+    if (!points.rows.empty()) {
+      rank.run->prepare(share_of(shape, points.rows.size() / shape.d), points);
+      return;
+    }
+    rank.no_label = DeviceBuffer<std::int32_t>(1);
+    std::span<const float> row;
+    if constexpr (requires { Run::kPointsOnHost; }) {
+      rank.no_host_row.resize(shape.d);
+      row = rank.no_host_row;
+    } else {
+      rank.no_row = DeviceBuffer<float>(shape.d);
+      rank.no_row.zero();
+      row = std::as_const(rank.no_row).span();
+    }
+    rank.run->prepare(share_of(shape, 1), {row, 0});
+  }
 
   static Shape share_of(Shape shape, std::size_t rows) {
     shape.n = std::max<std::size_t>(rows, 1);
@@ -280,10 +347,11 @@ private:
 //
 // Memory of one device that the kernels of others write to.
 
-/// Ends a kernel with an error that has waited for 20 seconds: the other rank has failed.
+/// Ends a kernel with an error that has waited for 20 seconds: the other rank has failed. *late, in locked
+/// memory of the host, then says which one: 1 for rank 0.
 class SpinTimeout {
 public:
-  __device__ void lose_some() {
+  __device__ void lose_some(unsigned* late, unsigned rank) {
     if (++looks_ % 4096 != 0) { // the clock takes longer than a look
       return;
     }
@@ -291,6 +359,8 @@ public:
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); // ns
     start_ = start_ == 0 ? now : start_;
     if (now - start_ > 20'000'000'000) {
+      *static_cast<volatile unsigned*>(late) = rank + 1;
+      __threadfence_system(); // the host sees it, though this context ends
       __trap();
     }
   }

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <source_location>
 #include <span>
 #include <stdexcept>
@@ -118,10 +119,10 @@ inline cudaError_t free_on_device(void* memory) {
 }
 
 /// Page-locked memory that this process has used before: to lock pages takes up to a millisecond.
-/// Not for two threads.
 class PinnedPool {
 public:
   static cudaError_t allocate(void** memory, std::size_t bytes) {
+    const std::scoped_lock one(pool().mutex_);
     const std::size_t size = std::bit_ceil(bytes);
     std::vector<void*>& free = pool().free_[size];
     if (free.empty()) {
@@ -136,6 +137,7 @@ public:
     return cudaSuccess;
   }
   static cudaError_t release(void* memory) {
+    const std::scoped_lock one(pool().mutex_);
     pool().free_[pool().sizes_.at(memory)].push_back(memory);
     return cudaSuccess;
   }
@@ -146,6 +148,7 @@ private:
     static PinnedPool& only = *new PinnedPool;
     return only;
   }
+  std::mutex mutex_;
   std::unordered_map<std::size_t, std::vector<void*>> free_; ///< by size, a power of two
   std::unordered_map<void*, std::size_t> sizes_;
 };
@@ -232,8 +235,7 @@ private:
 
 /// An attribute of the current device; 0 where there is none. Does not create a context.
 inline int device_attribute(cudaDeviceAttr attribute) {
-  int device = 0;
-  int value = 0;
+  int device = 0, value = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&value, attribute, device) != cudaSuccess) {
     static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
@@ -254,8 +256,7 @@ inline std::size_t multiprocessors() {
   return static_cast<std::size_t>(device_attribute(cudaDevAttrMultiProcessorCount));
 }
 
-/// Why a kernel that gives each multiprocessor a block does not take so many rows; empty if it
-/// does.
+/// Why a kernel that gives each multiprocessor a block does not take so many rows; or empty.
 inline std::string refuse_rows(std::size_t n, std::size_t most_of_a_block) {
   const std::size_t count = multiprocessors();
   return count == 0 || n <= count * most_of_a_block
@@ -288,8 +289,7 @@ __host__ __device__ constexpr std::size_t line_stride(std::size_t k) {
   return (k + 127) / 128 * 128;
 }
 
-/// Blocks of `threads` threads, one thread an item. Throws std::runtime_error over the grid's
-/// limit.
+/// Blocks of `threads` threads, a thread an item. Throws std::runtime_error over the grid's limit.
 inline unsigned blocks_for(std::size_t items, std::size_t threads) {
   const std::size_t blocks = ceil_div(items, threads);
   if (blocks > kMaxGridX) {

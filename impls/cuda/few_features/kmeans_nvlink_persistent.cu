@@ -27,6 +27,7 @@ struct PeerTotals {
   unsigned rank, ranks;
   Parts* slots[kMostRanks]; ///< [2, kMost] of this rank, in the memory of each
   const Parts* received;    ///< [ranks, 2, kMost] in its own memory
+  unsigned* late;           ///< see SpinTimeout
 
   /// All threads of all blocks: s_totals [count] become those of all ranks. There are two sets of
   /// slots by turns: a rank writes into one again when all have sent in the pass between, and so had
@@ -42,7 +43,7 @@ struct PeerTotals {
       }
       double total = 0.0; // by rank: the same order everywhere
       for (unsigned r = 0; r < ranks; ++r) {
-        total += r == rank ? own : receive(received + r * 2 * kMost + at, tag);
+        total += r == rank ? own : receive(received + r * 2 * kMost + at, tag, late, r);
       }
       s_totals[v] = total;
     }
@@ -56,7 +57,7 @@ private:
                  "l"((bits & 0xffffffff00000000u) | tag)
                  : "memory");
   }
-  __device__ static double receive(const Parts* from, unsigned tag) {
+  __device__ static double receive(const Parts* from, unsigned tag, unsigned* late, unsigned rank) {
     SpinTimeout patience;
     for (;;) {
       unsigned long long low = 0, high = 0;
@@ -68,7 +69,7 @@ private:
         return __longlong_as_double(
             static_cast<long long>((high & 0xffffffff00000000u) | low >> 32));
       }
-      patience.lose_some();
+      patience.lose_some(late, rank);
     }
   }
 };
@@ -83,6 +84,8 @@ public:
     if (!enable_peer_access(devices)) {
       throw Refusal("a device cannot write to the memory of another one");
     }
+    late_ = PinnedBuffer<unsigned>(1);
+    late_[0] = 0;
     for (const int device : devices) {
       const OnDevice on(device);
       received_.push_back(zero_words<PeerTotals::Parts>(devices.size() * 2 * PeerTotals::kMost));
@@ -92,16 +95,19 @@ public:
     PeerTotals totals{static_cast<unsigned>(rank),
                       static_cast<unsigned>(received_.size()),
                       {},
-                      received_[rank].data()};
+                      received_[rank].data(),
+                      late_.data()};
     for (std::size_t r = 0; r < received_.size(); ++r) {
       totals.slots[r] = received_[r].data() + rank * 2 * PeerTotals::kMost;
     }
     return totals;
   }
+  unsigned late() const { return late_[0]; }
   std::string path() const { return std::to_string(received_.size()) + " ranks"; }
 
 private:
   std::vector<OpenBuffer<PeerTotals::Parts>> received_; ///< of each rank
+  PinnedBuffer<unsigned> late_;
 };
 
 struct LaunchMember : RankMember<PeerLaunches> {

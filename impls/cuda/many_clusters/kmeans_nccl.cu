@@ -11,7 +11,8 @@
 //   a device's context.
 // Needs: sm_90a, a stream per thread
 #include "impls/cuda/common/nccl.hpp"
-#include "impls/cuda/many_clusters/ranked_large_k.cuh"
+#include "impls/cuda/common/ranks.cuh"
+#include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {
 namespace {
@@ -72,14 +73,17 @@ private:
   std::vector<Total> totals_;
 };
 
-const Registration registration({.name = "kmeans_nccl",
-                                 .idea = "a share of the rows a GPU, sums all-reduced by NCCL",
-                                 .source = "NCCL's manual, group calls",
-                                 .device = Device::multi_gpu,
-                                 .multiplier = Multiplier::tensor_f16,
-                                 .max_d = kMostFeatures,
-                                 .previous = "kmeans_nvlink"},
-                                f32_only<RankedLargeK<AllReduce>>());
+using Member = RankMember<AllReduce>;
+
+const Registration
+    registration({.name = "kmeans_nccl",
+                  .idea = "a share of the rows a GPU, sums all-reduced by NCCL",
+                  .source = "NCCL's manual, group calls",
+                  .device = Device::multi_gpu,
+                  .multiplier = Multiplier::tensor_f16,
+                  .max_d = kMostFeatures,
+                  .previous = "kmeans_nvlink"},
+                 f32_only<RankedRun<LargeK<WgmmaSweep, Member>, Member, AllReduce>>());
 
 } // namespace
 } // namespace clusterbench

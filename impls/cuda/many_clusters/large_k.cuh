@@ -124,6 +124,30 @@ struct PassTotals {
   const unsigned* moved; ///< points whose label changed
 };
 
+/// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums are.
+template <typename Run>
+std::size_t agree_on_sums(const Shape& shape, const std::vector<Run*>& runs) {
+  double largest = 0.0;
+  for (const Run* run : runs) {
+    largest = std::max(largest, run->largest());
+  }
+  for (Run* run : runs) {
+    run->take_range(shape.n, largest);
+  }
+  return runs.front()->words();
+}
+
+/// Totals whose sums lie at `high` in the order of a rank's own.
+inline PassTotals totals_at(long long* high, const PassTotals& own, const double* loss,
+                            const unsigned* moved) {
+  const auto* counts = reinterpret_cast<const long long*>(own.sums.counts);
+  return {{own.sums.point, high, high + (own.sums.low - own.sums.high),
+           reinterpret_cast<unsigned*>(high + (counts - own.sums.high))},
+          own.words,
+          loss,
+          moved};
+}
+
 /// Bytes of memory of the current device; 0 where there is none. Does not create a context.
 inline std::size_t device_memory() {
   int device = 0;
