@@ -5,16 +5,16 @@
     scripts/scaling_model.py results/exchange.json --json results/reference    # what the picture shows
 
 
-A pass over n rows on R GPUs takes t(n, R) = floor + s n / R + x(R). The floor and s are fitted to passes of one
-GPU in the ledgers; x is the exchange of the sums, from results/exchange.json. The same without x is compared
-with ranks of MPI, where there is a ledger of them.
+A pass over n rows on R GPUs takes t(n, R) = (1 + w) (floor + s n / R) + j + x(R). The floor and s are fitted to
+passes of one GPU in the ledgers, w and j to those of two; x is the exchange of the sums, from results/exchange.json.
+One GPU has neither. The same without w, j and x is compared with ranks of MPI, where there is a ledger of them.
 """
 
 import json
 import math
 import pathlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COUNTS = [2**i for i in range(11)]  # of GPUs: 1 to 1024
 MILLION, MEBI = 1_000_000, 2**20
@@ -24,12 +24,15 @@ MILLION, MEBI = 1_000_000, 2**20
 
 @dataclass(frozen=True)
 class Pass:
-    """A pass of one GPU: floor + per_row n."""
+    """A pass of one GPU: floor + per_row n. Several have a share each, and take longer."""
     floor: float
     per_row: float
+    slower: float = 0.0  # a share: the slowest of them, and a device that runs beside another one
+    joint: float = 0.0  # beside the exchange's own time
 
-    def ms(self, rows):
-        return self.floor + self.per_row * rows
+    def ms(self, rows, gpus=1):
+        own = self.floor + self.per_row * rows / gpus
+        return own if gpus == 1 else (1.0 + self.slower) * own + self.joint
 
 
 def fit(points):
@@ -78,7 +81,7 @@ class Exchange:
 
 
 def ms_of(line, exchange, rows, gpus, size):
-    return line.ms(rows / gpus) + exchange(gpus, size)
+    return line.ms(rows, gpus) + exchange(gpus, size)
 
 
 def efficiency(line, exchange, rows, gpus, size, weak):
@@ -124,9 +127,37 @@ def points_of(cells, variants, d, k):
                   if cell["variant"] in variants and cell["parts"] == 1 and (cell["d"], cell["k"]) == (d, k))
 
 
+def corrected(line, misses, by_share):
+    """The Pass with what several were measured to take longer. misses: (share of the rows, ms without exchange); one
+    alone is taken for chance."""
+    if len(misses) < 2:
+        return line
+    own = [line.ms(rows) for rows, _ in misses]
+    if by_share:
+        return replace(line, slower=sum(ms / at for at, (_, ms) in zip(own, misses)) / len(misses) - 1.0)
+    return replace(line, joint=sum(ms - at for at, (_, ms) in zip(own, misses)) / len(misses))
+
+
 # ---- the page
 
 MANY, FEW = ("kmeans_nccl", "kmeans_nvlink"), ("kmeans_cuda_persistent", "kmeans_nvlink_persistent")
+
+
+def exchange_of(cell, exchange):
+    """How a cell of several adds up its sums, and of how many bytes."""
+    way = ((lambda gpus, size: 0.0) if cell["of"] == "ranks" else
+           exchange.all_reduce if cell["variant"].endswith("nccl") else exchange.in_the_launch)
+    return way, sums_bytes(cell["d"], cell["k"], 16 if cell["variant"] in FEW else 8)
+
+
+def misses_of(cells, group, d, k, exchange):
+    """(rows of each, ms beside the exchange) of cells of two."""
+    found = []
+    for cell in cells:
+        if cell["variant"] in group and cell["parts"] == 2 and (cell["d"], cell["k"]) == (d, k):
+            way, size = exchange_of(cell, exchange)
+            found.append((cell["n"] / 2, cell["ms"] - way(2, size)))
+    return found
 
 
 def count_text(rows):
@@ -157,6 +188,9 @@ def inputs_block(facts, exchange, lines):
             for (variants, d, k), (line, points) in lines.items()]
     text = table(["passes of one GPU", "shape", "floor, µs", "s, ns a thousand rows", "fitted to n",
                   "farthest point, %"], rows, texts=2)
+    text += "\n" + table(["passes of two", "shape", "w, %", "j, µs"], [
+        [", ".join(sorted(variants)), f"d = {d}, k = {k}", f"{100 * line.slower:.2g}", f"{line.joint * 1e3:.2g}"]
+        for (variants, d, k), (line, _) in lines.items()], texts=2)
     measured = facts["measured"]
     text += (f"\nMeasured between two GPUs: NCCL's all-reduce takes {exchange.of_two:.1f} µs and moves "
              f"{exchange.node_gbs:.0f} GB/s; a flag barrier\ntakes {exchange.flag:g} µs, and peers write "
@@ -192,31 +226,32 @@ def limits_block(loads):
                          if efficiency(line, x, n, gpus, size, weak) < least), "not up to 1024")
         last = COUNTS[-1]
         all_rows = n * last if weak else n
-        parts = [line.per_row * all_rows / last, line.floor, x(last, size)]
+        longer = 1.0 + line.slower
+        parts = [longer * line.per_row * all_rows / last, longer * line.floor, line.joint + x(last, size)]
         whole = sum(parts)
         times = line.ms(all_rows) / whole
         rows.append([title, below(0.9), below(0.5), f"{times:.2g}" if times < 10 else f"{times:.0f}",
                      *(f"{100 * part / whole:.0f}" for part in parts)])
     return table(["", "below 90 % from", "below 50 % from", "1024 are so many times as fast as one",
-                  "of their pass: rows, %", "floor, %", "exchange, %"], rows)
+                  "of their pass: rows, %", "floor, %", "exchange and j, %"], rows)
 
 
-def compared(cells, exchange):
-    """Cells of several with their predictions: ms, and efficiency in strong scaling of both."""
+def compared(cells, exchange, lines=None):
+    """Cells of several with their predictions: ms, and efficiency in strong scaling of both. `corrected`: ms with
+    what was fitted to cells of two, where `lines` have it."""
     found = []
     for cell in sorted(cells, key=lambda cell: (cell["of"], cell["variant"], cell["d"], cell["n"], cell["parts"])):
         group = next((group for group in (MANY, FEW) if cell["variant"] in group), (cell["variant"],))
         points = points_of(cells, group, cell["d"], cell["k"])
         if cell["parts"] == 1 or len({rows for rows, _ in points}) < 2:
             continue
-        nccl = cell["variant"].endswith("nccl")
-        x = ((lambda gpus, size: 0.0) if cell["of"] == "ranks" else
-             exchange.all_reduce if nccl else exchange.in_the_launch)
-        line, size = fit(points), sums_bytes(cell["d"], cell["k"], 16 if cell["variant"] in FEW else 8)
+        line, (x, size) = fit(points), exchange_of(cell, exchange)
+        better, _ = (lines or {}).get((group, cell["d"], cell["k"]), (None, None))
         own = next((ms for rows, ms in points_of(cells, (cell["variant"],), cell["d"], cell["k"])
                     if rows == cell["n"]), None)
         found.append({**cell, "predicted": ms_of(line, x, cell["n"], cell["parts"], size),
                       "predicted_efficiency": efficiency(line, x, cell["n"], cell["parts"], size, weak=False),
+                      "corrected": None if better is None else ms_of(better, x, cell["n"], cell["parts"], size),
                       "efficiency": None if own is None else own / cell["parts"] / cell["ms"]})
     return found
 
@@ -225,12 +260,13 @@ def problem_text(cell):
     return f"{count_text(cell['n'])}×{cell['d']}, k = {cell['k']}"
 
 
-def compared_block(cells, exchange):
-    found = compared(cells, exchange)
+def compared_block(cells, exchange, lines):
+    found = compared(cells, exchange, lines)
     rows = [[each["variant"], problem_text(each), f"{each['parts']} {each['of']}",
-             ms_text(each["predicted"]), ms_text(each["ms"]), percent_text(each["predicted_efficiency"]),
+             ms_text(each["predicted"]), "–" if each["corrected"] is None else ms_text(each["corrected"]),
+             ms_text(each["ms"]), percent_text(each["predicted_efficiency"]),
              "–" if each["efficiency"] is None else percent_text(each["efficiency"])] for each in found]
-    text = table(["variant", "problem", "of", "predicted ms", "measured ms", "predicted efficiency",
+    text = table(["variant", "problem", "of", "predicted ms", "with w and j", "measured ms", "predicted efficiency",
                   "measured efficiency"], rows, texts=3)
     if found:
         worst = max(found, key=lambda each: abs(math.log(each["ms"] / each["predicted"])))
@@ -250,7 +286,8 @@ class Model:
         self.lines = {}
         for key in ((MANY, 128, 1024), (FEW, 9, 16), (MANY, 9, 16)):
             points = points_of(self.cells, *key)
-            self.lines[key] = (fit(points), points)
+            misses = misses_of(self.cells, *key, self.exchange)
+            self.lines[key] = (corrected(fit(points), misses, by_share=key[0] == MANY), points)
         self.loads = workloads(self.lines, self.exchange)
 
     def blocks(self):
@@ -258,7 +295,7 @@ class Model:
         return {"<!-- model inputs begin -->": inputs_block(self.facts, self.exchange, self.lines),
                 "<!-- model predictions begin -->": predictions_block(self.loads),
                 "<!-- model limits begin -->": limits_block(self.loads),
-                "<!-- model compared begin -->": compared_block(self.cells, self.exchange)}
+                "<!-- model compared begin -->": compared_block(self.cells, self.exchange, self.lines)}
 
     def as_json(self):
         """What plots/model.py draws."""

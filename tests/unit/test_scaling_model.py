@@ -73,6 +73,24 @@ class Efficiencies(unittest.TestCase):
         self.assertAlmostEqual(model.efficiency(line, exchange, 900, 3, 2, weak=False), 10 / (3 * 5))
         self.assertAlmostEqual(model.efficiency(line, exchange, 900, 3, 2, weak=True), 10 / 11)
 
+    def test_several_take_longer_than_one(self):
+        line = model.Pass(floor=1.0, per_row=0.01, slower=0.5, joint=2.0)
+        self.assertAlmostEqual(line.ms(900), 10.0)
+        self.assertAlmostEqual(line.ms(900, 3), 1.5 * 4 + 2)
+        self.assertAlmostEqual(model.ms_of(line, lambda gpus, size: 0.25, 900, 3, 2), 8.25)
+
+    def test_how_much_longer_is_found_in_cells_of_two(self):
+        line = model.Pass(floor=1.0, per_row=0.01)
+        cells = [{"variant": "kmeans_nvlink", "n": 2 * rows, "d": 128, "k": 1024, "parts": parts, "of": "GPUs", "ms": ms}
+                 for rows, parts, ms in ((100, 2, 2.2), (900, 2, 13.0), (900, 4, 99.0))]
+        exchange = model.Exchange(FACTS)
+        x = exchange.peer_writes(2, model.sums_bytes(128, 1024))
+        misses = model.misses_of(cells, model.MANY, 128, 1024, exchange)
+        self.assertEqual(misses, [(100, 2.2 - x), (900, 13.0 - x)])
+        self.assertAlmostEqual(model.corrected(line, [(100, 2.2), (900, 13.0)], by_share=True).slower, 0.2)
+        self.assertAlmostEqual(model.corrected(line, [(100, 2.2), (900, 13.0)], by_share=False).joint, 1.6)
+        self.assertEqual(model.corrected(line, [(100, 9.0)], by_share=True), line)
+
     def test_bytes(self):
         self.assertEqual(model.sums_bytes(9, 16), 1280)
         self.assertEqual(model.sums_bytes(9, 16, a_value=16), 2560)
