@@ -14,7 +14,7 @@ namespace clusterbench::cuda {
 /// Exchange has, beside what RankedRun wants: of_all(rank, own), see LargeK.
 template <typename Exchange>
 using RankedLargeK =
-    RankedRun<LargeK<WgmmaSweep, RankMember<Exchange>>, RankMember<Exchange>, Exchange>;
+    RankedRun<LargeK<WgmmaSweep<>, RankMember<Exchange>>, RankMember<Exchange>, Exchange>;
 
 /// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums are.
 template <typename Run>
