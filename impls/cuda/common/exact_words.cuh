@@ -30,6 +30,12 @@ struct SumsView {
   unsigned* counts; ///< [copies, k]
   unsigned copies =
       1; ///< that add up to the sums, so that additions to one cluster meet less often
+
+  /// One of the copies, for the additions of this block.
+  __device__ SumsView copy_of_block(std::size_t k, std::size_t d) const {
+    const std::size_t copy = blockIdx.x % copies;
+    return {point, high + copy * k * d, low + copy * k * d, counts + copy * k};
+  }
 };
 
 /// A value as the two words, which are exact but for bits beneath the second.

@@ -7,11 +7,11 @@
 //   squared differences. Points that change their cluster are moved in float64, as integers of two
 //   words, so that nothing drifts and nothing is rounded on the way.
 // Source: kmeans_cuda_moves; kmeans_cuda_half_rows also proves labels from a narrower copy.
-// Cost per iteration: 4 n d bytes of the points that do not fit; n k (d + 4) instructions; 60 a
+// Cost per iteration: 4 n d bytes of the points that do not fit; n k (d + 5) instructions; 60 a
 //   coordinate that moves; about 2 us of latency.
-// Limits: float64; d <= 16, k <= 64, k (d + 1) <= 511, n < 2^31, 2^23 a multiprocessor; magnitudes
-//   that float32 holds, 2^-100 to 2^100; else refused. d is padded to the next size that was
-//   compiled. Same bits in every run.
+// Limits: float64; d <= 32, k <= 64, k (d + 1) < 512 (608 for 7 and 8 features, 544 for more than
+//   24), n < 2^31, 2^23 a multiprocessor; largest value between 2^-100 and 2^100; else refused. d is
+//   padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/exact_words.cuh"
@@ -36,9 +36,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kMaxFeatures = 16, kMaxClusters = 64;
-constexpr unsigned kMaxValues = 511, kThreads = 512; // sums and counts: an owner each, and the fact
-constexpr unsigned kIndexBits = 63; // of a score, that hold which centroid it is of
+constexpr unsigned kMaxFeatures = 32, kMaxClusters = 64;
 constexpr std::size_t kMaxOfBlock = std::size_t{1}
                                     << 23; // points: half of what Moves can tell apart
 
@@ -47,8 +45,9 @@ struct Task {
   const double* rows;  // [n, d]
   const float* narrow; // [D, n] (x - the first row) * scale, rounded
   double scale;        // a power of two
-  PlainError error;    // of scores that are made of them, with the bits of an index
+  PlainError error;    // of scores that are made of them
   unsigned n, d, k;
+  unsigned copies;           // see MovedDoubles
   unsigned resident, stride; // points of a block that are in shared memory, and with padding
   double to_high[kMaxFeatures], to_low; // see MovedDoubles
   SumUnits<kMaxFeatures> units;
@@ -66,41 +65,46 @@ __global__ void narrow_rows(const double* rows, std::size_t n, unsigned d, unsig
   }
 }
 
-/// A 64-bit integer in two words of shared memory, whose atomics have 32 bits. Whoever wraps the
-/// lower word carries, so in the end the sum is right modulo 2^64, in whatever order.
-__device__ void add_in_halves(unsigned* halves, long long value) {
+/// A 64-bit integer in two words of shared memory, `apart` from each other, as atomics there have 32
+/// bits. Whoever wraps the lower word carries, so in the end the sum is right modulo 2^64, in whatever
+/// order.
+__device__ void add_in_halves(unsigned* halves, unsigned apart, long long value) {
   const auto low = static_cast<unsigned>(value);
   const unsigned before = atomicAdd(halves, low);
-  atomicAdd(halves + 1, static_cast<unsigned>(value >> 32) + (before + low < before ? 1u : 0u));
+  const unsigned carry = before + low < before ? 1 : 0;
+  atomicAdd(halves + apart, static_cast<unsigned>(value >> 32) + carry);
 }
-__device__ long long from_halves(const unsigned* halves) {
-  return static_cast<long long>(static_cast<unsigned long long>(halves[1]) << 32 | halves[0]);
+__device__ long long from_halves(const unsigned* halves, unsigned apart) {
+  return static_cast<long long>(static_cast<unsigned long long>(halves[apart]) << 32 | halves[0]);
 }
 
 /// Sums of a block's points by cluster that stay from pass to pass, of k clusters with D features and
 /// their counts. A value is two integers (exact_words.cuh), of 64 bits each in sums. There are several
 /// copies, so that lanes seldom meet in one place.
-template <unsigned D>
+template <unsigned D, unsigned kThreads>
 struct MovedDoubles {
-  static constexpr unsigned kCopies = 8, kWords = 4 * D + 1; // odd: copies lie in different banks
-  static constexpr unsigned kNowhere = 0xFF;                 // the cluster of a point in no sum
+  static constexpr unsigned kWords = 4 * D + 1; // odd: copies lie in different banks
+  static constexpr unsigned kNowhere = 0xFF;    // the cluster of a point in no sum
 
-  unsigned* s_words;       // [k, kCopies, kWords]
+  unsigned* s_words;       // [k, copies, kWords]: [2, 2, D] and the count
+  unsigned copies;         // a power of two
   const double* s_to_high; // [D] powers of two, see FixedPoint
-  double to_low;
+  const double* s_to_one;  // [D] and what takes them back
+  double to_low, from_low; // likewise
 
   __device__ unsigned* of(unsigned j, unsigned copy) const {
-    return s_words + (j * kCopies + copy % kCopies) * kWords;
+    return s_words + (j * copies + (copy & (copies - 1))) * kWords;
   }
   /// All threads. A barrier must follow.
   __device__ void clear(unsigned k) const {
-    for (unsigned e = threadIdx.x; e < k * kCopies * kWords; e += kThreads) {
+    for (unsigned e = threadIdx.x; e < k * copies * kWords; e += kThreads) {
       s_words[e] = 0;
     }
   }
-  /// Any thread: value x of feature f, or for f = D the point itself, goes from one cluster to another.
-  __device__ void move(unsigned f, double x, unsigned from, unsigned to) const {
-    unsigned *there = of(to, threadIdx.x), *here = of(from == kNowhere ? to : from, threadIdx.x);
+  /// Any thread: value x of feature f, or for f = D the point itself, goes from one cluster to another,
+  /// in some copy.
+  __device__ void move(unsigned copy, unsigned f, double x, unsigned from, unsigned to) const {
+    unsigned *there = of(to, copy), *here = of(from == kNowhere ? to : from, copy);
     if (f == D) {
       atomicAdd(there + 4 * D, 1u);
       if (from != kNowhere) {
@@ -109,11 +113,11 @@ struct MovedDoubles {
       return;
     }
     const FixedWords words = FixedWords::of(x, {s_to_high[f], to_low});
-    add_in_halves(there + 4 * f, words.high);
-    add_in_halves(there + 4 * f + 2, words.low);
+    add_in_halves(there + f, D, words.high);
+    add_in_halves(there + 2 * D + f, D, words.low);
     if (from != kNowhere) {
-      add_in_halves(here + 4 * f, -words.high);
-      add_in_halves(here + 4 * f + 2, -words.low);
+      add_in_halves(here + f, D, -words.high);
+      add_in_halves(here + 2 * D + f, D, -words.low);
     }
   }
   /// Any thread: sum v of [k, D + 1].
@@ -121,18 +125,30 @@ struct MovedDoubles {
     const unsigned j = v / (D + 1), f = v % (D + 1);
     unsigned count = 0;
     FixedWords all;
-#pragma unroll 1
-    for (unsigned c = 0; c < kCopies; ++c) {
+#pragma unroll 2
+    for (unsigned c = 0; c < copies; ++c) {
       const unsigned* words = of(j, c);
       count += words[4 * D]; // copies may be less than 0; their sums are not
       if (f < D) {
-        all.high += from_halves(words + 4 * f);
-        all.low += from_halves(words + 4 * f + 2);
+        all.high += from_halves(words + f, D);
+        all.low += from_halves(words + 2 * D + f, D);
       }
     }
     return f == D ? static_cast<double>(count)
-                  : (static_cast<double>(all.high) + static_cast<double>(all.low) / to_low) /
-                        s_to_high[f];
+                  : fma(static_cast<double>(all.low), from_low, static_cast<double>(all.high)) *
+                        s_to_one[f];
+  }
+};
+
+/// Twice the error of a row's scores, or more: `squared` |x'|^2 + `always`. That spares a root a row, as
+/// |x'| <= (|x'|^2 / r + r) / 2 for any r; here the length of the longest centroid.
+struct Margin {
+  float squared, always;
+
+  __device__ static Margin of(const PlainError& error, float longest) {
+    const float r = fmaxf(longest, 0x1p-60f);
+    const float slope = 2.01f * error.relative * longest; // of |x'|; float_error() has nothing else
+    return {0.501f * slope / r, 0.501f * slope * r + 2.01f * error.of(0.0f, longest)};
   }
 };
 
@@ -141,33 +157,54 @@ template <unsigned D>
 struct Centroids {
   static constexpr unsigned kWidth = D == 1 ? 2 : (D + 4) / 4 * 4; // read 16 bytes at a time
 
-  double* s_exact;     // [k, D], zero behind d
-  float* s_narrow;     // [k, kWidth]: -c', and |c'|^2 / 2 behind it
-  unsigned* s_longest; // bits of the largest |c'|, or a little more
+  double* s_exact;        // [k, D], zero behind d
+  float* s_narrow;        // [k, kWidth]: -c', and |c'|^2 / 2 behind it
+  const double* s_origin; // [D] the first row
+  unsigned* s_longest;    // bits of the largest |c'|^2, or a little more
 
   /// All threads. The exact ones and `s_longest` = 0 must be there, and a barrier must follow.
   __device__ void narrow(const Task& task) const {
-    for (unsigned j = threadIdx.x; j < task.k; j += kThreads) {
+    if (threadIdx.x < task.k) {
+      const unsigned j = threadIdx.x;
       double squared = 0.0;
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
-        const double c = f < task.d ? (s_exact[j * D + f] - task.rows[f]) * task.scale : 0.0;
-        squared += c * c;
+        const double c = (s_exact[j * D + f] - s_origin[f]) * task.scale;
+        squared = fma(c, c, squared);
         s_narrow[j * kWidth + f] = static_cast<float>(-c);
       }
       s_narrow[j * kWidth + D] = static_cast<float>(0.5 * squared);
-      atomicMax(s_longest, __float_as_uint(static_cast<float>(1.001 * sqrt(squared))));
+      atomicMax(s_longest, __float_as_uint(1.001f * static_cast<float>(squared)));
     }
   }
-  /// By squared differences of float64; ties go to the lowest index.
-  __device__ unsigned nearest_to(const Task& task, std::size_t point) const {
+  /// Of scores of all rows, in this pass.
+  __device__ Margin margin(const PlainError& error) const {
+    return Margin::of(error, sqrtf(__uint_as_float(*s_longest)));
+  }
+  /// |c'|^2 / 2 - x'.c', from a centroid that read_centroid() has read.
+  __device__ static float score(const float (&x)[D], const float (&c)[kWidth]) {
+    float sum = c[D];
+#pragma unroll
+    for (unsigned f = 0; f < D; ++f) {
+      sum = fmaf(x[f], c[f], sum);
+    }
+    return sum;
+  }
+  /// Of the centroids whose scores are no more than `limit`, or no number, the nearest by squared
+  /// differences of float64; ties go to the lowest index.
+  __device__ unsigned nearest_to(const Task& task, const float (&x)[D], float limit,
+                                 std::size_t point) const {
     double least = INFINITY;
     unsigned label = 0;
-#pragma unroll 1
+#pragma unroll 4
     for (unsigned j = 0; j < task.k; ++j) {
-      const double squared = squared_distance(task, point, j);
-      label = squared < least ? j : label;
-      least = fmin(least, squared);
+      float c[kWidth];
+      read_centroid<kWidth>(s_narrow + j * kWidth, c);
+      if (!(score(x, c) > limit)) {
+        const double squared = squared_distance(task, point, j);
+        label = squared < least ? j : label;
+        least = fmin(least, squared);
+      }
     }
     return label;
   }
@@ -182,16 +219,17 @@ struct Centroids {
 };
 
 /// Labels of C points, a step apart, of which `left` steps are real; point: the first of them among
-/// all. The lowest bits of a score are the number of its centroid: one instruction, no selection.
-template <unsigned D, unsigned C>
+/// all.
+template <unsigned D, unsigned C, unsigned kThreads>
 __device__ void label_narrow(const Task& task, const float (&x)[C][D], unsigned left,
-                             const Centroids<D>& centroids, std::size_t point,
+                             const Centroids<D>& centroids, const Margin& margin, std::size_t point,
                              unsigned (&label)[C]) {
   constexpr unsigned kWidth = Centroids<D>::kWidth;
   float best[C], second[C];
 #pragma unroll
   for (unsigned p = 0; p < C; ++p) {
     best[p] = second[p] = INFINITY;
+    label[p] = 0;
   }
 #pragma unroll 4
   for (unsigned j = 0; j < task.k; ++j) {
@@ -199,17 +237,12 @@ __device__ void label_narrow(const Task& task, const float (&x)[C][D], unsigned 
     read_centroid<kWidth>(centroids.s_narrow + j * kWidth, c);
 #pragma unroll
     for (unsigned p = 0; p < C; ++p) {
-      float exact = c[D];
-#pragma unroll
-      for (unsigned f = 0; f < D; ++f) {
-        exact = fmaf(x[p][f], c[f], exact);
-      }
-      const float score = __uint_as_float((__float_as_uint(exact) & ~kIndexBits) | j);
+      const float score = Centroids<D>::score(x[p], c);
       second[p] = fminf(second[p], fmaxf(best[p], score));
+      label[p] = score < best[p] ? j : label[p];
       best[p] = fminf(best[p], score);
     }
   }
-  const float longest = __uint_as_float(*centroids.s_longest);
 #pragma unroll
   for (unsigned p = 0; p < C; ++p) {
     float squared = 0.0f;
@@ -217,36 +250,40 @@ __device__ void label_narrow(const Task& task, const float (&x)[C][D], unsigned 
     for (unsigned f = 0; f < D; ++f) {
       squared = fmaf(x[p][f], x[p][f], squared);
     }
-    const float margin = 2.001f * task.error.of(1.001f * sqrtf(squared), longest);
-    label[p] = __float_as_uint(best[p]) & kIndexBits;
+    const float of_row = fmaf(squared, margin.squared, margin.always);
     // False for what is no number. k = 1: nothing is second, and nothing else is nearest.
-    const bool certain = second[p] - best[p] > margin && label[p] < task.k;
-    if (p < left && !certain) {
-      label[p] = centroids.nearest_to(task, point + p * kThreads);
+    if (p < left && !(second[p] - best[p] > of_row)) {
+      const float limit = __fadd_ru(best[p], of_row);
+      label[p] = centroids.nearest_to(task, x[p], limit, point + p * kThreads);
     }
   }
 }
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: points
 /// [D, stride], words of sums [k, copies, kWords], labels [resident] bytes.
-template <unsigned D, unsigned C>
+template <unsigned D, unsigned kThreads, unsigned C>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
+  constexpr unsigned kMaxValues = kThreads - 1; // and the fact: an owner each
   extern __shared__ __align__(16) float s_points[];
-  __shared__ __align__(16) float s_narrow[kMaxValues + 4 * kMaxClusters];
-  __shared__ double s_centroids[kMaxValues], s_totals[kMaxValues + 1], s_to_high[D];
+  __shared__ __align__(16) float s_narrow[kMaxValues + 3 * kMaxClusters];
+  __shared__ double s_centroids[kMaxValues], s_totals[kMaxValues + 1];
+  __shared__ double s_to_high[D], s_to_one[D], s_origin[D];
   __shared__ typename CountedSums<D>::Units s_units_of_sums;
-  static_assert(kMaxValues + 1 <= kThreads); // an owner each
   __shared__ double s_losses[kThreads / 32];
   __shared__ unsigned s_moves[Moves::kMost], s_moved, s_longest;
 
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
-  const MovedDoubles<D> kept{reinterpret_cast<unsigned*>(s_points + D * task.stride), s_to_high,
-                             task.to_low};
+  const MovedDoubles<D, kThreads> kept{reinterpret_cast<unsigned*>(s_points + D * task.stride),
+                                       task.copies,
+                                       s_to_high,
+                                       s_to_one,
+                                       task.to_low,
+                                       1.0 / task.to_low};
   std::uint8_t* s_labels =
-      reinterpret_cast<std::uint8_t*>(kept.s_words + task.k * kept.kCopies * kept.kWords);
+      reinterpret_cast<std::uint8_t*>(kept.s_words + task.k * task.copies * kept.kWords);
   CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
   const Moves moves{s_moves, &s_moved};
-  const Centroids<D> centroids{s_centroids, s_narrow, &s_longest};
+  const Centroids<D> centroids{s_centroids, s_narrow, s_origin, &s_longest};
 
   const unsigned share = (task.n + gridDim.x - 1) / gridDim.x;
   const unsigned first = min(blockIdx.x * share, task.n);
@@ -265,6 +302,8 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   }
   for (unsigned f = threadIdx.x; f < D; f += kThreads) {
     s_to_high[f] = task.to_high[f];
+    s_to_one[f] = 1.0 / task.to_high[f];
+    s_origin[f] = f < task.d ? task.rows[f] : 0.0;
   }
   if (threadIdx.x == 0) {
     s_moved = s_longest = 0;
@@ -276,6 +315,27 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   const auto label_of = [&](unsigned i) {
     return i < resident ? s_labels[i] : static_cast<unsigned>(task.run.labels[first + i]);
   };
+  // Of so many moves: a value each, neighbouring threads of one point; several are on their way.
+  const auto move_values = [&](unsigned many, auto move_at) {
+    constexpr unsigned kAtOnce = 8;
+#pragma unroll 1
+    for (unsigned u = threadIdx.x; u < many * (D + 1); u += kAtOnce * kThreads) {
+      double x[kAtOnce];
+#pragma unroll
+      for (unsigned b = 0; b < kAtOnce; ++b) {
+        const unsigned at = min(u + b * kThreads, many * (D + 1) - 1);
+        x[b] = value_of(move_at(at / (D + 1)).point, at % (D + 1));
+      }
+#pragma unroll
+      for (unsigned b = 0; b < kAtOnce; ++b) {
+        const unsigned at = u + b * kThreads, place = at / (D + 1);
+        if (at < many * (D + 1)) {
+          const auto [point, from] = move_at(place);
+          kept.move(place, at % (D + 1), x[b], from, label_of(point));
+        }
+      }
+    }
+  };
   double previous = INFINITY;
   std::size_t pass = 0;
   bool last = false;
@@ -285,6 +345,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   while (!last) {
     centroids.narrow(task);
     __syncthreads(); // the narrow centroids are there
+    const Margin margin = centroids.margin(task.error);
     double loss = 0.0;
     const auto label_all = [&](auto ahead, const float* points, std::size_t stride, unsigned from,
                                unsigned many, auto* labels) {
@@ -293,7 +354,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
             constexpr unsigned kAtOnce = sizeof(x) / sizeof(x[0]);
             const std::size_t point = std::size_t{first} + from + i;
             unsigned label[kAtOnce];
-            label_narrow<D, kAtOnce>(task, x, left, centroids, point, label);
+            label_narrow<D, kAtOnce, kThreads>(task, x, left, centroids, margin, point, label);
 #pragma unroll
             for (unsigned p = 0; p < kAtOnce; ++p) {
               if (p >= left) {
@@ -323,20 +384,11 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     __syncthreads(); // all labels are there, and what moves is known
     const unsigned moved = s_moved;
     if (pass > 0 && moved <= Moves::kMost) {
-      for (unsigned u = threadIdx.x; u < moved * (D + 1); u += kThreads) { // a value each
-        const unsigned f = u % (D + 1);
-        const auto [point, from] = moves.at(u / (D + 1));
-        kept.move(f, value_of(point, f), from, label_of(point));
-      }
+      move_values(moved, [&](unsigned place) { return moves.at(place); });
     } else {
       kept.clear(task.k);
       __syncthreads(); // the sums are empty
-      for (unsigned i = threadIdx.x; i < count; i += kThreads) {
-        const unsigned to = label_of(i);
-        for (unsigned f = 0; f <= D; ++f) {
-          kept.move(f, value_of(i, f), kept.kNowhere, to);
-        }
-      }
+      move_values(count, [&](unsigned place) { return Moves::Move{place, kept.kNowhere}; });
     }
     __syncthreads(); // the sums are there
     sums.send([&](unsigned v) {
@@ -367,13 +419,17 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 /// A compiled size of the kernel: a thread compares C points at a time, so that it reads a centroid
 /// once for all of them.
 struct Size {
-  unsigned d, chunk;
+  unsigned d, threads, chunk;
   void (*kernel)(const Task);
+
+  std::size_t most_values() const { return threads - 1; }
 };
-template <unsigned D, unsigned C>
-constexpr Size kSize{D, C, cluster_points<D, C>};
-constexpr std::array kSizes{kSize<1, 4>, kSize<2, 4>, kSize<3, 4>,  kSize<4, 4>,
-                            kSize<6, 2>, kSize<8, 2>, kSize<12, 2>, kSize<16, 2>};
+template <unsigned D, unsigned kThreads, unsigned C>
+constexpr Size kSize{D, kThreads, C, cluster_points<D, kThreads, C>};
+// More threads where 64 clusters need them; fewer leave each more registers.
+constexpr std::array kSizes{
+    kSize<1, 512, 4>, kSize<2, 512, 4>,  kSize<3, 512, 4>,  kSize<4, 512, 4>,  kSize<6, 512, 2>,
+    kSize<8, 608, 2>, kSize<12, 512, 2>, kSize<16, 512, 2>, kSize<24, 512, 1>, kSize<32, 544, 1>};
 
 const Size& size_for(std::size_t d) {
   return *std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d; });
@@ -389,10 +445,11 @@ public:
     if (const std::string many = refuse_rows(shape.n, kMaxOfBlock); !many.empty()) {
       return many;
     }
-    if (shape.k * (size_for(shape.d).d + 1) > kMaxValues) {
+    const Size& size = size_for(shape.d);
+    if (shape.k * (size.d + 1) > size.most_values()) {
       return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
              " features: shared memory holds the sums of k (d + 1) <= " +
-             std::to_string(kMaxValues);
+             std::to_string(size.most_values());
     }
     return {};
   }
@@ -412,26 +469,26 @@ public:
                                                               static_cast<unsigned>(shape.d),
                                                               size_->d, scale, d_narrow_.data());
     check_launch("narrow_rows");
-    grid_ = one_block_per_multiprocessor(size_->kernel, shape.n, kThreads * size_->chunk, kThreads,
-                                         CountedWord::kMostParts);
-    const std::size_t words = shape.k * MovedDoubles<1>::kCopies * (4 * size_->d + 1);
+    grid_ = one_block_per_multiprocessor(size_->kernel, shape.n, size_->threads * size_->chunk,
+                                         size_->threads, CountedWord::kMostParts);
+    const unsigned copies = shape.k <= 16 ? 8 : 2; // fewer lanes meet where there are more clusters
+    const std::size_t words = shape.k * copies * (4 * size_->d + 1);
     const std::size_t share = ceil_div(shape.n, grid_.blocks);
     const auto resident =
-        ResidentPoints::apart(share, std::size_t{size_->chunk} * kThreads, size_->d,
+        ResidentPoints::apart(share, std::size_t{size_->chunk} * size_->threads, size_->d,
                               grid_.shared_bytes - words * sizeof(unsigned));
     labels_before_ = share <= resident.count ? LabelsBefore::kept : LabelsBefore::always_in_memory;
     d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size_->d + 1) + 1));
     d_words_.zero();
-    PlainError error = float_error(size_->d);
-    error.relative += 0x1p-17f; // 63 units in the last place
     task_ = {.run = {},
              .rows = points.rows.data(),
              .narrow = d_narrow_.data(),
              .scale = scale,
-             .error = error,
+             .error = float_error(size_->d),
              .n = static_cast<unsigned>(shape.n),
              .d = static_cast<unsigned>(shape.d),
              .k = static_cast<unsigned>(shape.k),
+             .copies = copies,
              .resident = static_cast<unsigned>(resident.count),
              .stride = static_cast<unsigned>(resident.stride),
              .to_high = {},

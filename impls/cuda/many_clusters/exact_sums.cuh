@@ -46,13 +46,14 @@ std::string refuse_weights(double smallest, double largest, const FixedPoint& po
 
 // ---- points that move
 
-/// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
+/// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and then moves, all lanes
 /// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
 /// count them in, or null.
 template <bool kWeighted, typename T>
 static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved,
-                                   const WeightsView<T> weights) {
+                                   const WeightsView<T> weights, unsigned k) {
+  sums = sums.copy_of_block(k, points.d);
   const unsigned lane = threadIdx.x % 32, d = points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
@@ -219,7 +220,8 @@ static __global__ void fill_iota(unsigned* rows, std::size_t n) {
 template <unsigned kLanes, bool kFour, bool kWeighted, typename T>
 static __global__ void __launch_bounds__(256)
     sum_segments(const PointsView<T> points, const unsigned* rows, const unsigned* labels,
-                 SumsView sums, const WeightsView<T> weights) {
+                 SumsView sums, const WeightsView<T> weights, unsigned k) {
+  sums = sums.copy_of_block(k, points.d);
   const unsigned lane = threadIdx.x % kLanes, d = points.d;
   const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
   const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
@@ -325,6 +327,7 @@ public:
   void prepare(const PointsView<T>& points, std::size_t k, const SortArrays& arrays,
                bool weighted) {
     at_ = arrays;
+    k_ = static_cast<unsigned>(k);
     bits_ = bits_of(k);
     fill_iota<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
     check_launch("fill_iota");
@@ -336,13 +339,13 @@ public:
   void add_all(const PointsView<T>& points, const std::int32_t* labels, const SumsView& sums,
                const WeightsView<T>& weights) {
     sort(at_, labels, points.n, bits_);
-    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights);
+    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights, k_);
     check_launch("sum_segments");
   }
 
 private:
-  using Kernel = void (*)(PointsView<T>, const unsigned*, const unsigned*, SumsView,
-                          WeightsView<T>);
+  using Kernel = void (*)(PointsView<T>, const unsigned*, const unsigned*, SumsView, WeightsView<T>,
+                          unsigned);
 
   template <bool kWeighted>
   static Kernel kernel_for(unsigned d) {
@@ -365,7 +368,7 @@ private:
   }
 
   int bits_ = 1;
-  unsigned blocks_ = 0;
+  unsigned blocks_ = 0, k_ = 0;
   Kernel kernel_ = nullptr;
   SortArrays at_{};
 };

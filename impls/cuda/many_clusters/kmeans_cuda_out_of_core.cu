@@ -449,7 +449,7 @@ private:
       copied_[turn].hold(beside_);
       second_level_.label(task, task, kSpare, beside_);
       beside("move_points", move_points<false>, kThreads, task.points, before, task.labels, sums(),
-             &task.counters->moved, WeightsView<>{});
+             &task.counters->moved, WeightsView<>{}, task.centroids.k);
       if (wants_loss) {
         sum_distances<false><<<kLossParts, 256, 0, beside_>>>(task.points, centroids, task.labels,
                                                               at_.partial + tile * kLossParts, {});
@@ -473,7 +473,7 @@ private:
     beside("list_moved", list_moved, kThreads, before, task.labels, task.points.n, moved);
     fetch(task, moved.rows, moved.count);
     beside("move_points", move_points<false>, kThreads, task.points, moved.from, moved.to, sums(),
-           nullptr, WeightsView<>{});
+           nullptr, WeightsView<>{}, task.centroids.k);
   }
 
   /// Brings rows of a tile to the front of its place in float.

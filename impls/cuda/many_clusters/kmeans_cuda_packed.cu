@@ -599,7 +599,8 @@ public:
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
-    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, 8)));
+    constexpr std::size_t kMost = std::is_same_v<T, float> ? 8 : 32; // doubles take twice as many
+    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, kMost)));
   }
 
   /// Atomic additions of all rows, and of a third of them, take longer than sorting them.

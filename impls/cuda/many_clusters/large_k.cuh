@@ -27,6 +27,9 @@ concept MovesRows = requires(const Shape& shape) {
   Sweep::copies(shape);
 };
 
+/// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one another.
+inline constexpr std::size_t kSumRows = 256;
+
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
 /// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or never.
 struct PassNeeds {
@@ -34,12 +37,15 @@ struct PassNeeds {
   bool lists, sorts;
   bool ranked_in_one; ///< see FlaggedView
 
+  /// of_rank: the points are one device's share, whose sums are exchanged as they are.
   template <typename Sweep>
-  static PassNeeds of(const Shape& shape) {
+  static PassNeeds of(const Shape& shape, bool of_rank) {
     if constexpr (MovesRows<Sweep>) {
       return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape), true};
     } else {
-      return {Sweep::kPaddedRows, 1, true, true, kRankedInOne<typename Sweep::Real>};
+      const std::size_t copies = of_rank ? 1 : std::clamp<std::size_t>(kSumRows / shape.k, 1, 16);
+      return {Sweep::kPaddedRows, static_cast<unsigned>(copies), true, true,
+              kRankedInOne<typename Sweep::Real>};
     }
   }
 };
@@ -180,7 +186,7 @@ public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_.measure(points.rows, shape.d); // goes on while memory is allocated
-    const auto needs = PassNeeds::of<Sweep>(shape);
+    const auto needs = PassNeeds::of<Sweep>(shape, kOfRank);
     memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, needs));
     at_ = PassArrays(shape, needs, memory_.data());
     copies_ = needs.copies;
@@ -298,7 +304,8 @@ public:
 
 private:
   static constexpr bool kMovesRows = MovesRows<Sweep>;
-  static_assert(!kMovesRows || std::is_same_v<Ranks, OneDevice>, "ranks exchange sums, not copies");
+  static constexpr bool kOfRank = !std::is_same_v<Ranks, OneDevice>;
+  static_assert(!kMovesRows || !kOfRank, "ranks exchange sums, not copies");
   static constexpr std::size_t kSortedPasses =
       2; ///< in which many rows move, of a sweep that moves rows
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
@@ -320,7 +327,7 @@ private:
   /// Device memory for the points and what prepare() allocates.
   static std::size_t bytes(const Shape& shape) {
     return shape.n * (shape.d + (shape.weighted ? 1 : 0)) * sizeof(T) +
-           PassArrays::bytes(shape, PassNeeds::of<Sweep>(shape)) + Sweep::bytes(shape);
+           PassArrays::bytes(shape, PassNeeds::of<Sweep>(shape, kOfRank)) + Sweep::bytes(shape);
   }
 
   /// Returns the largest. Throws Refusal.
@@ -371,7 +378,8 @@ private:
       sorted_.add_all(points_.view(), labels, sums(), weights_);
     } else {
       move_points_<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
-                                          counted ? nullptr : &now->moved, weights_);
+                                          counted ? nullptr : &now->moved, weights_,
+                                          static_cast<unsigned>(shape_.k));
       check_launch("move_points");
     }
   }
@@ -423,7 +431,7 @@ private:
   unsigned copies_ = 1, tiles_ = 0, wide_blocks_ = 0;
   SecondLevel<256, T> second_level_;
   void (*move_points_)(PointsView<T>, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
-                       WeightsView<T>) = nullptr;
+                       WeightsView<T>, unsigned) = nullptr;
   DeviceBuffer<std::byte> memory_;
   PassArrays at_;
   PinnedBuffer<HostWords> host_;
