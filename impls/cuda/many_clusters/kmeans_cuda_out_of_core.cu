@@ -448,8 +448,8 @@ private:
     if (all_rows) {
       copied_[turn].hold(beside_);
       second_level_.label(task, task, kSpare, beside_);
-      beside("move_points", move_points<false>, kThreads, task.points, before, task.labels, sums(),
-             &task.counters->moved, WeightsView<>{}, task.centroids.k);
+      beside("move_points", move_points<false, float>, kThreads, task.points, before, task.labels,
+             sums(), &task.counters->moved, WeightsView<>{}, task.centroids.k);
       if (wants_loss) {
         sum_distances<false><<<kLossParts, 256, 0, beside_>>>(task.points, centroids, task.labels,
                                                               at_.partial + tile * kLossParts, {});
@@ -472,8 +472,8 @@ private:
     fill_bytes(std::span(moved.to, task.points.n), 0xFF, beside_);
     beside("list_moved", list_moved, kThreads, before, task.labels, task.points.n, moved);
     fetch(task, moved.rows, moved.count);
-    beside("move_points", move_points<false>, kThreads, task.points, moved.from, moved.to, sums(),
-           nullptr, WeightsView<>{}, task.centroids.k);
+    beside("move_points", move_points<false, float>, kThreads, task.points, moved.from, moved.to,
+           sums(), nullptr, WeightsView<>{}, task.centroids.k);
   }
 
   /// Brings rows of a tile to the front of its place in float.
