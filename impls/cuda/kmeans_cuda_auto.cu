@@ -10,7 +10,8 @@
 // Cost per iteration: that of the variant it picks.
 // Limits: Meta states the loosest of what the tables name; up to k = 16 and 512 features, and up to
 //   64 of both, the picks of float give the same bits in every run on devices of compute capability
-//   9.0, and those of double, whose table is the second, up to 1024 features. Picked by the time of 20 iterations on mixtures: where more points change their
+//   9.0, and those of double, whose table is the second, up to 1024 features. Picked by the time of
+//   20 iterations on mixtures: where more points change their
 //   cluster, or under the rule `loss`, or with prepare(), others may be faster.
 #include "impls/contract.hpp"
 
@@ -88,7 +89,8 @@ constexpr std::array kTable{
 
 /// Of float64: all but the last read narrower copies, and few rows in full precision.
 constexpr std::array kDoubles{
-    Choice{kAny, 8, 64, "kmeans_cuda_narrow"},     // points stay where they are, as float32
+    Choice{kAny, 8, 64, "kmeans_cuda_narrow"}, // points stay where they are, as float32
+    Choice{kAny, 16, 16, "kmeans_cuda_narrow"},    Choice{kAny, 32, 4, "kmeans_cuda_narrow"},
     Choice{kAny, 64, 2000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0, or many features
