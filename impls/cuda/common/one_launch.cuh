@@ -19,15 +19,13 @@ namespace clusterbench::cuda {
 
 // ---- the launch
 //
-// A whole run in one cooperative launch: what its kernel needs to know of the run, the stop rule on
-// the device, and the host's side of it.
+// What a kernel of a whole run needs to know of it, the stop rule on the device, the host's side.
 
 // Cooperative launches: blocks that are all resident, in clusters or each for itself.
 
 /// Whether there is a device and it has no clusters of blocks. Does not create a context.
 inline bool lacks_clusters() {
-  int device = 0;
-  int clusters = 0;
+  int device = 0, clusters = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess) {
     static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
@@ -255,15 +253,13 @@ public:
 private:
   StopRule rule_;
   unsigned next_stamp_ = 1;
-  // The kernel writes the number where the host reads it: a copy would be one more thing to wait
-  // for.
+  // Written where the host reads it: a copy would be one more thing to wait for.
   PinnedBuffer<unsigned long long> iterations_;
 };
 
 // ---- the end of a pass
 //
-// The end of a pass in a run of one launch: sums over all blocks become centroids, and the stop
-// rule decides. Float only.
+// Sums over all blocks become centroids, and the stop rule decides.
 
 /// Sums [k, width] over all blocks, counts last, and what the stop rule asks for behind them.
 struct Totals {

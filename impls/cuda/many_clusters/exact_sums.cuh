@@ -46,6 +46,12 @@ std::string refuse_weights(double smallest, double largest, const FixedPoint& po
 
 // ---- points that move
 
+/// One of the copies of the sums [k, d], for the additions of this block.
+__device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std::size_t d) {
+  const std::size_t copy = blockIdx.x % all.copies;
+  return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
+}
+
 /// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and then moves, all lanes
 /// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
 /// count them in, or null.
@@ -53,7 +59,7 @@ template <bool kWeighted, typename T>
 static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved,
                                    const WeightsView<T> weights, unsigned k) {
-  sums = sums.copy_of_block(k, points.d);
+  sums = copy_of_block(sums, k, points.d);
   const unsigned lane = threadIdx.x % 32, d = points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
@@ -221,7 +227,7 @@ template <unsigned kLanes, bool kFour, bool kWeighted, typename T>
 static __global__ void __launch_bounds__(256)
     sum_segments(const PointsView<T> points, const unsigned* rows, const unsigned* labels,
                  SumsView sums, const WeightsView<T> weights, unsigned k) {
-  sums = sums.copy_of_block(k, points.d);
+  sums = copy_of_block(sums, k, points.d);
   const unsigned lane = threadIdx.x % kLanes, d = points.d;
   const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
   const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
