@@ -53,5 +53,6 @@ splice_study out_of_core 'results/reference/*/out_of_core/ledger.jsonl' out_of_c
 splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.md --compact
+splice_study gpu_map 'results/reference/*/gpu_map/ledger*.jsonl' ladder/gpu_map.md --compact
 
 (( $# )) || scripts/update_pictures.sh

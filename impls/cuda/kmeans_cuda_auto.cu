@@ -8,9 +8,10 @@
 //   compares the table with both measurements: never more than 10 % behind the best.
 // Source: measured on one NVIDIA H200; beyond k = 64 single runs (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
-// Limits: float. Meta states the loosest of what the table names; up to k = 16 and 512 features,
-//   and up to 64 of both, the picks give the same bits in every run on devices of compute
-//   capability 9.0. Picked by the time of 20 iterations on mixtures: where more points change their
+// Limits: Meta states the loosest of what the tables name; up to k = 16 and 512 features, and up to
+//   64 of both, the picks of float give the same bits in every run on devices of compute capability
+//   9.0, and those of double, whose table is the second, up to 1024 features. Picked by the time of
+//   20 iterations on mixtures: where more points change their
 //   cluster, or under the rule `loss`, or with prepare(), others may be faster.
 #include "impls/contract.hpp"
 
@@ -20,6 +21,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace clusterbench {
@@ -85,11 +87,33 @@ constexpr std::array kTable{
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };
 
-class KmeansCudaAuto final : public Variant<float> {
+/// Of float64: all but the last read narrower copies, and few rows in full precision.
+constexpr std::array kDoubles{
+    Choice{kAny, 8, 64, "kmeans_cuda_narrow"}, // points stay where they are, as float32
+    Choice{kAny, 16, 16, "kmeans_cuda_narrow"},    Choice{kAny, 32, 4, "kmeans_cuda_narrow"},
+    Choice{kAny, 64, 2000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
+    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0, or many features
+};
+
+template <typename T>
+class KmeansCudaAuto final : public Variant<T> {
 public:
   std::vector<std::string> delegates(const Shape& shape) const override {
+    if constexpr (std::is_same_v<T, float>) {
+      return of(kTable, shape);
+    } else {
+      return of(kDoubles, shape);
+    }
+  }
+  void prepare(const Shape&, const Points<T>&) override { throw only_chooses(); }
+  void run(const Start<T>&, Answer<T>&, Observer<T>&) override { throw only_chooses(); }
+
+private:
+  template <std::size_t kLines>
+  static std::vector<std::string> of(const std::array<Choice, kLines>& table, const Shape& shape) {
     std::vector<std::string> names;
-    for (const Choice& line : kTable) {
+    for (const Choice& line : table) {
       if (shape.n <= line.n && shape.d <= line.d && shape.k <= line.k &&
           std::ranges::find(names, line.variant) == names.end()) { // it may be in several lines
         names.emplace_back(line.variant);
@@ -97,10 +121,6 @@ public:
     }
     return names;
   }
-  void prepare(const Shape&, const Points<float>&) override { throw only_chooses(); }
-  void run(const Start<float>&, Answer<float>&, Observer<float>&) override { throw only_chooses(); }
-
-private:
   static std::logic_error only_chooses() {
     return std::logic_error("kmeans_cuda_auto only chooses");
   }
@@ -115,7 +135,7 @@ const Registration registration({.name = "kmeans_cuda_auto",
                                  .deterministic = false,
                                  .takes_weights = true, // as several of the table do
                                  .previous = "kmeans_cuda_fused"},
-                                f32_only<KmeansCudaAuto>());
+                                both_precisions<KmeansCudaAuto>());
 
 } // namespace
 } // namespace clusterbench

@@ -31,10 +31,10 @@ def source(variant):
     return next(CUDA.rglob(f"{variant}.cu"), None)
 
 
-def lines():
-    """The table, in order: (most points, most features, most clusters, variant)."""
+def lines(name="kTable"):
+    """A table, in order: (most points, most features, most clusters, variant)."""
     text = source("kmeans_cuda_auto").read_text()
-    table = text[text.index("kTable{"):text.index("};", text.index("kTable{"))]
+    table = text[text.index(f"{name}{{"):text.index("};", text.index(f"{name}{{"))]
     found = re.findall(r'Choice\{(\w+), (\w+), (\w+), "(\w+)"\}', table)
     assert len(found) == table.count("Choice{"), table
     return [(*(math.inf if most == "kAny" else int(most) for most in line[:3]), line[3])
@@ -76,9 +76,15 @@ class Auto(unittest.TestCase):
         for name in names:
             self.assertIsNotNone(source(name), name)
 
+    def test_the_table_of_doubles_ends_with_one_for_any_shape(self):
+        doubles = lines("kDoubles")
+        self.assertEqual(doubles[-1][:3], (math.inf,) * 3)
+        for *_, name in doubles:
+            self.assertRegex(meta(name), r"both_precisions|\{\{\}, ", name)  # or float64 alone
+
     def test_meta_is_the_loosest_of_all(self):
         own = meta("kmeans_cuda_auto")
-        for name in picks():
+        for name in {*picks(), *(line[3] for line in lines("kDoubles"))}:
             for looser in (".distance = DistanceForm::expanded", ".deterministic = false",
                            ".reseeds_empty = true", ".labels = LabelsFrom::returned_centroids"):
                 if looser in meta(name):

@@ -1,6 +1,5 @@
-// Sums of clusters that are exact: values become integers in two words, so that additions have no
-// order and a point that moves can be taken out again without a trace. Hence the same bits in every
-// run, and only points that change their cluster are touched.
+// Exact sums of clusters: values become integers in two words, so additions have no order, and a point
+// that moves is taken out again without a trace. The same bits in every run; only movers are touched.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,11 +24,10 @@ struct FixedPoint {
 
 struct SumsView {
   FixedPoint point;
-  long long* high;  ///< [copies, k, d]
-  long long* low;   ///< [copies, k, d]
-  unsigned* counts; ///< [copies, k]
-  unsigned copies =
-      1; ///< that add up to the sums, so that additions to one cluster meet less often
+  long long* high;     ///< [copies, k, d]
+  long long* low;      ///< [copies, k, d]
+  unsigned* counts;    ///< [copies, k]
+  unsigned copies = 1; ///< that add up to the sums: additions to one cluster meet less often
 };
 
 /// A value as the two words, which are exact but for bits beneath the second.

@@ -162,15 +162,15 @@ inline unsigned sweep_blocks(std::size_t n, std::size_t d) {
 /// of_feature(f, x): x[kAtOnce] of these rows, `absent` behind the last one, to one lane of the
 /// group; of_rows(i, step): when rows i, i + step, ... are through, to all lanes of the warp
 /// together.
-template <unsigned kAtOnce, typename OfFeature, typename OfRows>
-__device__ void sweep_rows(const float* rows, std::size_t n, unsigned d, unsigned lanes,
-                           float absent, OfFeature of_feature, OfRows of_rows) {
+template <unsigned kAtOnce, typename T, typename OfFeature, typename OfRows>
+__device__ void sweep_rows(const T* rows, std::size_t n, unsigned d, unsigned lanes, T absent,
+                           OfFeature of_feature, OfRows of_rows) {
   const std::size_t step = std::size_t{gridDim.x} * blockDim.x / lanes;
   std::size_t i = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes;
   for (std::size_t first = i - threadIdx.x % 32 / lanes; first < n; // the warp's first row
        first += kAtOnce * step, i += kAtOnce * step) {
     for (unsigned f = threadIdx.x % lanes; f < d; f += lanes) {
-      float x[kAtOnce]; // on their way together
+      T x[kAtOnce]; // on their way together
 #pragma unroll
       for (unsigned r = 0; r < kAtOnce; ++r) {
         x[r] = i + r * step < n ? rows[(i + r * step) * d + f] : absent;
@@ -194,8 +194,9 @@ __device__ void raise_maximum(Word* to, Word value) {
 /// same order. The shortest length is inverted, so that it grows.
 enum : unsigned { kLongestWord, kShortestWord, kNotFiniteWord, kLargestWords };
 
-/// rows: [n, d]. Dynamic shared memory: d words.
-static __global__ void measure_rows(const float* rows, std::size_t n, unsigned d, unsigned lanes,
+/// rows: [n, d], of which magnitudes of features become floats. Dynamic shared memory: d words.
+template <typename T>
+static __global__ void measure_rows(const T* rows, std::size_t n, unsigned d, unsigned lanes,
                                     unsigned long long* words) {
   constexpr unsigned kAtOnce = 4;
   extern __shared__ unsigned s_largest[];
@@ -206,16 +207,16 @@ static __global__ void measure_rows(const float* rows, std::size_t n, unsigned d
   double squared[kAtOnce] = {}, longest = 0.0, shortest = INFINITY;
   bool finite = true;
   sweep_rows<kAtOnce>(
-      rows, n, d, lanes, 0.0f,
-      [&](unsigned f, const float(&x)[kAtOnce]) {
-        float largest = 0.0f;
+      rows, n, d, lanes, T{0},
+      [&](unsigned f, const T(&x)[kAtOnce]) {
+        T largest = 0;
 #pragma unroll
         for (unsigned r = 0; r < kAtOnce; ++r) {
-          largest = fmaxf(largest, fabsf(x[r])); // leaves out what is no number
-          finite = finite && fabsf(x[r]) < INFINITY;
+          largest = fmax(largest, fabs(x[r])); // leaves out what is no number
+          finite = finite && fabs(x[r]) < INFINITY;
           squared[r] += static_cast<double>(x[r]) * static_cast<double>(x[r]);
         }
-        raise_maximum(&s_largest[f], __float_as_uint(largest));
+        raise_maximum(&s_largest[f], __float_as_uint(static_cast<float>(largest)));
       },
       [&](std::size_t, std::size_t) {
 #pragma unroll
@@ -249,7 +250,8 @@ static __global__ void measure_rows(const float* rows, std::size_t n, unsigned d
 }
 
 /// Of rows in device memory, [., d], of at most 12,000 features. Blocks. Throws std::runtime_error.
-inline Magnitudes device_magnitudes(std::span<const float> d_rows, std::size_t d) {
+template <typename T>
+Magnitudes device_magnitudes(std::span<const T> d_rows, std::size_t d) {
   const std::size_t n = d_rows.size() / d;
   DeviceBuffer<unsigned long long> d_words(kLargestWords + d);
   d_words.zero();

@@ -19,15 +19,13 @@ namespace clusterbench::cuda {
 
 // ---- the launch
 //
-// A whole run in one cooperative launch: what its kernel needs to know of the run, the stop rule on
-// the device, and the host's side of it. Float only.
+// What a kernel of a whole run needs to know of it, the stop rule on the device, the host's side.
 
 // Cooperative launches: blocks that are all resident, in clusters or each for itself.
 
 /// Whether there is a device and it has no clusters of blocks. Does not create a context.
 inline bool lacks_clusters() {
-  int device = 0;
-  int clusters = 0;
+  int device = 0, clusters = 0;
   if (cudaGetDevice(&device) != cudaSuccess ||
       cudaDeviceGetAttribute(&clusters, cudaDevAttrClusterLaunch, device) != cudaSuccess) {
     static_cast<void>(cudaGetLastError()); // no device is an answer here, not a fault
@@ -112,13 +110,14 @@ void launch_clusters(void (*kernel)(const Task), const Task& task, const Cluster
 /// many.
 inline constexpr std::size_t kMostIterations = std::size_t{1} << 30;
 
-/// The part of a kernel's argument that is about the run and not about the data.
+/// The part of a kernel's argument that is about the run and not about the data, of type T.
+template <typename T = float>
 struct RunTask {
-  const float* initial;           // [k, d], or null
-  float* centroids;               // [k, d]
-  float* entering;                // [k, d]; see leave_centroid()
+  const T* initial;               // [k, d], or null
+  T* centroids;                   // [k, d]
+  T* entering;                    // [k, d]; see leave_centroid()
   std::int32_t* labels;           // [n]
-  float* history;                 // [max_iterations, k, d] in recording runs, else null
+  T* history;                     // [max_iterations, k, d] in recording runs, else null
   long long* times;               // [max_iterations + 1] nanoseconds in recording runs, else null
   unsigned long long* iterations; // in page-locked memory of the host, written once
   StopRule::Kind rule;
@@ -146,8 +145,8 @@ struct RunTask {
   }
   /// One thread for each of the `size` values of the centroids, in every pass: leaves value `at`,
   /// and what it was when it entered the pass. From memberships none enters the first one.
-  __device__ void leave_centroid(std::size_t pass, unsigned at, unsigned size, float entered,
-                                 float now) const {
+  __device__ void leave_centroid(std::size_t pass, unsigned at, unsigned size, T entered,
+                                 T now) const {
     if (keeps_labels(pass)) {
       centroids[at] = now;
       if (initial != nullptr || pass > 0) {
@@ -200,6 +199,7 @@ inline std::string refuse_shared(std::size_t needed) {
 enum class LabelsBefore { in_memory, always_in_memory, kept };
 
 /// What is behind a RunTask, and the launch.
+template <typename T = float>
 class OneLaunch {
 public:
   /// Throws std::runtime_error.
@@ -212,12 +212,12 @@ public:
   /// Runs `kernel(task)` to its end; sets task.run first. Kernels read the start and write the
   /// answer where they lie. Tells a recording observer of every pass. Throws std::runtime_error.
   template <typename Task>
-  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer,
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer,
            void (*kernel)(const Task), Task task, const ClusterLaunch& launch,
            LabelsBefore before = LabelsBefore::in_memory) {
     const std::size_t size = answer.centroids.size();
     const std::size_t recorded = observer.recording() ? rule_.max_iterations : 0; // passes
-    DeviceBuffer<float> history(recorded * size);
+    DeviceBuffer<T> history(recorded * size);
     DeviceBuffer<long long> times(recorded > 0 ? recorded + 1 : 0);
     if (before == LabelsBefore::always_in_memory ||
         (before == LabelsBefore::in_memory && rule_.kind == StopRule::Kind::labels)) {
@@ -253,15 +253,13 @@ public:
 private:
   StopRule rule_;
   unsigned next_stamp_ = 1;
-  // The kernel writes the number where the host reads it: a copy would be one more thing to wait
-  // for.
+  // Written where the host reads it: a copy would be one more thing to wait for.
   PinnedBuffer<unsigned long long> iterations_;
 };
 
 // ---- the end of a pass
 //
-// The end of a pass in a run of one launch: sums over all blocks become centroids, and the stop
-// rule decides. Float only.
+// Sums over all blocks become centroids, and the stop rule decides.
 
 /// Sums [k, width] over all blocks, counts last, and what the stop rule asks for behind them.
 struct Totals {
@@ -270,15 +268,16 @@ struct Totals {
 
   __device__ double fact() const { return s_totals[k * width]; }
   /// Or `old`, if the cluster is empty.
-  __device__ float mean(unsigned j, unsigned f, float old) const {
+  template <typename T>
+  __device__ T mean(unsigned j, unsigned f, T old) const {
     const double size = s_totals[j * width + width - 1];
-    return size > 0.0 ? static_cast<float>(s_totals[j * width + f] / size) : old;
+    return size > 0.0 ? static_cast<T>(s_totals[j * width + f] / size) : old;
   }
 };
 
 /// Adds up what the stop rule asks for over the block, and gives it to `sums`. All threads.
-template <unsigned kThreads, typename Sums>
-__device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) {
+template <unsigned kThreads, typename T, typename Sums>
+__device__ void share_fact(const RunTask<T>& run, const Sums& sums, double wanted) {
   __shared__ double s_wanted[kThreads / 32];
   if (run.wants_fact()) {
     wanted = over_lanes<32>(wanted);
@@ -302,9 +301,10 @@ __device__ void share_fact(const RunTask& run, const Sums& sums, double wanted) 
 /// kWidth: if the compiler is to know it, the features that centroids have in shared memory, of
 /// which those behind d are not in the answer: it divides by a constant then, and few values wait
 /// for little else.
-template <unsigned kThreads, unsigned kWidth = 0, typename Sums, typename MeanOf, typename PlaceOf>
-__device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsigned d,
-                         MeanOf mean_of, float* s_centroids, PlaceOf place_of, std::size_t& pass,
+template <unsigned kThreads, unsigned kWidth = 0, typename T, typename Sums, typename MeanOf,
+          typename PlaceOf>
+__device__ bool end_pass(const RunTask<T>& run, const Sums& sums, unsigned k, unsigned d,
+                         MeanOf mean_of, T* s_centroids, PlaceOf place_of, std::size_t& pass,
                          double& previous) {
   __shared__ double s_shifts[kThreads / 32];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -313,18 +313,18 @@ __device__ bool end_pass(const RunTask& run, const Sums& sums, unsigned k, unsig
   // Loads of a batch do not wait for the stores of one another.
   constexpr unsigned kBatch = kWidth > 0 ? 1 : 4;
   for (unsigned first = threadIdx.x; first < k * width; first += kBatch * kThreads) {
-    float next[kBatch];
+    T next[kBatch];
 #pragma unroll
     for (unsigned b = 0; b < kBatch; ++b) {
       const unsigned e = first + b * kThreads, j = e / width, f = e % width;
-      next[b] = e < k * width ? mean_of(j, f, s_centroids[place_of(j, f)]) : 0.0f;
+      next[b] = e < k * width ? mean_of(j, f, s_centroids[place_of(j, f)]) : T{0};
     }
 #pragma unroll
     for (unsigned b = 0; b < kBatch; ++b) {
       const unsigned e = first + b * kThreads, j = e / width, f = e % width;
       if (e < k * width) {
-        float& centroid = s_centroids[place_of(j, f)];
-        const float old = centroid;
+        T& centroid = s_centroids[place_of(j, f)];
+        const T old = centroid;
         const double moved = static_cast<double>(next[b]) - static_cast<double>(old);
         shift += moved * moved;
         centroid = next[b];

@@ -183,7 +183,7 @@ private:
 
   int bits_ = 0; // of a word
   ClusterLaunch shape_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   SplitData data_;
   DeviceBuffer<long long> d_words_;       // of GridSums
   DeviceBuffer<std::uint8_t> d_clusters_; // see IncrementalTask

@@ -114,7 +114,7 @@ inline constexpr unsigned kMostIncremental = 64;         ///< features, and clus
 inline constexpr unsigned kWithZeros = kMostIncremental; ///< see IncrementalTask::clusters
 
 struct IncrementalTask {
-  RunTask run;
+  RunTask<> run;
   SplitRun split;
   std::uint8_t* clusters; ///< [n] of the pass before, and kWithZeros more if the row has zeros
   long long* words;       ///< of GridSums

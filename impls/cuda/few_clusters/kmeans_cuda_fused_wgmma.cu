@@ -33,7 +33,7 @@ using namespace cuda;
 constexpr unsigned kMaxFeatures = 64, kMaxClusters = 64;
 
 struct Task {
-  RunTask run;
+  RunTask<> run;
   SplitRun split;
   GridMeansView means;
 };
@@ -222,7 +222,7 @@ private:
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
   ClusterLaunch shape_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   SplitData data_;
   GridMeansBuffers means_;
 };

@@ -328,7 +328,7 @@ inline constexpr unsigned kTileCluster = 8; ///< blocks of a cluster
 inline constexpr unsigned kMaxStages = 4;   ///< tiles of a ring in shared memory, at most
 
 struct TileTask {
-  RunTask run;
+  RunTask<> run;
   const float* tiles; // see FloatRows
   unsigned n, d, k, tiles_count, stages;
   TaggedValue<float>* sum_words;   // of k times the padded row
@@ -339,7 +339,7 @@ struct TileTask {
 /// and history. A cluster without weight keeps its centroid. All threads must call it, and get the
 /// squared shift if the rule asks for it. s_sums, s_centroids: [k, width >= d]; s_weights: [k].
 template <unsigned kThreads>
-__device__ double adopt_means(const RunTask& run, const float* s_sums, const double* s_weights,
+__device__ double adopt_means(const RunTask<>& run, const float* s_sums, const double* s_weights,
                               float* s_centroids, unsigned k, unsigned d, unsigned width,
                               std::size_t pass) {
   __shared__ double s_shift[kThreads / 32];
@@ -529,7 +529,7 @@ public:
 private:
   const TileKernel<Task, Rows>* kernel_ = nullptr;
   ClusterLaunch shape_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   DeviceBuffer<float> d_tiles_;
   DeviceBuffer<TaggedValue<float>> d_sum_words_;
   DeviceBuffer<TaggedValue<double>> d_fact_words_;

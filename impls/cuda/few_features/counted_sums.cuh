@@ -56,8 +56,8 @@ public:
 
   /// All threads. words: [CountedWords::size()] of `count`; s_totals: [count]. A barrier must
   /// follow.
-  template <unsigned kMost>
-  __device__ CountedSums(const RunTask& run, unsigned k, unsigned d, std::uint64_t* words,
+  template <unsigned kMost, typename T>
+  __device__ CountedSums(const RunTask<T>& run, unsigned k, unsigned d, std::uint64_t* words,
                          const SumUnits<kMost>& units, Units& s_units, double* s_totals)
       : words_(words), count_(k * (D + 1) + 1), units_(s_units), s_totals_(s_totals) {
     static_assert(D <= kMost);
@@ -129,11 +129,12 @@ private:
   static constexpr unsigned kFew = 12, kFewBlocks = 40;
 
   /// One thread: no less than the length of any centroid of the start, of so many values.
-  __device__ static double longest_of_start(const float* start, unsigned values) {
-    float largest = 0.0f;
+  template <typename T>
+  __device__ static double longest_of_start(const T* start, unsigned values) {
+    T largest = 0;
 #pragma unroll 8
     for (unsigned e = 0; e < values; ++e) {
-      largest = fmaxf(largest, fabsf(start[e]));
+      largest = fmax(largest, fabs(start[e]));
     }
     return static_cast<double>(largest) * sqrt(static_cast<double>(D));
   }

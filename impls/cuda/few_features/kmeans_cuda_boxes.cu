@@ -155,7 +155,7 @@ struct BoxesOfBlock {
 };
 
 struct Task {
-  RunTask run;
+  RunTask<> run;
   const float* points;   // [boxes, D, 32]
   const float* extents;  // [boxes, 2, D]
   const unsigned* order; // [n]: the row at a place
@@ -377,7 +377,7 @@ private:
   const Size* size_ = nullptr;
   Task task_{};
   ClusterLaunch grid_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   KdBoxes boxes_;
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };

@@ -239,7 +239,7 @@ using namespace cuda;
 constexpr unsigned kMaxFeatures = 16, kMaxClusters = 256;
 
 struct Task {
-  RunTask run;
+  RunTask<> run;
   const float* points; // [D, n]
   unsigned n, d, k;
   unsigned copies; // of a block's sums
@@ -452,7 +452,7 @@ private:
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
   ClusterLaunch grid_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   DeviceBuffer<float> d_points_; // [D, n]
   DeviceBuffer<long long> d_words_;
   std::size_t padded_d_ = 0;

@@ -39,7 +39,7 @@ constexpr std::size_t kMaxOfBlock = std::size_t{1}
                                     << 23; // points: half of what Moves can tell apart
 
 struct Task {
-  RunTask run;
+  RunTask<> run;
   const float* points; // [D, n]
   unsigned n, d, k;
   unsigned resident, stride;     // points of a block that are in shared memory, and with padding
@@ -293,7 +293,7 @@ private:
   Task task_{};
   ClusterLaunch grid_{};
   LabelsBefore labels_before_ = LabelsBefore::always_in_memory;
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };

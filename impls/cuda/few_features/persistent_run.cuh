@@ -40,7 +40,7 @@ struct WholeRun {
 
 template <typename Totals>
 struct PersistentTask {
-  RunTask run;
+  RunTask<> run;
   const float* points; // [D, n]
   unsigned n, d, k;
   unsigned resident; // points of a block that are in shared memory
@@ -361,7 +361,7 @@ private:
   const PersistentSize<Totals>* size_ = nullptr;
   PersistentTask<Totals> task_{};
   ClusterLaunch grid_{};
-  OneLaunch launch_;
+  OneLaunch<> launch_;
   DeviceBuffer<float> d_points_;        // [D, n]
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };

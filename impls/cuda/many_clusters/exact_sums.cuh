@@ -9,16 +9,19 @@
 #include <cmath>
 #include <cub/device/device_radix_sort.cuh>
 #include <string>
+#include <type_traits>
 
 namespace clusterbench::cuda {
 
 // ---- weights
 
 /// Weights of the points and their exact sums by cluster, which take the place of SumsView::counts. A
-/// weighted point is the product of two floats: in double it is exact, too.
+/// weighted point is the product of two floats: in double it is exact, too. That of two doubles is
+/// rounded, to the same whenever the point moves.
+template <typename T = float>
 struct WeightsView {
-  const float* of_point; ///< [n]; null: there are none
-  SumsView sums;         ///< [k], without counts
+  const T* of_point; ///< [n]; null: there are none
+  SumsView sums;     ///< [k], without counts
 
   __device__ double of(std::size_t i) const { return static_cast<double>(of_point[i]); }
   __device__ double of_cluster(unsigned j) const {
@@ -29,9 +32,10 @@ struct WeightsView {
 };
 
 /// Room for the smallest of some weights: all the bits of a float, and as many for values that are
-/// smaller than the largest one. Empty if it is there, else why not.
-inline std::string refuse_weights(double smallest, double largest, const FixedPoint& point) {
-  constexpr double kRoom = 0x1p48;
+/// smaller than the largest one; or all the bits of a double. Empty if it is there, else why not.
+template <typename T = float>
+std::string refuse_weights(double smallest, double largest, const FixedPoint& point) {
+  constexpr double kRoom = std::is_same_v<T, float> ? 0x1p48 : 0x1p54;
   const double most = point.to_low * point.to_low / kRoom;
   return largest <= most * smallest
              ? ""
@@ -42,13 +46,20 @@ inline std::string refuse_weights(double smallest, double largest, const FixedPo
 
 // ---- points that move
 
-/// Moves the points whose label has changed: a warp looks at 32 rows and then moves, all lanes
+/// One of the copies of the sums [k, d], for the additions of this block.
+__device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std::size_t d) {
+  const std::size_t copy = blockIdx.x % all.copies;
+  return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
+}
+
+/// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and then moves, all lanes
 /// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
 /// count them in, or null.
-template <bool kWeighted>
-static __global__ void move_points(const PointsView points, const std::int32_t* before,
+template <bool kWeighted, typename T>
+static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved,
-                                   const WeightsView weights) {
+                                   const WeightsView<T> weights, unsigned k) {
+  sums = copy_of_block(sums, k, points.d);
   const unsigned lane = threadIdx.x % 32, d = points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
@@ -78,7 +89,7 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
       const int old_label = __shfl_sync(0xffffffffu, from, who);
       const int new_label = __shfl_sync(0xffffffffu, to, who);
       const std::size_t point = first + static_cast<unsigned>(who);
-      const float* row = points.exact + point * d;
+      const T* row = points.exact + point * d;
       const double weight = kWeighted ? weights.of(point) : 1.0;
       for (unsigned f = lane; f < d; f += 32) {
         const FixedWords words = FixedWords::of(weight * static_cast<double>(row[f]), sums.point);
@@ -97,11 +108,11 @@ static __global__ void move_points(const PointsView points, const std::int32_t* 
 /// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
 /// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
 /// were before, or null; shifts: [k] squared, or null.
-template <bool kWeighted>
+template <bool kWeighted, typename T>
 static __global__ void
-place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, HalfTiles shape,
-                float* centroids, float* entering, __half* tiles, float* half_squares,
-                float4* terms, PassCounters* next, double* shifts, const WeightsView weights) {
+place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
+                T* centroids, T* entering, __half* tiles, float* half_squares, float4* terms,
+                PassCounters* next, double* shifts, const WeightsView<T> weights) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
@@ -113,7 +124,7 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
     }
     return;
   }
-  float* centroid = centroids + std::size_t{j} * d;
+  T* centroid = centroids + std::size_t{j} * d;
   unsigned count = 0;
 #pragma unroll 4
   for (unsigned copy = 0; copy < sums.copies; ++copy) {
@@ -136,7 +147,7 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
       }
       const double sum =
           static_cast<double>(all.high) + static_cast<double>(all.low) / sums.point.to_low;
-      const float mean = static_cast<float>(sum * scale);
+      const T mean = static_cast<T>(sum * scale);
       const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
       shift += difference * difference;
       centroid[f] = mean;
@@ -163,25 +174,25 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization frame, Half
 
 /// Distances of all points to their centroids, with the points' weights, one sum a block: a warp a
 /// point.
-template <bool kWeighted>
-static __global__ void sum_distances(const PointsView points, const float* centroids,
+template <bool kWeighted, typename T>
+static __global__ void sum_distances(const PointsView<T> points, const T* centroids,
                                      const std::int32_t* labels, double* partial,
-                                     const WeightsView weights) {
+                                     const WeightsView<T> weights) {
   __shared__ double s_sums[8];
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, d = points.d;
   double sum = 0.0;
   for (std::size_t i = std::size_t{blockIdx.x} * 8 + warp; i < points.n;
        i += std::size_t{gridDim.x} * 8) {
-    float squared = 0.0f;
+    T squared = 0;
     for (unsigned f = lane; f < d; f += 32) {
-      const float difference =
+      const T difference =
           points.exact[i * d + f] - centroids[static_cast<std::size_t>(labels[i]) * d + f];
       squared += difference * difference;
     }
     for (int offset = 16; offset > 0; offset /= 2) {
       squared += __shfl_xor_sync(0xffffffffu, squared, offset);
     }
-    sum += (kWeighted ? weights.of(i) : 1.0) * static_cast<double>(sqrtf(squared));
+    sum += (kWeighted ? weights.of(i) : 1.0) * static_cast<double>(sqrt(squared));
   }
   if (lane == 0) {
     s_sums[warp] = sum;
@@ -212,10 +223,11 @@ static __global__ void fill_iota(unsigned* rows, std::size_t n) {
 
 /// kLanes lanes with 4 features each take runs of sorted rows. rows, labels: [n], and three more.
 /// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
-template <unsigned kLanes, bool kFour, bool kWeighted>
+template <unsigned kLanes, bool kFour, bool kWeighted, typename T>
 static __global__ void __launch_bounds__(256)
-    sum_segments(const PointsView points, const unsigned* rows, const unsigned* labels,
-                 SumsView sums, const WeightsView weights) {
+    sum_segments(const PointsView<T> points, const unsigned* rows, const unsigned* labels,
+                 SumsView sums, const WeightsView<T> weights, unsigned k) {
+  sums = copy_of_block(sums, k, points.d);
   const unsigned lane = threadIdx.x % kLanes, d = points.d;
   const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
   const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
@@ -250,7 +262,7 @@ static __global__ void __launch_bounds__(256)
       const uint4 four_labels = *reinterpret_cast<const uint4*>(labels + r);
       const unsigned row[4] = {four_rows.x, four_rows.y, four_rows.z, four_rows.w};
       const unsigned its_label[4] = {four_labels.x, four_labels.y, four_labels.z, four_labels.w};
-      float x[4][4];
+      T x[4][4];
       double weight[4];
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
@@ -299,25 +311,29 @@ static __global__ void count_moved(const std::int32_t* before, const std::int32_
   }
 }
 
+/// What a sort needs.
+struct SortArrays {
+  unsigned *rows, *sorted_rows, *sorted_labels; ///< [n + 3]
+  unsigned char* scratch;                       ///< of cub
+  std::size_t size;                             ///< of scratch
+};
+
 /// The sort, and the launches.
+template <typename T = float>
 class SortedSums {
 public:
-  struct Arrays {
-    unsigned *rows, *sorted_rows, *sorted_labels; ///< [n + 3]
-    unsigned char* scratch;                       ///< of cub
-    std::size_t size;                             ///< of scratch
-  };
-
   /// Throws std::runtime_error.
   static std::size_t scratch_bytes(std::size_t n, std::size_t k) {
-    Arrays none{};
+    SortArrays none{};
     sort(none, nullptr, n, bits_of(k));
     return none.size;
   }
 
   /// Does not block. Throws std::runtime_error.
-  void prepare(const PointsView& points, std::size_t k, const Arrays& arrays, bool weighted) {
+  void prepare(const PointsView<T>& points, std::size_t k, const SortArrays& arrays,
+               bool weighted) {
     at_ = arrays;
+    k_ = static_cast<unsigned>(k);
     bits_ = bits_of(k);
     fill_iota<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
     check_launch("fill_iota");
@@ -326,28 +342,31 @@ public:
   }
 
   /// sums = those of all points by `labels`; they must be zero before. labels: [n], none negative.
-  void add_all(const PointsView& points, const std::int32_t* labels, const SumsView& sums,
-               const WeightsView& weights) {
+  void add_all(const PointsView<T>& points, const std::int32_t* labels, const SumsView& sums,
+               const WeightsView<T>& weights) {
     sort(at_, labels, points.n, bits_);
-    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights);
+    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights, k_);
     check_launch("sum_segments");
   }
 
 private:
-  using Kernel = void (*)(PointsView, const unsigned*, const unsigned*, SumsView, WeightsView);
+  using Kernel = void (*)(PointsView<T>, const unsigned*, const unsigned*, SumsView, WeightsView<T>,
+                          unsigned);
 
   template <bool kWeighted>
   static Kernel kernel_for(unsigned d) {
     const bool four = d % 4 == 0;
-    return d <= 32 ? (four ? sum_segments<8, true, kWeighted> : sum_segments<8, false, kWeighted>)
-           : d <= 64
-               ? (four ? sum_segments<16, true, kWeighted> : sum_segments<16, false, kWeighted>)
-               : (four ? sum_segments<32, true, kWeighted> : sum_segments<32, false, kWeighted>);
+    return d <= 32
+               ? (four ? sum_segments<8, true, kWeighted, T> : sum_segments<8, false, kWeighted, T>)
+           : d <= 64 ? (four ? sum_segments<16, true, kWeighted, T>
+                             : sum_segments<16, false, kWeighted, T>)
+                     : (four ? sum_segments<32, true, kWeighted, T>
+                             : sum_segments<32, false, kWeighted, T>);
   }
   static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
 
   /// Without scratch it only sets its size.
-  static void sort(Arrays& at, const std::int32_t* labels, std::size_t n, int bits) {
+  static void sort(SortArrays& at, const std::int32_t* labels, std::size_t n, int bits) {
     check(cub::DeviceRadixSort::SortPairs(at.scratch, at.size,
                                           reinterpret_cast<const unsigned*>(labels),
                                           at.sorted_labels, at.rows, at.sorted_rows, n, 0, bits),
@@ -355,9 +374,9 @@ private:
   }
 
   int bits_ = 1;
-  unsigned blocks_ = 0;
+  unsigned blocks_ = 0, k_ = 0;
   Kernel kernel_ = nullptr;
-  Arrays at_{};
+  SortArrays at_{};
 };
 
 } // namespace clusterbench::cuda

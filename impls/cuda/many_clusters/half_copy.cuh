@@ -12,7 +12,9 @@
 #include <cstdint>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 namespace clusterbench::cuda {
@@ -65,25 +67,30 @@ inline constexpr float kFarAway = 1e38f;    ///< score of a centroid that does n
 inline constexpr float kUpwards = 1.00001f; ///< more than the roundings of a few operations
 
 /// x' = (x - mean) * scale is what is rounded; scores are |c'|^2 / 2 - x'.c'.
+template <typename T = float>
 struct Normalization {
-  const float* mean;  ///< [d]
+  const T* mean;      ///< [d]
   const double scale; ///< a power of two
 };
 
+/// Points and centroids as they came are of type T; what was made of them is float16, with norms in
+/// float.
+template <typename T = float>
 struct PointsView {
   std::size_t n;
   unsigned d;
   HalfTiles shape;
-  const float* exact;    ///< [n, d]
+  const T* exact;        ///< [n, d]
   const __half* rounded; ///< tiles; rows behind n are zero
   const float* residual; ///< [n] |x' - rounded|, or a little more
   const float* norm;     ///< [n] |rounded|, or a little more
 };
 
+template <typename T = float>
 struct CentroidsView {
   unsigned k;
   unsigned tiles;            ///< of kHalfTileRows centroids; those behind k are zero and far away
-  const float* exact;        ///< [k, d]
+  const T* exact;            ///< [k, d]
   const __half* rounded;     ///< tiles
   const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
   const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
@@ -103,11 +110,13 @@ struct PassCounters {
     return {__uint_as_float(of_residual), __uint_as_float(of_norm), __uint_as_float(fixed)};
   }
   /// Tells what has happened to `rows` rows.
-  void report(Observer<float>& observer, std::size_t rows) const {
+  template <typename T>
+  void report(Observer<T>& observer, std::size_t rows) const {
     const double n = static_cast<double>(rows);
     observer.counter("certified_at_once", (n - flagged) / n);
     observer.counter("certified_at_second_level", alone / n);
-    observer.counter("recomputed_in_float32", (flagged - alone) / n);
+    observer.counter(sizeof(T) == sizeof(float) ? "recomputed_in_float32" : "recomputed_in_float64",
+                     (flagged - alone) / n);
     observer.counter("candidates", static_cast<double>(pairs));
     observer.counter("moved", moved / n);
   }
@@ -115,23 +124,29 @@ struct PassCounters {
 
 /// A flagged row's number is its slot.
 struct FlaggedView {
-  unsigned* rows;              ///< [n]
-  float* thresholds;           ///< [n] no less than the exact score of the nearest centroid
-  unsigned* candidates;        ///< [n] how many
-  unsigned long long* nearest; ///< [n] bits of the least squared distance, and which centroid
-  bool* overflowed;            ///< [n]
-  uint2* pairs;                ///< [capacity] slot and centroid
+  unsigned* rows;       ///< [n]
+  float* thresholds;    ///< [n] no less than the exact score of the nearest centroid
+  unsigned* candidates; ///< [n] how many
+  unsigned long long*
+      nearest;      ///< [n], or [2, n], see ranked(): least distances, and which centroids
+  bool* overflowed; ///< [n]
+  uint2* pairs;     ///< [capacity] slot and centroid
   unsigned capacity;
 };
 
+template <typename T = float>
 struct SweepTask {
-  PointsView points;
-  CentroidsView centroids;
+  PointsView<T> points;
+  CentroidsView<T> centroids;
   FlaggedView flagged;
   PassCounters* counters;
   std::int32_t* labels; ///< [n]
-  Normalization frame;
+  Normalization<T> frame;
 };
+
+/// Whether a squared distance and a centroid's number fit one word, see ranked().
+template <typename T>
+inline constexpr bool kRankedInOne = sizeof(T) == sizeof(float);
 
 /// Appends `count` consecutive places of a counter per lane that asks; returns this lane's place.
 /// All lanes of the warp must call it.
@@ -149,8 +164,9 @@ __device__ inline unsigned take_place(bool asks, unsigned* counter) {
 /// The first level's decision on a row: `best` and `second` are its two least scores, `nearest` the
 /// centroid of the best. `error`: how far the best score may be from the exact one; `largest`: how
 /// far any score may. All lanes of the warp must call it; those without a row say so.
-__device__ inline void decide(const SweepTask& task, bool has_row, std::size_t row, float best,
-                              unsigned nearest, float second, float error, float largest) {
+template <typename T>
+__device__ void decide(const SweepTask<T>& task, bool has_row, std::size_t row, float best,
+                       unsigned nearest, float second, float error, float largest) {
   const bool certain = second - best > (error + largest) * kUpwards; // false for NaN, too
   if (has_row) {
     task.labels[row] = static_cast<std::int32_t>(nearest);
@@ -161,13 +177,17 @@ __device__ inline void decide(const SweepTask& task, bool has_row, std::size_t r
     task.flagged.thresholds[slot] = __fadd_ru(best, __fmul_ru(error, kUpwards));
     task.flagged.candidates[slot] = 0;
     task.flagged.nearest[slot] = ~0ull;
+    if constexpr (!kRankedInOne<T>) {
+      task.flagged.nearest[task.points.n + slot] = ~0ull;
+    }
     task.flagged.overflowed[slot] = false;
   }
 }
 
 /// The same for scores of one float16 product, whose errors are those of docs/certified.md.
-__device__ inline void decide_half(const SweepTask& task, bool has_row, std::size_t row, float best,
-                                   unsigned nearest, float second) {
+template <typename T>
+__device__ void decide_half(const SweepTask<T>& task, bool has_row, std::size_t row, float best,
+                            unsigned nearest, float second) {
   float error = 0.0f, largest = 0.0f;
   if (has_row) {
     const float4 terms = task.centroids.terms[nearest];
@@ -185,25 +205,29 @@ __device__ inline void decide_half(const SweepTask& task, bool has_row, std::siz
 // starts that lie beyond the points.
 
 /// Of a column in some rows.
+template <typename T>
 struct ColumnFacts {
   double sum;
-  float least, most;
+  T least, most;
 
   __device__ static ColumnFacts none() { return {0.0, INFINITY, -INFINITY}; }
-  __device__ static ColumnFacts of(float value) {
-    return {static_cast<double>(value), value, value};
-  }
+  __device__ static ColumnFacts of(T value) { return {static_cast<double>(value), value, value}; }
   __device__ void add(const ColumnFacts& other) {
     sum += other.sum;
-    least = fminf(least, other.least);
-    most = fmaxf(most, other.most);
+    least = fmin(least, other.least);
+    most = fmax(most, other.most);
   }
 };
 
-/// Bits of the largest |value| and of the largest |value - mean|: floats that are not negative have
+/// Bits of the largest |value| and of the largest |value - mean|: numbers that are not negative have
 /// the order of their bits.
+template <typename T>
 struct LargestBits {
-  unsigned plain, moved;
+  using Word = std::conditional_t<std::is_same_v<T, float>, unsigned, unsigned long long>;
+  Word plain, moved;
+
+  __device__ static Word of(float value) { return __float_as_uint(value); }
+  __device__ static Word of(double value) { return static_cast<Word>(__double_as_longlong(value)); }
 };
 
 /// Cuts arrays out of one piece of memory, as a cudaMalloc takes longer than most kernels of
@@ -225,30 +249,32 @@ inline constexpr unsigned kMeasuringBlocks = 1024;
 
 /// facts[b][f]: of column f in the rows of block b; blockIdx.y counts blocks of columns. Always the
 /// same order of additions. points: [n, d]
+template <typename T>
 static __global__ void __launch_bounds__(kMeasuredColumns)
-    measure_columns(const float* __restrict__ points, std::size_t n, unsigned d,
-                    ColumnFacts* facts) {
-  __shared__ ColumnFacts s_facts[kMeasuredColumns];
+    measure_columns(const T* __restrict__ points, std::size_t n, unsigned d,
+                    ColumnFacts<T>* facts) {
+  using Facts = ColumnFacts<T>;
+  __shared__ Facts s_facts[kMeasuredColumns];
   const unsigned first = blockIdx.y * kMeasuredColumns, columns = min(d - first, kMeasuredColumns);
   const unsigned rows = kMeasuredColumns / columns; // side by side
   const unsigned f = threadIdx.x % columns, r = threadIdx.x / columns;
   const std::size_t size = n * d, step = std::size_t{gridDim.x} * rows * d;
-  ColumnFacts own = ColumnFacts::none();
+  Facts own = Facts::none();
   if (r < rows) {
     std::size_t e = (std::size_t{blockIdx.x} * rows + r) * d + first + f;
     for (; e + (kMeasuredAtOnce - 1) * step < size; e += kMeasuredAtOnce * step) {
-      float x[kMeasuredAtOnce];
+      T x[kMeasuredAtOnce];
 #pragma unroll
       for (unsigned i = 0; i < kMeasuredAtOnce; ++i) {
         x[i] = points[e + i * step];
       }
 #pragma unroll
       for (unsigned i = 0; i < kMeasuredAtOnce; ++i) {
-        own.add(ColumnFacts::of(x[i]));
+        own.add(Facts::of(x[i]));
       }
     }
     for (; e < size; e += step) {
-      own.add(ColumnFacts::of(points[e]));
+      own.add(Facts::of(points[e]));
     }
   }
   s_facts[threadIdx.x] = own;
@@ -263,12 +289,14 @@ static __global__ void __launch_bounds__(kMeasuredColumns)
 
 /// A block a column: mean[f], which need not be exact, being only a new origin; raises `largest`.
 /// |value - mean|, rounded, is largest at an end of the column. facts: [blocks, d]
+template <typename T>
 static __global__ void __launch_bounds__(128)
-    finish_columns(const ColumnFacts* facts, unsigned blocks, std::size_t n, float* mean,
-                   LargestBits* largest) {
-  __shared__ ColumnFacts s_facts[128];
+    finish_columns(const ColumnFacts<T>* facts, unsigned blocks, std::size_t n, T* mean,
+                   LargestBits<T>* largest) {
+  using Bits = LargestBits<T>;
+  __shared__ ColumnFacts<T> s_facts[128];
   const unsigned f = blockIdx.x, d = gridDim.x;
-  ColumnFacts own = ColumnFacts::none();
+  auto own = ColumnFacts<T>::none();
   for (unsigned b = threadIdx.x; b < blocks; b += 128) {
     own.add(facts[std::size_t{b} * d + f]);
   }
@@ -280,32 +308,39 @@ static __global__ void __launch_bounds__(128)
     }
   }
   if (threadIdx.x == 0) {
-    const ColumnFacts all = s_facts[0];
-    const float origin = static_cast<float>(all.sum / static_cast<double>(n));
+    const ColumnFacts<T> all = s_facts[0];
+    const T origin = static_cast<T>(all.sum / static_cast<double>(n));
     mean[f] = origin;
-    atomicMax(&largest->plain, __float_as_uint(fmaxf(fabsf(all.least), fabsf(all.most))));
-    atomicMax(&largest->moved,
-              __float_as_uint(fmaxf(fabsf(all.least - origin), fabsf(all.most - origin))));
+    atomicMax(&largest->plain, Bits::of(fmax(fabs(all.least), fabs(all.most))));
+    atomicMax(&largest->moved, Bits::of(fmax(fabs(all.least - origin), fabs(all.most - origin))));
   }
 }
 
 /// Raises largest->moved to that of centroids, [size / d, d].
-static __global__ void measure_start(const float* centroids, std::size_t size, unsigned d,
-                                     const float* mean, LargestBits* largest) {
-  float moved = 0.0f;
+template <typename T>
+static __global__ void measure_start(const T* centroids, std::size_t size, unsigned d,
+                                     const T* mean, LargestBits<T>* largest) {
+  T moved = 0;
   for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < size;
        e += std::size_t{gridDim.x} * blockDim.x) {
-    moved = fmaxf(moved, fabsf(centroids[e] - mean[e % d]));
+    moved = fmax(moved, fabs(centroids[e] - mean[e % d]));
   }
-  const unsigned most = __reduce_max_sync(0xffffffffu, __float_as_uint(moved));
+  if constexpr (std::is_same_v<T, float>) {
+    moved = __uint_as_float(__reduce_max_sync(0xffffffffu, __float_as_uint(moved)));
+  } else {
+    for (int offset = 16; offset > 0; offset /= 2) {
+      moved = fmax(moved, __shfl_xor_sync(0xffffffffu, moved, offset));
+    }
+  }
   if (threadIdx.x % 32 == 0) {
-    atomicMax(&largest->moved, most);
+    atomicMax(&largest->moved, LargestBits<T>::of(moved));
   }
 }
 
 /// Rounds one row, by a warp, and returns its norms in every lane.
-__device__ inline RoundedNorms round_row(const float* row, unsigned d, const Normalization& frame,
-                                         const HalfTiles& shape, std::size_t index, __half* tiles) {
+template <typename T>
+__device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<T>& frame,
+                                  const HalfTiles& shape, std::size_t index, __half* tiles) {
   double exact = 0.0, rounded = 0.0, residual = 0.0;
   for (unsigned f = threadIdx.x % 32; f < d; f += 32) {
     const double value =
@@ -328,37 +363,42 @@ __device__ inline RoundedNorms round_row(const float* row, unsigned d, const Nor
 
 /// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may be
 /// read at once.
-template <bool kFour>
-__device__ void load_four(const float* row, unsigned feature, unsigned d, float (&to)[4]) {
-  if constexpr (kFour) {
+template <bool kFour, typename T>
+__device__ void load_four(const T* row, unsigned feature, unsigned d, T (&to)[4]) {
+  if constexpr (kFour && std::is_same_v<T, double>) {
+    const double2 none{0.0, 0.0};
+    const double2* from = reinterpret_cast<const double2*>(row + feature);
+    const double2 low = feature < d ? from[0] : none, high = feature < d ? from[1] : none;
+    to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
+  } else if constexpr (kFour) {
     const float4 none{0.0f, 0.0f, 0.0f, 0.0f};
     const float4 four = feature < d ? *reinterpret_cast<const float4*>(row + feature) : none;
     to[0] = four.x, to[1] = four.y, to[2] = four.z, to[3] = four.w;
   } else {
 #pragma unroll
     for (unsigned e = 0; e < 4; ++e) {
-      to[e] = feature + e < d ? row[feature + e] : 0.0f;
+      to[e] = feature + e < d ? row[feature + e] : T{0};
     }
   }
 }
 
-/// kLanes lanes a row, four features each at a time; two rows at once. Computes in float, see
-/// residual_of(), and rounds sums upwards. Writes whole tiles, of padded_n rows: zeros behind n and
-/// d.
-template <unsigned kLanes, bool kFour>
+/// kLanes lanes a row, four features each at a time; two rows at once. Moves and scales in T, goes on
+/// in float, see residual_of(), and rounds sums upwards. Writes whole tiles, of padded_n rows: zeros
+/// behind n and d.
+template <unsigned kLanes, bool kFour, typename T>
 static __global__ void __launch_bounds__(256)
-    round_points(const float* __restrict__ points, std::size_t n, std::size_t padded_n, unsigned d,
-                 Normalization frame, HalfTiles shape, __half* tiles, float* residuals,
+    round_points(const T* __restrict__ points, std::size_t n, std::size_t padded_n, unsigned d,
+                 Normalization<T> frame, HalfTiles shape, __half* tiles, float* residuals,
                  float* norms) {
   const unsigned lane = threadIdx.x % kLanes, width = shape.chunks * shape.width;
-  const float scale = static_cast<float>(frame.scale);
+  const T scale = static_cast<T>(frame.scale);
   const std::size_t groups = std::size_t{gridDim.x} * blockDim.x / kLanes; // whole warps of them
   const std::size_t own = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes;
   for (std::size_t step = 0; own - own % (32 / kLanes) + step < padded_n; step += 2 * groups) {
     const std::size_t row[2] = {own + step, own + step + groups};
     float rounded[2] = {}, lost[2] = {}; // squares
     for (unsigned feature = lane * 4; feature < width; feature += kLanes * 4) {
-      float x[2][4], mean[4];
+      T x[2][4], mean[4];
       load_four<kFour>(frame.mean, feature, d, mean);
 #pragma unroll
       for (unsigned r = 0; r < 2; ++r) {
@@ -369,7 +409,7 @@ static __global__ void __launch_bounds__(256)
         __half half[4];
 #pragma unroll
         for (unsigned e = 0; e < 4; ++e) {
-          const float value = row[r] < n ? (x[r][e] - mean[e]) * scale : 0.0f;
+          const float value = row[r] < n ? static_cast<float>((x[r][e] - mean[e]) * scale) : 0.0f;
           // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
           half[e] = __float2half_rn(fminf(fmaxf(value, -65504.0f), 65504.0f));
           const float back = __half2float(half[e]);
@@ -400,24 +440,25 @@ static __global__ void __launch_bounds__(256)
   }
 }
 
+/// Tiles of whole groups of padded_rows rows, and the norms that PointsView has.
+struct HalfArrays {
+  std::size_t padded_n;
+  __half* tiles;
+  float *residual, *norm; ///< [padded_n], of which n are made
+
+  static HalfArrays cut(std::size_t n, std::size_t d, unsigned padded_rows, Arena& cutter) {
+    const std::size_t padded_n = ceil_div(n, padded_rows) * padded_rows;
+    return {padded_n, cutter.take<__half>(HalfTiles::of(d).size(padded_n)),
+            cutter.take<float>(padded_n), cutter.take<float>(padded_n)};
+  }
+};
+
 /// The points on the device, exact (the harness's own) and rounded. [n, d]
+template <typename T = float>
 class HalfCopy {
 public:
-  /// Tiles of whole groups of padded_rows rows, and the norms that PointsView has.
-  struct Arrays {
-    std::size_t padded_n;
-    __half* tiles;
-    float *residual, *norm; ///< [padded_n], of which n are made
-
-    static Arrays cut(std::size_t n, std::size_t d, unsigned padded_rows, Arena& cutter) {
-      const std::size_t padded_n = ceil_div(n, padded_rows) * padded_rows;
-      return {padded_n, cutter.take<__half>(HalfTiles::of(d).size(padded_n)),
-              cutter.take<float>(padded_n), cutter.take<float>(padded_n)};
-    }
-  };
-
   /// Asks how large the points are; does not block. Throws std::runtime_error.
-  void measure(std::span<const float> d_points, std::size_t d) {
+  void measure(std::span<const T> d_points, std::size_t d) {
     exact_ = d_points.data();
     n_ = d_points.size() / d;
     d_ = static_cast<unsigned>(d);
@@ -425,9 +466,9 @@ public:
     const auto across = static_cast<unsigned>(ceil_div(d, kMeasuredColumns));
     const unsigned rows = kMeasuredColumns / std::min(d_, kMeasuredColumns);
     const unsigned blocks = blocks_at_most(n_, rows * kMeasuredAtOnce, kMeasuringBlocks / across);
-    d_facts_ = DeviceBuffer<ColumnFacts>(blocks * d);
-    d_mean_ = DeviceBuffer<float>(d);
-    d_largest_ = DeviceBuffer<LargestBits>(1);
+    d_facts_ = DeviceBuffer<ColumnFacts<T>>(blocks * d);
+    d_mean_ = DeviceBuffer<T>(d);
+    d_largest_ = DeviceBuffer<LargestBits<T>>(1);
     d_largest_.zero();
     measure_columns<<<dim3(blocks, across), kMeasuredColumns>>>(exact_, n_, d_, d_facts_.data());
     check_launch("measure_columns");
@@ -438,24 +479,24 @@ public:
   /// Then rounds, with a scale that fits the points; waits for what measure() has asked. arrays and
   /// h_largest, which is page-locked, must outlive this. Without arrays it only chooses the scale.
   /// Throws std::runtime_error.
-  void prepare(const Arrays& arrays, LargestBits* h_largest) {
+  void prepare(const HalfArrays& arrays, LargestBits<T>* h_largest) {
     rounded_ = arrays;
     h_largest_ = h_largest;
-    const LargestBits largest = download();
-    plain_ = std::bit_cast<float>(largest.plain);
-    moved_ = std::bit_cast<float>(largest.moved);
+    const LargestBits<T> largest = download();
+    plain_ = std::bit_cast<T>(largest.plain);
+    moved_ = std::bit_cast<T>(largest.moved);
     round(scale_for(moved_));
   }
 
   /// Fits the scale to the centroids [k, d] of a start, too; whether that has rounded the points
   /// again, as it does only if this start or the one before reaches more than twice as far from the
   /// mean as they do. Waits for the size of the start. Throws std::runtime_error.
-  bool fit(std::span<const float> d_centroids) {
+  bool fit(std::span<const T> d_centroids) {
     d_largest_.zero();
     measure_start<<<blocks_at_most(d_centroids.size(), 256, 2048), 256>>>(
         d_centroids.data(), d_centroids.size(), d_, d_mean_.data(), d_largest_.data());
     check_launch("measure_start");
-    const double scale = scale_for(std::max(moved_, 0.5f * std::bit_cast<float>(download().moved)));
+    const double scale = scale_for(std::max(moved_, T(0.5) * std::bit_cast<T>(download().moved)));
     if (scale == scale_) {
       return false;
     }
@@ -465,35 +506,37 @@ public:
 
   /// Rounds some rows of the points, [n, d] in device memory, to other arrays. Does not block. Throws
   /// std::runtime_error.
-  void round_rows(const float* d_rows, std::size_t n, const Arrays& to) const {
+  void round_rows(const T* d_rows, std::size_t n, const HalfArrays& to) const {
     const bool four = d_ % 4 == 0;
     const unsigned lanes = d_ <= 32 ? 8 : d_ <= 64 ? 16 : 32;
-    const auto kernel = lanes == 8    ? (four ? round_points<8, true> : round_points<8, false>)
-                        : lanes == 16 ? (four ? round_points<16, true> : round_points<16, false>)
-                                      : (four ? round_points<32, true> : round_points<32, false>);
+    const auto kernel = lanes == 8 ? (four ? round_points<8, true, T> : round_points<8, false, T>)
+                        : lanes == 16
+                            ? (four ? round_points<16, true, T> : round_points<16, false, T>)
+                            : (four ? round_points<32, true, T> : round_points<32, false, T>);
     kernel<<<blocks_at_most(to.padded_n * lanes, 256, 8192), 256>>>(
         d_rows, n, to.padded_n, d_, frame(), shape_, to.tiles, to.residual, to.norm);
     check_launch("round_points");
   }
 
-  PointsView view() const {
+  PointsView<T> view() const {
     return {n_, d_, shape_, exact_, rounded_.tiles, rounded_.residual, rounded_.norm};
   }
-  Normalization frame() const { return {d_mean_.data(), scale_}; }
+  Normalization<T> frame() const { return {d_mean_.data(), scale_}; }
   /// The largest |coordinate| of the points.
   double largest() const { return static_cast<double>(plain_); }
 
 private:
-  LargestBits download() {
+  LargestBits<T> download() {
     d_largest_.download({h_largest_, 1});
     return *h_largest_;
   }
 
   /// To [2^11, 2^12), which leaves a start room below 2^13: then half a squared length of 32
-  /// features is at most 2^30. Scale and inverse are floats.
-  static double scale_for(float moved) {
-    return moved > 0.0f && std::isfinite(moved)
-               ? std::ldexp(1.0, std::min(11 - std::ilogb(moved), 126))
+  /// features is at most 2^30. Scale and inverse are of type T.
+  static double scale_for(T moved) {
+    constexpr int kMost = std::numeric_limits<T>::max_exponent - 2;
+    return moved > T{0} && std::isfinite(moved)
+               ? std::ldexp(1.0, std::min(11 - std::ilogb(moved), kMost))
                : 1.0;
   }
 
@@ -504,17 +547,17 @@ private:
     }
   }
 
-  const float* exact_ = nullptr;
+  const T* exact_ = nullptr;
   std::size_t n_ = 0;
   unsigned d_ = 0;
   HalfTiles shape_;
-  Arrays rounded_{};
+  HalfArrays rounded_{};
   double scale_ = 1.0;
-  float plain_ = 0.0f, moved_ = 0.0f; ///< see LargestBits
-  DeviceBuffer<ColumnFacts> d_facts_; ///< kept, as freeing it would wait for the device
-  DeviceBuffer<float> d_mean_;        ///< [d]
-  DeviceBuffer<LargestBits> d_largest_;
-  LargestBits* h_largest_ = nullptr;
+  T plain_ = 0, moved_ = 0;              ///< see LargestBits
+  DeviceBuffer<ColumnFacts<T>> d_facts_; ///< kept, as freeing it would wait for the device
+  DeviceBuffer<T> d_mean_;               ///< [d]
+  DeviceBuffer<LargestBits<T>> d_largest_;
+  LargestBits<T>* h_largest_ = nullptr;
 };
 
 } // namespace clusterbench::cuda

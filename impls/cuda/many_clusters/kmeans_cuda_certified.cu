@@ -114,7 +114,7 @@ struct FoldedGroups {
     }
   }
 
-  __device__ static void decide(const SweepTask& task, const ScoreConstants& beside, bool has_row,
+  __device__ static void decide(const SweepTask<>& task, const ScoreConstants& beside, bool has_row,
                                 std::size_t row, int best, unsigned nearest, int second) {
     float largest = 0.0f, constant = 0.0f; // whose score is the least of its group is not known
     if (has_row) {
@@ -130,7 +130,9 @@ struct FoldedGroups {
 constexpr unsigned kGroup = 16, kGroupsOfTile = kHalfTileRows / kGroup;
 
 /// Which centroid is place g of a group, and which group begins with a centroid.
-__device__ unsigned in_group(unsigned base, unsigned g) { return base + g / 2 * 8 + g % 2; }
+__device__ unsigned in_group(unsigned base, unsigned g) {
+  return base + g / 2 * 8 + g % 2;
+}
 __device__ unsigned group_of(unsigned base) {
   return base / kHalfTileRows * kGroupsOfTile + base % kHalfTileRows / 64 * 4 + base % 8 / 2;
 }
@@ -153,7 +155,8 @@ __global__ void group_centroids(const float* centroids, unsigned k, unsigned d, 
 /// kLanes share a centroid of up to 4 kLanes features: so they read whole lines of 128 bytes. kFour: d
 /// is a multiple of 4, so that 16 bytes may be read at once.
 template <unsigned kLanes, bool kFour>
-__global__ void __launch_bounds__(256) resolve_groups(const SweepTask task, const float* grouped) {
+__global__ void __launch_bounds__(256)
+    resolve_groups(const SweepTask<> task, const float* grouped) {
   constexpr unsigned kSide = 8 / kLanes; // centroids at a time
   const unsigned lane = threadIdx.x % 8, of_centroid = lane % kLanes, d = task.points.d;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x / 8;
@@ -168,13 +171,13 @@ __global__ void __launch_bounds__(256) resolve_groups(const SweepTask task, cons
 #pragma unroll
     for (unsigned e = 0; e < 2 * kLanes; ++e) {
       const float4 c = *reinterpret_cast<const float4*>(group + e * 32);
-      squared[e / kLanes][e % kLanes] =
-          (x[0] - c.x) * (x[0] - c.x) + (x[1] - c.y) * (x[1] - c.y) +
-          (x[2] - c.z) * (x[2] - c.z) + (x[3] - c.w) * (x[3] - c.w);
+      squared[e / kLanes][e % kLanes] = (x[0] - c.x) * (x[0] - c.x) + (x[1] - c.y) * (x[1] - c.y) +
+                                        (x[2] - c.z) * (x[2] - c.z) + (x[3] - c.w) * (x[3] - c.w);
     }
     const float sums[2] = {transposing_sum(squared[0], lane), transposing_sum(squared[1], lane)};
-    const unsigned own = of_centroid * kSide + lane / kLanes; // what this lane has the sum of, and 8 on
-    const bool second = sums[1] < sums[0];                    // ties go to the lowest index
+    const unsigned own =
+        of_centroid * kSide + lane / kLanes; // what this lane has the sum of, and 8 on
+    const bool second = sums[1] < sums[0];   // ties go to the lowest index
     unsigned long long nearest =
         ranked(second ? sums[1] : sums[0], in_group(base, second ? own + kGroup / 2 : own));
 #pragma unroll
@@ -189,9 +192,10 @@ __global__ void __launch_bounds__(256) resolve_groups(const SweepTask task, cons
 
 class CertifiedSweep {
 public:
-  static constexpr unsigned kPaddedRows = WgmmaSweep::kPaddedRows;
+  using Real = float;
+  static constexpr unsigned kPaddedRows = WgmmaSweep<>::kPaddedRows;
 
-  static std::string refuse(const Shape& shape) { return WgmmaSweep::refuse(shape); }
+  static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
   static std::size_t bytes(const Shape& shape) {
     const bool groups = HalfTiles::of(shape.d).width == 32;
     return groups ? (shape.n + shape.k) * kFoldedFeatures * sizeof(__half) +
@@ -199,7 +203,7 @@ public:
                   : 0;
   }
 
-  void prepare(const SweepTask& task) {
+  void prepare(const SweepTask<>& task) {
     groups_ = task.points.shape.width == 32;
     if (!groups_) {
       each_.prepare(task);
@@ -212,12 +216,12 @@ public:
     resolve_ = lanes_ == 2   ? (four ? resolve_groups<2, true> : resolve_groups<2, false>)
                : lanes_ == 4 ? (four ? resolve_groups<4, true> : resolve_groups<4, false>)
                              : (four ? resolve_groups<8, true> : resolve_groups<8, false>);
-    resolving_blocks_ = std::min(resident_blocks(resolve_, 256, 0),
-                                 ceil_div(task.points.n * 8, 256));
+    resolving_blocks_ =
+        std::min(resident_blocks(resolve_, 256, 0), ceil_div(task.points.n * 8, 256));
     d_grouped_ = DeviceBuffer<float>(std::size_t{padded_k(task)} * 4 * lanes_);
     launch_.prepare(task);
   }
-  void follow(const SweepTask& task) {
+  void follow(const SweepTask<>& task) {
     if (groups_) {
       fold_points<<<blocks_at_most(padded_n(task), 256, 8192), 256>>>(
           task.points.norm, task.points.n, padded_n(task), d_points_.data());
@@ -225,7 +229,7 @@ public:
     }
   }
 
-  void launch(const SweepTask& task) {
+  void launch(const SweepTask<>& task) {
     if (!groups_) {
       each_.launch(task);
       return;
@@ -246,17 +250,17 @@ public:
   std::string path() const { return groups_ ? launch_.path() + ", groups of 16" : each_.path(); }
 
 private:
-  static std::size_t padded_n(const SweepTask& task) {
+  static std::size_t padded_n(const SweepTask<>& task) {
     return ceil_div(task.points.n, kPaddedRows) * kPaddedRows;
   }
-  static unsigned padded_k(const SweepTask& task) { return task.centroids.tiles * kHalfTileRows; }
+  static unsigned padded_k(const SweepTask<>& task) { return task.centroids.tiles * kHalfTileRows; }
 
   bool groups_ = false;
-  WgmmaSweep each_;
+  WgmmaSweep<> each_;
   WgmmaLaunch<FoldedGroups> launch_;
   unsigned lanes_ = 0; // of a centroid in resolve_groups()
   std::size_t resolving_blocks_ = 0;
-  void (*resolve_)(SweepTask, const float*) = nullptr;
+  void (*resolve_)(SweepTask<>, const float*) = nullptr;
   DeviceBuffer<__half> d_points_, d_centroids_;
   DeviceBuffer<float> d_grouped_;
 };

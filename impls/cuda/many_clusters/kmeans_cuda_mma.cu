@@ -36,7 +36,7 @@ struct TwoLeast {
 /// kWarps / 2 rows of two warps; each warp has 32 points and 64 of the 128 centroids of a tile.
 /// Dynamic shared memory: points [chunks][16 kWarps][kWidth], then kStages tiles of centroids.
 template <unsigned kWidth, unsigned kWarps>
-__global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
+__global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask<> task) {
   constexpr unsigned kThreads = kWarps * 32, kRows = kWarps * 16;
   constexpr unsigned kStageSize = kHalfTileRows * kWidth;
   extern __shared__ __align__(128) unsigned char s_dynamic[];
@@ -143,6 +143,7 @@ __global__ void __launch_bounds__(kWarps * 32) sweep_mma(const SweepTask task) {
 /// The compiled shapes: as many points a block as shared memory holds.
 class MmaSweep {
 public:
+  using Real = float;
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
   static std::string refuse(const Shape&) {
@@ -151,7 +152,7 @@ public:
   }
   static std::size_t bytes(const Shape&) { return 0; }
 
-  void prepare(const SweepTask& task) {
+  void prepare(const SweepTask<>& task) {
     const HalfTiles shape = task.points.shape;
     const auto bytes = [&](unsigned rows) {
       return (std::size_t{rows} * shape.chunks + kStages * kHalfTileRows) * shape.width *
@@ -164,9 +165,9 @@ public:
                                 : sweep_mma<64, 4>;
     allow_shared_memory(kernel_, bytes_);
   }
-  void follow(const SweepTask&) {}
+  void follow(const SweepTask<>&) {}
 
-  void launch(const SweepTask& task) const {
+  void launch(const SweepTask<>& task) const {
     kernel_<<<blocks_for(task.points.n, rows_), rows_ * 2, bytes_>>>(task);
     check_launch("sweep_mma");
   }
@@ -174,7 +175,7 @@ public:
   std::string path() const { return std::to_string(rows_) + " points a block"; }
 
 private:
-  void (*kernel_)(SweepTask) = nullptr;
+  void (*kernel_)(SweepTask<>) = nullptr;
   unsigned rows_ = 0;
   std::size_t bytes_ = 0;
 };

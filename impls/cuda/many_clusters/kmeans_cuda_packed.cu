@@ -38,12 +38,13 @@ constexpr unsigned kInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; th
 constexpr unsigned kNoCluster = 0xffff;
 
 /// What a team shares.
+template <typename T>
 struct Team {
   unsigned long long movers[kMovers]; ///< rows that change their cluster, see mover()
   unsigned moving;
   unsigned listed; ///< more than kPairs: all centroids are candidates
   // About up to 64 rows with several candidates:
-  unsigned long long nearest[kTeamRows]; ///< see ranked()
+  unsigned long long nearest[kRankedInOne<T> ? kTeamRows : 2 * kTeamRows]; ///< see FlaggedView
   unsigned rows[kTeamRows];
   unsigned pairs[kPairs]; ///< which of the rows << 16 | centroid
 };
@@ -54,8 +55,9 @@ __device__ unsigned long long mover(unsigned row, std::int32_t from, unsigned to
          static_cast<unsigned long long>(static_cast<unsigned>(from) & 0xffffu) << 32 | (row + 1);
 }
 
+template <typename T>
 struct PackedTask {
-  SweepTask sweep;
+  SweepTask<T> sweep;
   SumsView sums;
   PassCounters* next; ///< to be cleared
   uint2* doubtful;    ///< [blocks, of_block] a row, and the limit of its candidates
@@ -126,13 +128,13 @@ __device__ unsigned column_of(unsigned bit, unsigned quarter) {
 /// What a lane has of two rows that it shares with three others: features as operands of a product,
 /// whose order is free, as long as centroids have the same one. And what it knows of one of them, its
 /// own: an even lane of the first.
-template <unsigned kData>
+template <unsigned kData, typename T>
 struct Operands {
   unsigned words[2][kData * 2];
   float residual, norm;
   std::int32_t label;
 
-  __device__ void fetch(const PointsView& points, const std::int32_t* labels, unsigned row0,
+  __device__ void fetch(const PointsView<T>& points, const std::int32_t* labels, unsigned row0,
                         unsigned row1, unsigned quarter) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
@@ -163,8 +165,9 @@ struct Operands {
 /// Writes the centroids as operands: [tiles][kSteps][kColumns][kStep], 32-byte swizzle, negative
 /// and scaled by 2^-15. The last four features of the last step make |c'|^2 / 2 in two parts, the
 /// row's constant, and what is too far of centroids that do not exist.
-template <unsigned kData, unsigned kSteps, unsigned kColumns>
-__device__ void write_columns(const CentroidsView& centroids, unsigned tiles, __half* s_columns) {
+template <unsigned kData, unsigned kSteps, unsigned kColumns, typename T>
+__device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
+                              __half* s_columns) {
   constexpr unsigned kWidth = kData == 4 ? 64 : 32, kGroups = kData == 1 ? 2 : kData * 2;
   const __half2 scale = __float2half2_rn(-0x1p-15f);
   const auto place = [&](unsigned j, unsigned step, unsigned half, unsigned quarter) {
@@ -210,7 +213,9 @@ __device__ void write_columns(const CentroidsView& centroids, unsigned tiles, __
 }
 
 /// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must call it.
-__device__ void move_rows(const PointsView& points, const SumsView& own, unsigned long long entry) {
+template <typename T>
+__device__ void move_rows(const PointsView<T>& points, const SumsView& own,
+                          unsigned long long entry) {
   constexpr unsigned kAtOnce = 8;
   const unsigned d = points.d, lane = threadIdx.x % 32;
   const unsigned lanes = d <= 8 ? 8 : d <= 16 ? 16 : 32, side = 32 / lanes; // rows side by side
@@ -226,7 +231,7 @@ __device__ void move_rows(const PointsView& points, const SumsView& own, unsigne
 #pragma unroll 1
     for (unsigned base = 0; base < 32; base += side * kAtOnce) {
       unsigned long long mover[kAtOnce];
-      float x[kAtOnce];
+      T x[kAtOnce];
 #pragma unroll
       for (unsigned u = 0; u < kAtOnce; ++u) {
         mover[u] =
@@ -253,26 +258,27 @@ __device__ void move_rows(const PointsView& points, const SumsView& own, unsigne
 
 /// Compares the listed pairs of a team's rows: the squared distance over eight lanes a pair, in the
 /// order of squared_distance(), kAtOnce of them at a time. pairs: of them; all: of every row with
-/// each centroid.
-template <unsigned kMost>
-__device__ void compare_pairs(const SweepTask& task, Team& of_team, unsigned pairs, bool all) {
+/// each centroid. kIndices: see compare_candidates().
+template <unsigned kMost, bool kIndices, typename T>
+__device__ void compare_pairs(const SweepTask<T>& task, Team<T>& of_team, unsigned pairs,
+                              bool all) {
   constexpr unsigned kAtOnce = 64 / kMost > 2 ? 4 : 2;
   const unsigned d = task.points.d, k = task.centroids.k, eighth = threadIdx.x % 8;
 #pragma unroll 1
   for (unsigned base = threadIdx.x % 128 / 32 * 4; base < pairs; base += 16 * kAtOnce) {
-    float squared[kAtOnce] = {};
+    T squared[kAtOnce] = {};
     unsigned slot[kAtOnce], j[kAtOnce];
 #pragma unroll
     for (unsigned u = 0; u < kAtOnce; ++u) {
       const unsigned which = min(base + u * 16 + threadIdx.x % 32 / 8, pairs - 1);
       slot[u] = all ? which / k : of_team.pairs[which] >> 16;
       j[u] = all ? which % k : of_team.pairs[which] & 0xffffu;
-      const float* x = task.points.exact + std::size_t{of_team.rows[slot[u]]} * d;
-      const float* c = task.centroids.exact + std::size_t{j[u]} * d;
+      const T* x = task.points.exact + std::size_t{of_team.rows[slot[u]]} * d;
+      const T* c = task.centroids.exact + std::size_t{j[u]} * d;
 #pragma unroll
       for (unsigned i = 0; i < kMost / 8; ++i) {
         const unsigned f = min(eighth + i * 8, d - 1);
-        const float difference = eighth + i * 8 < d ? x[f] - c[f] : 0.0f;
+        const T difference = eighth + i * 8 < d ? x[f] - c[f] : T{0};
         squared[u] += difference * difference;
       }
     }
@@ -285,7 +291,11 @@ __device__ void compare_pairs(const SweepTask& task, Team& of_team, unsigned pai
     }
 #pragma unroll
     for (unsigned u = 0; u < kAtOnce; ++u) {
-      if (eighth == 0) {
+      if constexpr (kIndices) {
+        if (eighth == 0 && ranked(squared[u], 0) == of_team.nearest[slot[u]]) {
+          atomicMin(&of_team.nearest[kTeamRows + slot[u]], static_cast<unsigned long long>(j[u]));
+        }
+      } else if (eighth == 0) {
         atomicMin(&of_team.nearest[slot[u]], ranked(squared[u], j[u]));
       }
     }
@@ -295,17 +305,17 @@ __device__ void compare_pairs(const SweepTask& task, Team& of_team, unsigned pai
 /// A pass but for the means: labels, and the sums that follow from them. kData steps of 16 features are
 /// the data's; kBeside: one more has the parts of |c|^2 / 2, which else are in the last four of the
 /// data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team of each team.
-template <unsigned kData, bool kBeside, unsigned kColumns>
-__global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask task) {
+template <unsigned kData, bool kBeside, unsigned kColumns, typename T>
+__global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> task) {
   constexpr unsigned kSteps = kData + (kBeside ? 1 : 0);
   constexpr unsigned kScores = kColumns / 8; // pairs of a row and lane
   extern __shared__ unsigned char s_dynamic[];
   __shared__ unsigned s_doubtful;
-  const PointsView& points = task.sweep.points;
+  const PointsView<T>& points = task.sweep.points;
   const unsigned k = task.sweep.centroids.k, tiles = task.tiles;
   __half* s_columns =
       reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
-  Team* s_teams = reinterpret_cast<Team*>(s_columns + tiles * kSteps * kColumns * kStep);
+  Team<T>* s_teams = reinterpret_cast<Team<T>*>(s_columns + tiles * kSteps * kColumns * kStep);
   const unsigned lane = threadIdx.x % 32, quarter = lane % 4, side = lane % 2;
   const unsigned warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), team = warp / 4;
   if (threadIdx.x == 0) {
@@ -321,7 +331,7 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
   const unsigned first_row = warp % 4 * 16 + lane / 4; // of a piece; and 8 further on
   const unsigned own_row = first_row + side * 8;
   unsigned piece = team * gridDim.x + blockIdx.x;
-  Operands<kData> next;
+  Operands<kData, T> next;
   if (piece < pieces) {
     next.fetch(points, task.sweep.labels, piece * kTeamRows + first_row,
                piece * kTeamRows + first_row + 8, quarter);
@@ -330,7 +340,7 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
   fence_proxy_async();
   __syncthreads(); // the columns are complete
 
-  Team& of_team = s_teams[team];
+  Team<T>& of_team = s_teams[team];
   uint2* doubtful = task.doubtful + std::size_t{blockIdx.x} * task.of_block;
   const std::uint64_t columns = describe<kStep>(s_columns);
   const ScoreError largest = task.sweep.counters->largest();
@@ -366,6 +376,9 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
         if (quarter < 2) {
           of_team.rows[own_row] = row;
           of_team.nearest[own_row] = ~0ull;
+          if constexpr (!kRankedInOne<T>) {
+            of_team.nearest[kTeamRows + own_row] = ~0ull;
+          }
         }
         const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
         next.fetch(points, task.sweep.labels, side == 0 ? row : other, side == 0 ? other : row,
@@ -507,12 +520,17 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
         const unsigned listed = of_team.listed;
         const unsigned rows = min(doubtful_rows - piece * piece_rows, piece_rows);
         const unsigned pairs = listed > kPairs ? rows * k : listed;
-        compare_pairs<kData * kStep>(task.sweep, of_team, pairs, listed > kPairs);
+        compare_pairs<kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
+        if constexpr (!kRankedInOne<T>) {
+          team_barrier(team); // the least distances are there
+          compare_pairs<kData * kStep, true>(task.sweep, of_team, pairs, listed > kPairs);
+        }
         if (threadIdx.x % 128 == 0) {
           atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
         }
         team_barrier(team); // all of them are compared
-        label = known ? static_cast<unsigned>(of_team.nearest[own_row]) : 0;
+        const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
+        label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
         piece += kTeams;
       }
       const bool moves = known && static_cast<std::int32_t>(label) != label_before;
@@ -553,8 +571,10 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask tas
 }
 
 /// The kernel for a shape.
+template <typename T>
 class PackedSweep {
 public:
+  using Real = T;
   static constexpr unsigned kPaddedRows = 128;
 
   static std::string refuse(const Shape& shape) {
@@ -579,7 +599,8 @@ public:
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
-    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, 8)));
+    constexpr std::size_t kMost = std::is_same_v<T, float> ? 8 : 32; // doubles take twice as many
+    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, kMost)));
   }
 
   /// Atomic additions of all rows, and of a third of them, take longer than sorting them.
@@ -587,15 +608,15 @@ public:
     return shape.d > 32 && shape.n * shape.d >= std::size_t{1} << 22;
   }
 
-  void prepare(const SweepTask& task) {
+  void prepare(const SweepTask<T>& task) {
     const std::size_t d = task.points.d, data = data_steps(d);
     tiles_ = task.centroids.tiles;
     const bool narrow = ceil_div(task.centroids.k, kNarrow) == tiles_, beside = steps(d) > data;
     const auto pick = [&]<unsigned kData>() {
-      return narrow ? (beside ? sweep_packed<kData, true, kNarrow>
-                              : sweep_packed<kData, false, kNarrow>)
-                    : (beside ? sweep_packed<kData, true, kHalfTileRows>
-                              : sweep_packed<kData, false, kHalfTileRows>);
+      return narrow ? (beside ? sweep_packed<kData, true, kNarrow, T>
+                              : sweep_packed<kData, false, kNarrow, T>)
+                    : (beside ? sweep_packed<kData, true, kHalfTileRows, T>
+                              : sweep_packed<kData, false, kHalfTileRows, T>);
     };
     kernel_ = data == 1   ? pick.template operator()<1>()
               : data == 2 ? pick.template operator()<2>()
@@ -608,8 +629,8 @@ public:
         static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * kTeams) * kTeams * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
   }
-  void follow(const SweepTask&) {}
-  void launch(const SweepTask& task, const SumsView& sums, PassCounters* next, bool moves) {
+  void follow(const SweepTask<T>&) {}
+  void launch(const SweepTask<T>& task, const SumsView& sums, PassCounters* next, bool moves) {
     kernel_<<<blocks_, kThreads, bytes_>>>(
         {task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
     check_launch("sweep_packed");
@@ -624,14 +645,18 @@ private:
     return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
   }
   static std::size_t shared_bytes(std::size_t d, std::size_t tiles) {
-    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) + kTeams * sizeof(Team);
+    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) +
+           kTeams * sizeof(Team<T>);
   }
 
-  void (*kernel_)(const PackedTask) = nullptr;
+  void (*kernel_)(const PackedTask<T>) = nullptr;
   std::size_t bytes_ = 0;
   unsigned tiles_ = 0, blocks_ = 0, of_block_ = 0;
   DeviceBuffer<uint2> d_doubtful_;
 };
+
+template <typename T>
+using PackedRun = LargeK<PackedSweep<T>>;
 
 const Registration
     registration({.name = "kmeans_cuda_packed",
@@ -641,7 +666,7 @@ const Registration
                   .multiplier = Multiplier::tensor_f16,
                   .max_d = 64,
                   .previous = "kmeans_cuda_certified"},
-                 f32_only<LargeK<PackedSweep>>());
+                 both_precisions<PackedRun>());
 
 } // namespace
 } // namespace clusterbench

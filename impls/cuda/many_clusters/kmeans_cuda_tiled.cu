@@ -57,7 +57,7 @@ __device__ unsigned place_of(unsigned thread, unsigned e) {
 
 /// 128 points a block, 16 x 16 threads: a thread has 8 points and, of each tile, 8 centroids.
 __global__ void __launch_bounds__(kThreads, 2)
-    sweep_tiles(const SweepTask task, PlainError of_scores) {
+    sweep_tiles(const SweepTask<> task, PlainError of_scores) {
   __shared__ __align__(16) float s_points[kDepth][kPitch], s_centroids[kDepth][kPitch];
   const unsigned of_row = threadIdx.x / 16, of_column = threadIdx.x % 16;
   const unsigned loaded = threadIdx.x / 2, feature = threadIdx.x % 2 * kLoads;
@@ -144,6 +144,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 
 class TiledSweep {
 public:
+  using Real = float;
   static constexpr unsigned kPaddedRows = kHalfTileRows;
 
   static std::string refuse(const Shape&) {
@@ -151,9 +152,9 @@ public:
     return capability == 0 || capability >= 80 ? "" : "compute capability 8.0 is needed";
   }
   static std::size_t bytes(const Shape&) { return 0; }
-  void prepare(const SweepTask& task) { of_scores_ = float_error(task.points.d); }
-  void follow(const SweepTask&) {}
-  void launch(const SweepTask& task) const {
+  void prepare(const SweepTask<>& task) { of_scores_ = float_error(task.points.d); }
+  void follow(const SweepTask<>&) {}
+  void launch(const SweepTask<>& task) const {
     sweep_tiles<<<blocks_for(task.points.n, kTile), kThreads>>>(task, of_scores_);
     check_launch("sweep_tiles");
   }

@@ -20,6 +20,9 @@ using namespace cuda;
 
 // The kernel is in wgmma_sweep.cuh, because kmeans_cuda_certified has it, too. The rest of a pass is that of
 // all variants for many clusters (large_k.cuh).
+template <typename T>
+using WgmmaRun = LargeK<WgmmaSweep<T>>;
+
 const Registration registration({.name = "kmeans_cuda_wgmma",
                                  .idea = "warpgroup products beside the comparison of scores",
                                  .source = "kmeans_cuda_mma, for compute capability 9.0",
@@ -28,7 +31,7 @@ const Registration registration({.name = "kmeans_cuda_wgmma",
                                  .takes_weights = true,
                                  .max_d = kMostFeatures,
                                  .previous = "kmeans_cuda_mma"},
-                                f32_only<LargeK<WgmmaSweep>>());
+                                both_precisions<WgmmaRun>());
 
 } // namespace
 } // namespace clusterbench

@@ -83,7 +83,7 @@ const Registration
                   .multiplier = Multiplier::tensor_f16,
                   .max_d = kMostFeatures,
                   .previous = "kmeans_nvlink"},
-                 f32_only<RankedRun<LargeK<WgmmaSweep, Member>, Member, AllReduce>>());
+                 f32_only<RankedRun<LargeK<WgmmaSweep<>, Member>, Member, AllReduce>>());
 
 } // namespace
 } // namespace clusterbench

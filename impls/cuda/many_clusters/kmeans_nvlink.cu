@@ -28,7 +28,7 @@ const Registration
                   .multiplier = Multiplier::tensor_f16,
                   .max_d = kMostFeatures,
                   .previous = "kmeans_cuda_wgmma"},
-                 f32_only<RankedRun<LargeK<WgmmaSweep, Member>, Member, PeerWrites>>());
+                 f32_only<RankedRun<LargeK<WgmmaSweep<>, Member>, Member, PeerWrites>>());
 
 } // namespace
 } // namespace clusterbench

@@ -27,18 +27,25 @@ concept MovesRows = requires(const Shape& shape) {
   Sweep::copies(shape);
 };
 
+/// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one another.
+inline constexpr std::size_t kSumRows = 256;
+
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
 /// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or never.
 struct PassNeeds {
   unsigned padded_rows, copies;
   bool lists, sorts;
+  bool ranked_in_one; ///< see FlaggedView
 
+  /// of_rank: the points are one device's share, whose sums are exchanged as they are.
   template <typename Sweep>
-  static PassNeeds of(const Shape& shape) {
+  static PassNeeds of(const Shape& shape, bool of_rank) {
     if constexpr (MovesRows<Sweep>) {
-      return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape)};
+      return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape), true};
     } else {
-      return {Sweep::kPaddedRows, 1, true, true};
+      const std::size_t copies = of_rank ? 1 : std::clamp<std::size_t>(kSumRows / shape.k, 1, 16);
+      return {Sweep::kPaddedRows, static_cast<unsigned>(copies), true, true,
+              kRankedInOne<typename Sweep::Real>};
     }
   }
 };
@@ -52,7 +59,7 @@ struct PassArrays {
     return PassArrays(shape, needs, nullptr).used;
   }
 
-  HalfCopy::Arrays points{};
+  HalfArrays points{};
   __half* rounded = nullptr;     ///< tiles of the centroids
   float* half_squares = nullptr; ///< see CentroidsView
   float4* terms = nullptr;
@@ -65,7 +72,7 @@ struct PassArrays {
   std::int32_t* labels = nullptr;   ///< [n], by turns with those of the answer
   PassCounters* counters = nullptr; ///< [2], by turns
   FlaggedView flagged{};
-  SortedSums::Arrays sorted{};
+  SortArrays sorted{};
   double* partial = nullptr; ///< [k], or kLossBlocks if that is more
   double* loss = nullptr;
   double* shift = nullptr;
@@ -75,7 +82,7 @@ private:
   PassArrays(const Shape& shape, const PassNeeds& needs, Arena cutter) {
     const std::size_t n = shape.n, k = shape.k, values = needs.copies * k * shape.d;
     const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
-    points = HalfCopy::Arrays::cut(n, shape.d, needs.padded_rows, cutter);
+    points = HalfArrays::cut(n, shape.d, needs.padded_rows, cutter);
     rounded = cutter.take<__half>(HalfTiles::of(shape.d).size(k));
     half_squares = cutter.take<float>(padded_k);
     terms = cutter.take<float4>(padded_k);
@@ -91,10 +98,10 @@ private:
     loss = cutter.take<double>(1);
     shift = cutter.take<double>(1);
     if (needs.lists) {
-      take_lists(n, cutter);
+      take_lists(n, needs.ranked_in_one, cutter);
     }
     if (needs.sorts) {
-      sorted.size = SortedSums::scratch_bytes(n, k);
+      sorted.size = SortedSums<>::scratch_bytes(n, k);
       sorted.scratch = cutter.take<unsigned char>(sorted.size);
       for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
         *rows = cutter.take<unsigned>(n + 3); // four are read at a time
@@ -103,13 +110,13 @@ private:
     used = cutter.used;
   }
 
-  void take_lists(std::size_t n, Arena& cutter) {
+  void take_lists(std::size_t n, bool ranked_in_one, Arena& cutter) {
     labels = cutter.take<std::int32_t>(n);
     const std::size_t pairs = std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31);
     flagged = {.rows = cutter.take<unsigned>(n),
                .thresholds = cutter.take<float>(n),
                .candidates = cutter.take<unsigned>(n),
-               .nearest = cutter.take<unsigned long long>(n),
+               .nearest = cutter.take<unsigned long long>(ranked_in_one ? n : 2 * n),
                .overflowed = cutter.take<bool>(n),
                .pairs = cutter.take<uint2>(pairs),
                .capacity = static_cast<unsigned>(pairs)};
@@ -166,7 +173,7 @@ struct OneDevice {
   PassTotals of_all(const PassTotals& own) const { return own; }
 };
 
-/// Sweep has: kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
+/// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
 /// allocates itself; prepare(task), once, and follow(task), whenever the points have been rounded,
 /// both with tasks of which points and sizes count; launch(task); path(), in words. None blocks.
 /// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
@@ -175,7 +182,9 @@ struct OneDevice {
 /// Ranks, where the points are one device's share, has: of_all(own), the totals of all devices from
 /// those of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
-class LargeK final : public Variant<float> {
+class LargeK final : public Variant<typename Sweep::Real> {
+  using T = typename Sweep::Real;
+
 public:
   explicit LargeK(Ranks ranks = {}) : ranks_(std::move(ranks)) {}
 
@@ -198,10 +207,10 @@ public:
     return Sweep::refuse(shape);
   }
 
-  void prepare(const Shape& shape, const Points<float>& points) override {
+  void prepare(const Shape& shape, const Points<T>& points) override {
     shape_ = shape;
     points_.measure(points.rows, shape.d); // goes on while memory is allocated
-    const auto needs = PassNeeds::of<Sweep>(shape);
+    const auto needs = PassNeeds::of<Sweep>(shape, kOfRank);
     memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, needs));
     at_ = PassArrays(shape, needs, memory_.data());
     copies_ = needs.copies;
@@ -219,7 +228,7 @@ public:
     if (sorts_) {
       sorted_.prepare(points_.view(), shape.k, at_.sorted, shape.weighted);
     }
-    const SweepTask before_any = task(nullptr, nullptr, nullptr);
+    const SweepTask<T> before_any = task(nullptr, nullptr, nullptr);
     sweep_.prepare(before_any);
     sweep_.follow(before_any);
   }
@@ -227,16 +236,24 @@ public:
   /// The largest |coordinate| of the points; and to make sums of n points up to `largest` possible,
   /// for all devices the same, before a run.
   double largest() const { return points_.largest(); }
-  void take_range(std::size_t n, double largest) { point_ = FixedPoint::of(n, largest); }
+  /// Throws Refusal.
+  void take_range(std::size_t n, double largest) {
+    constexpr double kMost = 0x1p900; // of doubles: powers of two that take them to integers exist
+    if (largest > kMost || (largest > 0.0 && largest < 1.0 / kMost)) {
+      throw Refusal(
+          "coordinates beyond 2^900, or none above 2^-900: sums in integers have no unit");
+    }
+    point_ = FixedPoint::of(n, largest);
+  }
   /// The words of PassTotals.
   std::size_t words() const { return at_.sums_bytes / sizeof(long long); }
 
-  void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
+  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     StopTest stop(shape_.stop);
     if (points_.fit(start.centroids)) { // rare; but float16 has to hold the centroids, too
       sweep_.follow(task(nullptr, nullptr, nullptr));
     }
-    float* centroids = answer.centroids.data();
+    T* centroids = answer.centroids.data();
     std::int32_t *labels = answer.labels.data(), *before = kMovesRows ? labels : at_.labels;
     PassCounters *now = at_.counters, *next = at_.counters + 1;
     fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet
@@ -247,7 +264,7 @@ public:
     place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
-      const SweepTask pass = task(centroids, labels, now);
+      const SweepTask<T> pass = task(centroids, labels, now);
       const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
       {
         const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
@@ -311,7 +328,8 @@ public:
 
 private:
   static constexpr bool kMovesRows = MovesRows<Sweep>;
-  static_assert(!kMovesRows || std::is_same_v<Ranks, OneDevice>, "ranks exchange sums, not copies");
+  static constexpr bool kOfRank = !std::is_same_v<Ranks, OneDevice>;
+  static_assert(!kMovesRows || !kOfRank, "ranks exchange sums, not copies");
   static constexpr std::size_t kSortedPasses =
       2; ///< in which many rows move, of a sweep that moves rows
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
@@ -321,26 +339,26 @@ private:
     PassCounters counters;
     double total;
     unsigned moved;
-    LargestBits largest;
+    LargestBits<T> largest;
   };
 
   void prepare_lists(const HalfTiles& tiles) {
-    second_level_ = SecondLevel<256>(tiles, shape_.d);
-    move_points_ = shape_.weighted ? move_points<true> : move_points<false>;
+    second_level_ = SecondLevel<256, T>(tiles, shape_.d);
+    move_points_ = shape_.weighted ? move_points<true, T> : move_points<false, T>;
     wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
   }
 
   /// Device memory for the points and what prepare() allocates.
   static std::size_t bytes(const Shape& shape) {
-    return shape.n * (shape.d + (shape.weighted ? 1 : 0)) * sizeof(float) +
-           PassArrays::bytes(shape, PassNeeds::of<Sweep>(shape)) + Sweep::bytes(shape);
+    return shape.n * (shape.d + (shape.weighted ? 1 : 0)) * sizeof(T) +
+           PassArrays::bytes(shape, PassNeeds::of<Sweep>(shape, kOfRank)) + Sweep::bytes(shape);
   }
 
   /// Returns the largest. Throws Refusal.
-  double take_weights(std::span<const float> d_weights) {
+  double take_weights(std::span<const T> d_weights) {
     const Magnitudes found = device_magnitudes(d_weights, 1);
     const FixedPoint point = FixedPoint::of(d_weights.size(), found.longest);
-    if (const std::string reason = refuse_weights(found.shortest, found.longest, point);
+    if (const std::string reason = refuse_weights<T>(found.shortest, found.longest, point);
         !reason.empty()) {
       throw Refusal(reason);
     }
@@ -348,7 +366,7 @@ private:
     return found.longest;
   }
 
-  SweepTask task(const float* centroids, std::int32_t* labels, PassCounters* counters) const {
+  SweepTask<T> task(const T* centroids, std::int32_t* labels, PassCounters* counters) const {
     return {points_.view(),
             {static_cast<unsigned>(shape_.k), tiles_, centroids, at_.rounded, at_.half_squares,
              at_.terms},
@@ -384,7 +402,8 @@ private:
       sorted_.add_all(points_.view(), labels, sums(), weights_);
     } else {
       move_points_<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
-                                          counted ? nullptr : &now->moved, weights_);
+                                          counted ? nullptr : &now->moved, weights_,
+                                          static_cast<unsigned>(shape_.k));
       check_launch("move_points");
     }
   }
@@ -393,17 +412,17 @@ private:
     return download(counters, host_[0].counters);
   }
 
-  template <typename T>
-  const T& download(const T* from, T& to) {
+  template <typename Word>
+  const Word& download(const Word* from, Word& to) {
     copy_values(std::span(from, 1), &to);
     check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after a download");
     return to;
   }
 
   /// See place_centroids().
-  void place(const SumsView& all, float* centroids, float* entering, PassCounters* counters,
+  void place(const SumsView& all, T* centroids, T* entering, PassCounters* counters,
              double* shifts) {
-    const auto kernel = shape_.weighted ? place_centroids<true> : place_centroids<false>;
+    const auto kernel = shape_.weighted ? place_centroids<true, T> : place_centroids<false, T>;
     kernel<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
         all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
         points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
@@ -411,8 +430,8 @@ private:
     check_launch("place_centroids");
   }
 
-  void add_distances(const SweepTask& pass) {
-    const auto kernel = shape_.weighted ? sum_distances<true> : sum_distances<false>;
+  void add_distances(const SweepTask<T>& pass) {
+    const auto kernel = shape_.weighted ? sum_distances<true, T> : sum_distances<false, T>;
     kernel<<<kLossBlocks, 256>>>(pass.points, pass.centroids.exact, pass.labels, at_.partial,
                                  weights_);
     check_launch("sum_distances");
@@ -427,16 +446,16 @@ private:
   Ranks ranks_;
   Shape shape_;
   Sweep sweep_;
-  HalfCopy points_;
+  HalfCopy<T> points_;
   FixedPoint point_{};
-  WeightsView weights_{};
-  SortedSums sorted_;
+  WeightsView<T> weights_{};
+  SortedSums<T> sorted_;
   bool many_move_ = true; ///< in the last pass
   bool sorts_ = true;
   unsigned copies_ = 1, tiles_ = 0, wide_blocks_ = 0;
-  SecondLevel<256> second_level_;
-  void (*move_points_)(PointsView, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
-                       WeightsView) = nullptr;
+  SecondLevel<256, T> second_level_;
+  void (*move_points_)(PointsView<T>, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
+                       WeightsView<T>, unsigned) = nullptr;
   DeviceBuffer<std::byte> memory_;
   PassArrays at_;
   PinnedBuffer<HostWords> host_;

@@ -199,7 +199,7 @@ struct Tiling {
   static Tiling of(std::size_t n, std::size_t wave) {
     constexpr std::size_t kTiles = 64, kMostWaves = 8;
     const std::size_t waves = std::clamp<std::size_t>(n / kTiles / wave, 1, kMostWaves);
-    return {n, ceil_div(waves * wave, WgmmaSweep::kPaddedRows) * WgmmaSweep::kPaddedRows};
+    return {n, ceil_div(waves * wave, WgmmaSweep<>::kPaddedRows) * WgmmaSweep<>::kPaddedRows};
   }
   unsigned count() const { return static_cast<unsigned>(ceil_div(n, rows)); }
   std::size_t first(std::size_t tile) const { return tile * rows; }
@@ -215,10 +215,10 @@ struct OutOfCoreArrays {
   OutOfCoreArrays(const Shape& shape, const Tiling& tiling, bool keeps, std::byte* memory)
       : OutOfCoreArrays(shape, tiling, keeps, Arena{memory}) {}
 
-  HalfCopy::Arrays points{};      ///< of all rows, or none
-  HalfCopy::Arrays streamed[2]{}; ///< else of a tile, by turns
-  __half* rounded = nullptr;      ///< tiles of the centroids
-  float* half_squares = nullptr;  ///< see CentroidsView
+  HalfArrays points{};           ///< of all rows, or none
+  HalfArrays streamed[2]{};      ///< else of a tile, by turns
+  __half* rounded = nullptr;     ///< tiles of the centroids
+  float* half_squares = nullptr; ///< see CentroidsView
   float4* terms = nullptr;
   long long* high = nullptr; ///< see SumsView
   long long* low = nullptr;
@@ -243,10 +243,10 @@ private:
     const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
     const std::size_t tile = std::min(tiling.rows, tiling.n), pairs = 2 * tile + 65536;
     if (keeps) {
-      points = HalfCopy::Arrays::cut(shape.n, d, WgmmaSweep::kPaddedRows, cutter);
+      points = HalfArrays::cut(shape.n, d, WgmmaSweep<>::kPaddedRows, cutter);
     } else {
-      for (HalfCopy::Arrays& each : streamed) {
-        each = HalfCopy::Arrays::cut(tile, d, WgmmaSweep::kPaddedRows, cutter);
+      for (HalfArrays& each : streamed) {
+        each = HalfArrays::cut(tile, d, WgmmaSweep<>::kPaddedRows, cutter);
       }
     }
     rounded = cutter.take<__half>(HalfTiles::of(d).size(k));
@@ -298,7 +298,7 @@ public:
     if (shape.n >= std::size_t{1} << 31 || shape.k >= std::size_t{1} << 30) {
       return "points and clusters are counted in 32 bits";
     }
-    return WgmmaSweep::refuse(shape);
+    return WgmmaSweep<>::refuse(shape);
   }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
@@ -401,7 +401,7 @@ private:
   struct HostWords {
     double total;
     unsigned moved;
-    LargestBits largest;
+    LargestBits<float> largest;
   };
 
   std::size_t tile_rows() const { return std::min(tiling_.rows, tiling_.n); }
@@ -426,7 +426,7 @@ private:
     counters_ = PinnedBuffer<PassCounters>(tiling_.count());
   }
 
-  CentroidsView centroids_view(const float* centroids) const {
+  CentroidsView<> centroids_view(const float* centroids) const {
     return {static_cast<unsigned>(shape_.k),
             tiles_of_centroids_,
             centroids,
@@ -437,8 +437,8 @@ private:
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
 
   /// A tile's rows: rounded where they are, in float where they will be.
-  PointsView points_of(unsigned tile) const {
-    PointsView view = points_.view();
+  PointsView<> points_of(unsigned tile) const {
+    PointsView<> view = points_.view();
     const std::size_t first = tiling_.first(tile);
     view.n = tiling_.size(tile);
     view.exact = at_.rows[tile % 2];
@@ -447,7 +447,7 @@ private:
       view.residual += first;
       view.norm += first;
     } else {
-      const HalfCopy::Arrays& streamed = at_.streamed[tile % 2];
+      const HalfArrays& streamed = at_.streamed[tile % 2];
       view.rounded = streamed.tiles;
       view.residual = streamed.residual;
       view.norm = streamed.norm;
@@ -461,8 +461,8 @@ private:
     const unsigned turn = tile % 2;
     const std::size_t first = tiling_.first(tile);
     const std::int32_t* before = all_before + first;
-    const SweepTask task{points_of(tile),  centroids_view(centroids), at_.flagged[turn],
-                         at_.tiles + tile, all_labels + first,        points_.frame()};
+    const SweepTask<> task{points_of(tile),  centroids_view(centroids), at_.flagged[turn],
+                           at_.tiles + tile, all_labels + first,        points_.frame()};
     if (all_rows) {
       free_[turn].hold(copies_);
       copy_values({host_rows_.host() + first * shape_.d, task.points.n * shape_.d}, at_.rows[turn],
@@ -481,8 +481,8 @@ private:
     if (all_rows) {
       copied_[turn].hold(beside_);
       second_level_.label(task, task, kSpare, beside_);
-      beside("move_points", move_points<false>, kFetchThreads, task.points, before, task.labels,
-             sums(), &task.counters->moved, WeightsView{});
+      beside("move_points", move_points<false, float>, kFetchThreads, task.points, before,
+             task.labels, sums(), &task.counters->moved, WeightsView<>{}, task.centroids.k);
       if (wants_loss) {
         sum_distances<false><<<kLossParts, 256, 0, beside_>>>(task.points, centroids, task.labels,
                                                               at_.partial + tile * kLossParts, {});
@@ -490,7 +490,7 @@ private:
       }
     } else {
       fetch(task, task.flagged.rows, &task.counters->flagged);
-      SweepTask fetched = task; // row i is that of slot i
+      SweepTask<> fetched = task; // row i is that of slot i
       fetched.flagged.rows = at_.places;
       second_level_.label(fetched, task, kSpare, beside_);
       move_fetched(task, before);
@@ -498,19 +498,19 @@ private:
     free_[turn].record(beside_);
   }
 
-  void move_fetched(const SweepTask& task, const std::int32_t* before) {
+  void move_fetched(const SweepTask<>& task, const std::int32_t* before) {
     MovedView moved = at_.moved;
     moved.count = &task.counters->moved;
     fill_bytes(std::span(moved.from, task.points.n), 0xFF, beside_);
     fill_bytes(std::span(moved.to, task.points.n), 0xFF, beside_);
     beside("list_moved", list_moved, kFetchThreads, before, task.labels, task.points.n, moved);
     fetch(task, moved.rows, moved.count);
-    beside("move_points", move_points<false>, kFetchThreads, task.points, moved.from, moved.to,
-           sums(), nullptr, WeightsView{});
+    beside("move_points", move_points<false, float>, kFetchThreads, task.points, moved.from,
+           moved.to, sums(), nullptr, WeightsView<>{}, task.centroids.k);
   }
 
   /// Brings rows of a tile to the front of its place in float.
-  void fetch(const SweepTask& task, const unsigned* rows, const unsigned* count) {
+  void fetch(const SweepTask<>& task, const unsigned* rows, const unsigned* count) {
     const std::size_t tile = static_cast<std::size_t>(task.counters - at_.tiles);
     beside("fetch_rows", fetch_, kFetchThreads,
            host_rows_.device() + tiling_.first(tile) * shape_.d, rows, count, task.points.d,
@@ -565,8 +565,8 @@ private:
   Ranks ranks_;
   Shape shape_;
   LockedRows host_rows_;
-  HalfCopy points_;
-  WgmmaSweep sweep_;
+  HalfCopy<> points_;
+  WgmmaSweep<> sweep_;
   Tiling tiling_{};
   bool keeps_ = true; ///< a half-precision copy of all rows
   FixedPoint point_{};

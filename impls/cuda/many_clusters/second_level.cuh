@@ -1,5 +1,5 @@
 // The rows that the first level has flagged: a second sweep finds the centroids within their
-// bounds, and those, and only those, are compared in float32 by the difference form.
+// bounds, and those, and only those, are compared in the type of the data by the difference form.
 #pragma once
 
 #include "impls/cuda/common/runtime.hpp"
@@ -62,8 +62,8 @@ inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
 /// Lists all centroids j of the flagged rows with score_j - error_j <= threshold: whatever is
 /// nearest in exact arithmetic is among them. Blocks take pieces of 64 rows and a part of the
 /// centroids; the fewer the rows, the more parts. Dynamic shared memory as above.
-template <unsigned kWidth>
-static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const SweepTask task) {
+template <unsigned kWidth, typename T>
+static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const SweepTask<T> task) {
   extern __shared__ __align__(128) unsigned char s_dynamic[];
   __shared__ float s_threshold[kSecondRows], s_residual[kSecondRows], s_norm[kSecondRows];
   __shared__ float s_limit[kSecondRows]; // the threshold with the largest error of all centroids
@@ -222,11 +222,11 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
 
 /// sum((x - c)^2) over the kLanes lanes that share a pair, in an order that depends on nothing
 /// else.
-template <unsigned kLanes>
-__device__ float squared_distance(const float* x, const float* c, unsigned d, unsigned lane) {
-  float squared = 0.0f;
+template <unsigned kLanes, typename T>
+__device__ T squared_distance(const T* x, const T* c, unsigned d, unsigned lane) {
+  T squared = 0;
   for (unsigned f = lane; f < d; f += kLanes) {
-    const float difference = x[f] - c[f];
+    const T difference = x[f] - c[f];
     squared += difference * difference;
   }
 #pragma unroll
@@ -236,14 +236,20 @@ __device__ float squared_distance(const float* x, const float* c, unsigned d, un
   return squared;
 }
 
-/// Distance and index as one number whose order is that of distances, and of indices in a tie.
+/// Distance and index as one number whose order is that of distances, and of indices in a tie. A
+/// double fills the word: there the least distance is found first, and then the least index that has
+/// it, which a second look at the same numbers finds.
 __device__ inline unsigned long long ranked(float squared, unsigned j) {
   return static_cast<unsigned long long>(__float_as_uint(squared)) << 32 | j;
 }
+__device__ inline unsigned long long ranked(double squared, unsigned) {
+  return static_cast<unsigned long long>(__double_as_longlong(squared));
+}
 
-/// Compares the listed pairs. kLanes lanes a pair, all lanes of a warp in step.
-template <unsigned kLanes>
-static __global__ void compare_candidates(const SweepTask task) {
+/// Compares the listed pairs. kLanes lanes a pair, all lanes of a warp in step. kIndices: the least
+/// distances are there; finds which centroids have them.
+template <unsigned kLanes, bool kIndices, typename T>
+static __global__ void compare_candidates(const SweepTask<T> task) {
   const unsigned pairs = static_cast<unsigned>(
       min(task.counters->pairs, static_cast<unsigned long long>(task.flagged.capacity)));
   const unsigned lane = threadIdx.x % kLanes;
@@ -253,9 +259,14 @@ static __global__ void compare_candidates(const SweepTask task) {
     const unsigned place = first + threadIdx.x % 32 / kLanes;
     const uint2 pair = task.flagged.pairs[min(place, pairs - 1)];
     const std::size_t row = task.flagged.rows[pair.x], d = task.points.d;
-    const float squared = squared_distance<kLanes>(
+    const T squared = squared_distance<kLanes>(
         task.points.exact + row * d, task.centroids.exact + pair.y * d, task.points.d, lane);
-    if (lane == 0 && place < pairs) {
+    if constexpr (kIndices) {
+      if (lane == 0 && place < pairs && ranked(squared, 0) == task.flagged.nearest[pair.x]) {
+        atomicMin(&task.flagged.nearest[task.points.n + pair.x],
+                  static_cast<unsigned long long>(pair.y));
+      }
+    } else if (lane == 0 && place < pairs) {
       atomicMin(&task.flagged.nearest[pair.x], ranked(squared, pair.y));
       atomicAdd(&task.flagged.candidates[pair.x], 1u);
     }
@@ -264,8 +275,8 @@ static __global__ void compare_candidates(const SweepTask task) {
 
 /// Compares the rows whose candidates found no room with all centroids, a block a row; in the same
 /// order of additions, so that it does not matter which of its candidates a row has lost.
-template <unsigned kLanes>
-static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask task) {
+template <unsigned kLanes, bool kIndices, typename T>
+static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask<T> task) {
   if (task.counters->overflowed == 0) {
     return;
   }
@@ -275,15 +286,26 @@ static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask t
     if (!task.flagged.overflowed[slot]) {
       continue;
     }
-    const float* row = task.points.exact + std::size_t{task.flagged.rows[slot]} * d;
+    const T* row = task.points.exact + std::size_t{task.flagged.rows[slot]} * d;
     unsigned long long nearest = ~0ull;
     for (unsigned first = threadIdx.x / 32 * each; first < task.centroids.k;
          first += blockDim.x / 32 * each) {
       const unsigned j = min(first + threadIdx.x % 32 / kLanes, task.centroids.k - 1);
-      const float* centroid = task.centroids.exact + std::size_t{j} * d;
-      nearest = min(nearest, ranked(squared_distance<kLanes>(row, centroid, d, lane), j));
+      const T* centroid = task.centroids.exact + std::size_t{j} * d;
+      const unsigned long long rank = ranked(squared_distance<kLanes>(row, centroid, d, lane), j);
+      if constexpr (kIndices) {
+        nearest = rank == task.flagged.nearest[slot]
+                      ? min(nearest, static_cast<unsigned long long>(j))
+                      : nearest;
+      } else {
+        nearest = min(nearest, rank);
+      }
     }
-    if (lane == 0) {
+    if constexpr (kIndices) {
+      if (lane == 0) {
+        atomicMin(&task.flagged.nearest[task.points.n + slot], nearest);
+      }
+    } else if (lane == 0) {
       atomicMin(&task.flagged.nearest[slot], nearest);
       atomicAdd(&task.flagged.candidates[slot], 2u);
     }
@@ -291,13 +313,15 @@ static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask t
 }
 
 /// Writes the labels of the flagged rows.
-static __global__ void relabel_flagged_rows(const SweepTask task) {
+template <typename T>
+static __global__ void relabel_flagged_rows(const SweepTask<T> task) {
   const unsigned flagged = task.counters->flagged;
   unsigned alone = 0;
   for (unsigned slot = blockIdx.x * blockDim.x + threadIdx.x; slot < flagged;
        slot += gridDim.x * blockDim.x) {
+    const std::size_t at = (kRankedInOne<T> ? 0 : task.points.n) + slot;
     task.labels[task.flagged.rows[slot]] =
-        static_cast<std::int32_t>(static_cast<unsigned>(task.flagged.nearest[slot]));
+        static_cast<std::int32_t>(static_cast<unsigned>(task.flagged.nearest[at]));
     alone += task.flagged.candidates[slot] == 1 ? 1 : 0;
   }
   const unsigned all = __reduce_add_sync(0xffffffffu, alone);
@@ -307,41 +331,60 @@ static __global__ void relabel_flagged_rows(const SweepTask task) {
 }
 
 /// The second level for rows of one shape; kThreads of a block compare and label.
-template <unsigned kThreads>
+template <unsigned kThreads, typename T = float>
 class SecondLevel {
 public:
   SecondLevel() = default;
   /// Throws std::runtime_error.
   SecondLevel(const HalfTiles& tiles, std::size_t d)
-      : find_(tiles.width == 64 ? find_candidates<64> : find_candidates<32>),
-        compare_(d > 64 ? compare_candidates<32> : compare_candidates<8>),
-        compare_with_all_(d > 64 ? compare_with_all<32> : compare_with_all<8>),
+      : find_(tiles.width == 64 ? find_candidates<64, T> : find_candidates<32, T>),
         bytes_(second_sweep_shared_bytes(tiles)) {
+    const auto compare = [&]<bool kIndices> {
+      return Compare{d > 64 ? compare_candidates<32, kIndices, T>
+                            : compare_candidates<8, kIndices, T>,
+                     d > 64 ? compare_with_all<32, kIndices, T> : compare_with_all<8, kIndices, T>};
+    };
+    distances_ = compare.template operator()<false>();
+    if constexpr (!kRankedInOne<T>) {
+      indices_ = compare.template operator()<true>();
+    }
     allow_shared_memory(find_, bytes_);
     blocks_ = static_cast<unsigned>(resident_blocks(find_, kSecondThreads, bytes_));
   }
 
   /// Lists the candidates of the flagged rows; does not block. Throws std::runtime_error.
-  void find(const SweepTask& task) const {
+  void find(const SweepTask<T>& task) const {
     find_<<<blocks_, kSecondThreads, bytes_>>>(task);
     check_launch("find_candidates");
   }
   /// Compares them with the flagged rows as they lie in `rows`, which may be `task`, and labels those
   /// of `task`, in the order of `stream`. Does not block. Throws std::runtime_error.
-  void label(const SweepTask& rows, const SweepTask& task, unsigned blocks,
+  void label(const SweepTask<T>& rows, const SweepTask<T>& task, unsigned blocks,
              cudaStream_t stream = nullptr) const {
-    compare_<<<blocks, kThreads, 0, stream>>>(rows);
-    check_launch("compare_candidates");
-    compare_with_all_<<<blocks, 256, 0, stream>>>(rows);
-    check_launch("compare_with_all");
+    compare(distances_, rows, blocks, stream);
+    if constexpr (!kRankedInOne<T>) {
+      compare(indices_, rows, blocks, stream);
+    }
     relabel_flagged_rows<<<blocks, kThreads, 0, stream>>>(task);
     check_launch("relabel_flagged_rows");
   }
 
 private:
-  void (*find_)(SweepTask) = nullptr;
-  void (*compare_)(SweepTask) = nullptr;
-  void (*compare_with_all_)(SweepTask) = nullptr;
+  using Kernel = void (*)(SweepTask<T>);
+  struct Compare {
+    Kernel candidates, with_all;
+  };
+
+  static void compare(const Compare& kernels, const SweepTask<T>& rows, unsigned blocks,
+                      cudaStream_t stream) {
+    kernels.candidates<<<blocks, kThreads, 0, stream>>>(rows);
+    check_launch("compare_candidates");
+    kernels.with_all<<<blocks, 256, 0, stream>>>(rows);
+    check_launch("compare_with_all");
+  }
+
+  Kernel find_ = nullptr;
+  Compare distances_{}, indices_{};
   std::size_t bytes_ = 0; ///< of shared memory, of a block that finds
   unsigned blocks_ = 0;   ///< of them
 };

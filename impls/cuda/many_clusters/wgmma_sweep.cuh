@@ -51,9 +51,9 @@ struct StageCounter {
 };
 
 /// EachScore, below, shows what Scores has.
-template <typename Scores, unsigned kWidth, unsigned kTeams>
+template <typename Scores, unsigned kWidth, unsigned kTeams, typename T>
 __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
-    sweep_wgmma(const SweepTask task, const SweepLayout layout, const ScoreConstants beside) {
+    sweep_wgmma(const SweepTask<T> task, const SweepLayout layout, const ScoreConstants beside) {
   using Value = typename Scores::Value;
   constexpr unsigned kRows = kTeams * 64, kStageSize = kHalfTileRows * kWidth;
   constexpr unsigned kMore = Scores::kMoreFeatures;
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
 }
 
 /// The kernel, its shape and its launch.
-template <typename Scores>
+template <typename Scores, typename T = float>
 class WgmmaLaunch {
 public:
   static std::string refuse() {
@@ -237,7 +237,7 @@ public:
   }
 
   /// spare: multiprocessors that it leaves to others.
-  void prepare(const SweepTask& task, unsigned spare = 0) {
+  void prepare(const SweepTask<T>& task, unsigned spare = 0) {
     const HalfTiles shape = task.points.shape;
     const std::size_t most = shared_memory_limit() - 1024; // the barriers
     constexpr unsigned kMore = Scores::kMoreFeatures;
@@ -258,12 +258,12 @@ public:
     }
     bytes_ = bytes();
     if constexpr (kMore > 0) { // what is beside the chunks is there for one chunk
-      kernel_ = sweep_wgmma<Scores, 32, 4>;
+      kernel_ = sweep_wgmma<Scores, 32, 4, T>;
     } else {
-      kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 4>
-                : teams_ == 4     ? sweep_wgmma<Scores, 64, 4>
-                : teams_ == 2     ? sweep_wgmma<Scores, 64, 2>
-                                  : sweep_wgmma<Scores, 64, 1>;
+      kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 4, T>
+                : teams_ == 4     ? sweep_wgmma<Scores, 64, 4, T>
+                : teams_ == 2     ? sweep_wgmma<Scores, 64, 2, T>
+                                  : sweep_wgmma<Scores, 64, 1, T>;
     }
     allow_shared_memory(kernel_, bytes_);
     blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_) - spare,
@@ -271,7 +271,7 @@ public:
   }
 
   /// `beside`: as Scores needs it; half_squares of the task if it takes no more features.
-  void launch(const SweepTask& task, const ScoreConstants& beside) const {
+  void launch(const SweepTask<T>& task, const ScoreConstants& beside) const {
     kernel_<<<blocks_, threads(), bytes_>>>(task, layout_, beside);
     check_launch("sweep_wgmma");
   }
@@ -287,7 +287,7 @@ public:
 private:
   unsigned threads() const { return (teams_ + 1) * 128; }
 
-  void (*kernel_)(SweepTask, SweepLayout, ScoreConstants) = nullptr;
+  void (*kernel_)(SweepTask<T>, SweepLayout, ScoreConstants) = nullptr;
   SweepLayout layout_{};
   unsigned teams_ = 0, blocks_ = 0;
   std::size_t bytes_ = 0;
@@ -327,29 +327,32 @@ struct EachScore {
     }
   }
 
-  __device__ static void decide(const SweepTask& task, const ScoreConstants&, bool has_row,
+  template <typename T>
+  __device__ static void decide(const SweepTask<T>& task, const ScoreConstants&, bool has_row,
                                 std::size_t row, float best, unsigned nearest, float second) {
     decide_half(task, has_row, row, best, nearest, second);
   }
 };
 
 /// A first sweep in which every centroid competes for itself.
+template <typename T = float>
 class WgmmaSweep {
 public:
+  using Real = T;
   static constexpr unsigned kPaddedRows = 256;
 
-  static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore>::refuse(); }
+  static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore, T>::refuse(); }
   static std::size_t bytes(const Shape&) { return 0; }
-  void prepare(const SweepTask& task, unsigned spare = 0) { launch_.prepare(task, spare); }
-  void follow(const SweepTask&) {}
-  void launch(const SweepTask& task) const {
+  void prepare(const SweepTask<T>& task, unsigned spare = 0) { launch_.prepare(task, spare); }
+  void follow(const SweepTask<T>&) {}
+  void launch(const SweepTask<T>& task) const {
     launch_.launch(task, {task.centroids.half_squares, nullptr});
   }
   std::size_t wave() const { return launch_.wave(); }
   std::string path() const { return launch_.path(); }
 
 private:
-  WgmmaLaunch<EachScore> launch_;
+  WgmmaLaunch<EachScore, T> launch_;
 };
 
 } // namespace clusterbench::cuda
