@@ -3,6 +3,8 @@
 #include "harness/report/digits.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <functional>
 
 namespace clusterbench {
 namespace {
@@ -80,20 +82,30 @@ std::string machines_of(const TableReport& report, const VariantRow& row) {
   return ids;
 }
 
-/// The same with problems below one another and variants side by side.
+/// The same with problems below one another and variants side by side. Problems that nothing ran are
+/// counted in a note.
 TablePart turned(const std::vector<TextColumn>& columns,
                  const std::vector<std::vector<std::string>>& lines,
-                 const std::vector<std::string>& notes, TextStyle style) {
+                 std::vector<std::string> notes, TextStyle style) {
   std::vector<TextColumn> across = {{columns.front().heading, false}};
   for (const auto& line : lines) {
     across.push_back({line.front(), true});
   }
   std::vector<std::vector<std::string>> down;
+  std::size_t empty = 0;
   for (std::size_t column = 1; column < columns.size(); ++column) {
-    down.push_back({columns[column].heading});
+    std::vector<std::string> found = {columns[column].heading};
     for (const auto& line : lines) {
-      down.back().push_back(line[column]);
+      found.push_back(line[column]);
     }
+    if (std::all_of(found.begin() + 1, found.end(), std::mem_fn(&std::string::empty))) {
+      ++empty;
+    } else {
+      down.push_back(std::move(found));
+    }
+  }
+  if (empty > 0) {
+    notes.push_back(fmt::format("Nothing ran {} more of the table's problems.", empty));
   }
   return {text_table(across, down, style), notes};
 }

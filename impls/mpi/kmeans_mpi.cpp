@@ -69,7 +69,7 @@ public:
       for (std::size_t i = part.points.begin; i < part.points.end; i += simd::kRoundUp) {
         const std::size_t count = std::min(simd::kRoundUp, part.points.end - i);
         kernels_.columns_of_rows({&points_[i * d], nullptr, count, d}, nullptr, &columns_[i * d],
-                                 nullptr, simd::is_past_caches(columns_));
+                                 simd::is_past_caches(columns_));
       }
     });
   }

@@ -82,15 +82,22 @@ TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
         for (const T* origin : {static_cast<const T*>(nullptr), test.centroids.data()}) {
           const std::vector<T> expected = as_columns(test.points, n, d, kernels->lanes, origin);
           const Chunk<T> chunk{test.points.data(), nullptr, n, d};
-          AlignedVector<T> columns(expected.size()), alone(expected.size());
-          std::vector<double> squares(rounded_up(n), -1.0);
-          for (const bool past_caches : {false, true}) {
-            std::ranges::fill(columns, T{7});
-            std::ranges::fill(alone, T{7});
-            kernels->columns_of_rows(chunk, origin, columns.data(), squares.data(), past_caches);
-            kernels->columns_of_rows(chunk, origin, alone.data(), nullptr, past_caches);
+          AlignedVector<T> columns(expected.size());
+          const auto expect_columns = [&] {
             EXPECT_TRUE(std::ranges::equal(columns, expected));
-            EXPECT_TRUE(std::ranges::equal(alone, expected));
+            std::ranges::fill(columns, T{7});
+          };
+          std::vector<T> squares(rounded_up(n));
+          std::vector<double> double_squares(rounded_up(n));
+          for (const bool past_caches : {false, true}) {
+            kernels->columns_of_rows(chunk, origin, columns.data(), past_caches);
+            expect_columns();
+            kernels->columns_and_squares(chunk, origin, columns.data(), squares.data(),
+                                         past_caches);
+            expect_columns();
+            kernels->columns_and_double_squares(chunk, origin, columns.data(),
+                                                double_squares.data(), past_caches);
+            expect_columns();
           }
           for (std::size_t i = 0; i < rounded_up(n); ++i) {
             double sum = 0.0;
@@ -99,7 +106,8 @@ TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
                                       i % kernels->lanes]};
               sum += x * x;
             }
-            EXPECT_NEAR(squares[i], sum, 1e-15 * double(d) * sum);
+            EXPECT_NEAR(double_squares[i], sum, 1e-15 * double(d) * sum);
+            EXPECT_NEAR(double{squares[i]}, sum, TestFixture::kRounding * double(d) * sum);
           }
         }
       }

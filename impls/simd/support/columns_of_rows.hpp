@@ -31,13 +31,18 @@ template <class V, std::size_t Half = V::lanes / 2>
   }
 }
 
-/// Where the columns of a block go, a register of `lanes` points after the other.
-template <class V, bool HasSquares, bool PastCaches>
+/// Nobody asks for squared lengths.
+struct NoSquares {};
+
+/// Where the columns of a block go, a register of `lanes` points after the other. Square: the type in
+/// which squared lengths are added up.
+template <class V, typename Square, bool PastCaches>
 class BlockWriter {
+  static constexpr bool kHasSquares = !__is_same(Square, NoSquares);
   using T = typename V::Scalar;
   using Reg = typename V::Reg;
   using Wide = Vec<double, V::lanes * sizeof(T)>; // some of the lanes, in double
-  static constexpr std::size_t kParts = V::lanes / Wide::lanes;
+  static constexpr std::size_t kParts = __is_same(Square, T) ? 1 : V::lanes / Wide::lanes;
 
 public:
   BlockWriter(T* block, const T* origin) : block_(block), origin_(origin) {}
@@ -50,15 +55,17 @@ public:
   [[gnu::always_inline]] void put_centred(std::size_t f, Reg values) {
     T* to = block_ + f * V::lanes;
     PastCaches ? V::store_past_caches(to, values) : V::store(to, values);
-    if constexpr (HasSquares) {
+    if constexpr (__is_same(Square, T)) {
+      squares_[0] = V::fma(values, values, squares_[0]);
+    } else if constexpr (kHasSquares) {
       add_squares(values, std::make_index_sequence<Wide::lanes>());
     }
   }
-  /// The squared lengths of the points, added up in double, feature after feature.
-  [[gnu::always_inline]] void store_squares(double* squares) const {
+  /// The squared lengths of the points, added up feature after feature.
+  [[gnu::always_inline]] void store_squares(Square* squares) const {
 #pragma GCC unroll 2
     for (std::size_t p = 0; p < kParts; ++p) {
-      Wide::store(squares + p * Wide::lanes, squares_[p]);
+      Sums::store(squares + p * Sums::lanes, squares_[p]);
     }
   }
 
@@ -75,9 +82,19 @@ private:
     }
   }
 
+  template <bool InOwnType, typename Own, typename InDouble>
+  struct Choice {
+    using type = Own;
+  };
+  template <typename Own, typename InDouble>
+  struct Choice<false, Own, InDouble> {
+    using type = InDouble;
+  };
+  using Sums = typename Choice<__is_same(Square, T), V, Wide>::type;
+
   T* block_;
   const T* origin_;
-  typename Wide::Reg squares_[kParts] = {};
+  typename Sums::Reg squares_[kParts] = {};
 };
 
 /// Feature F of `lanes` rows of D features each, which lie one behind the other in D registers: what
@@ -173,32 +190,35 @@ template <class V, class Writer>
   }
 }
 
-template <class V, bool HasSquares, bool PastCaches>
+template <class V, typename Square, bool PastCaches>
 void turn_chunk(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
-                typename V::Scalar* columns, double* squares) {
+                typename V::Scalar* columns, Square* squares) {
   const std::size_t d = chunk.d;
   for (std::size_t i = 0; i < rounded_up(chunk.count); i += V::lanes) {
-    BlockWriter<V, HasSquares, PastCaches> block(columns + i * d, origin);
+    BlockWriter<V, Square, PastCaches> block(columns + i * d, origin);
     if (i + V::lanes > chunk.count) {
       const std::size_t first = i < chunk.count ? i : chunk.count - 1;
       turn_rows<V>(chunk.points + first * d, chunk.count - first, d, origin, block);
     } else if (!turned_short_rows<V>(chunk.points + i * d, d, block)) {
       turn_rows<V>(chunk.points + i * d, V::lanes, d, origin, block);
     }
-    if constexpr (HasSquares) {
+    if constexpr (!__is_same(Square, NoSquares)) {
       block.store_squares(squares + i);
     }
   }
 }
 
+template <class V, typename Square>
+void columns_and_squares(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
+                         typename V::Scalar* columns, Square* squares, bool past_caches) {
+  (past_caches ? turn_chunk<V, Square, true> : turn_chunk<V, Square, false>)(chunk, origin, columns,
+                                                                             squares);
+}
+
 template <class V>
 void columns_of_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
-                     typename V::Scalar* columns, double* squares, bool past_caches) {
-  const auto turn = squares == nullptr
-                        ? past_caches ? turn_chunk<V, false, true> : turn_chunk<V, false, false>
-                    : past_caches ? turn_chunk<V, true, true>
-                                  : turn_chunk<V, true, false>;
-  turn(chunk, origin, columns, squares);
+                     typename V::Scalar* columns, bool past_caches) {
+  columns_and_squares<V, NoSquares>(chunk, origin, columns, nullptr, past_caches);
 }
 
 } // namespace clusterbench::simd

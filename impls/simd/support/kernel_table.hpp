@@ -58,6 +58,8 @@ constexpr Kernels<typename V::Scalar> kernel_table(std::index_sequence<D...>) {
                                                                : "128-bit vectors",
           .lanes = V::lanes,
           .columns_of_rows = columns_of_rows<V>,
+          .columns_and_squares = columns_and_squares<V, typename V::Scalar>,
+          .columns_and_double_squares = columns_and_squares<V, double>,
           .assign_small_d = {nullptr, assign_small_d_kernel<V, D + 1>()...},
           .assign_columns = assign_columns<V>,
           .sieve_columns = sieve_columns<V>,

@@ -45,7 +45,7 @@ public:
         const auto [begin, end] = share_of(n, t, team.size());
         for (std::size_t i = begin; i < end; i += kRoundUp) {
           const Chunk<float> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
-          kernels.columns_of_rows(chunk, origin_.data(), block.data(), squares, false);
+          kernels.columns_and_double_squares(chunk, origin_.data(), block.data(), squares, false);
           work(largest_[t], i, block.data(), squares);
         }
       });

@@ -79,11 +79,11 @@ public:
   /// Thread t copies `count` points from point i on, a multiple of kRoundUp or all that are left.
   void take(std::size_t t, std::size_t i, std::size_t count) {
     Bits longest = 0;
-    double squares[kRoundUp];
+    T squares[kRoundUp];
     for (const std::size_t end = i + count; i < end; i += kRoundUp) {
       const Chunk<T> chunk{&points_[i * d_], nullptr, std::min(kRoundUp, end - i), d_};
-      kernels_->columns_of_rows(chunk, origin_.data(), &columns_[i * d_], squares,
-                                is_past_caches(columns_));
+      kernels_->columns_and_squares(chunk, origin_.data(), &columns_[i * d_], squares,
+                                    is_past_caches(columns_));
       for (std::size_t r = 0; r < kRoundUp; ++r) {
         norms_[i + r] = rounded_up_to_norm(squares[r]);
         longest = std::max(longest, std::bit_cast<Bits>(norms_[i + r]));
@@ -140,13 +140,14 @@ private:
     double point = 0.0, centroid = 0.0;
   };
 
-  /// At least the length whose square was added up in d steps of double, some of which may have
-  /// underflowed.
-  T rounded_up_to_norm(double squares) const {
-    const double steps = static_cast<double>(d_) * std::numeric_limits<double>::epsilon();
-    const double lost = static_cast<double>(d_) * std::numeric_limits<double>::min();
-    return static_cast<T>(std::sqrt(squares + lost) *
-                          (1.0 + steps + 2.0 * std::numeric_limits<T>::epsilon()));
+  /// At least the length whose square was added up in d steps, some of which may have underflowed.
+  template <typename Square>
+  T rounded_up_to_norm(Square squares) const {
+    using Limits = std::numeric_limits<Square>;
+    const auto d = static_cast<Square>(d_);
+    return static_cast<T>(std::sqrt(squares + d * Limits::min()) *
+                          (1 + (d + 4) * Limits::epsilon() +
+                           2 * static_cast<Square>(std::numeric_limits<T>::epsilon())));
   }
 
   std::span<const T> points_;
