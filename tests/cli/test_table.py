@@ -168,6 +168,17 @@ class TableCommand(Program):
                                     exit_code=64)
             self.assertIn("--json excludes", done.stderr)
 
+    def test_many_problems_of_which_few_ran(self):
+        cells = ledgers.rows_of_table(definition("cpu_map"))
+        some = {"2k x 4, k=16", "20k x 32, k=2"}
+        path = ledgers.write(self.folder / "some", [ledgers.header(), *(
+            row for row in cells if row["problem"]["id"] in some)])
+        text = self.run_program("table", "cpu_map", "--from", path, "--markdown", "--compact").stdout
+        lines = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| ")]
+        self.assertEqual(set(lines[2:]) - {"precision"}, some)
+        count = len(definition("cpu_map")["problems"]) - len(some)
+        self.assertIn(f"Nothing ran {count} more of the table's problems.", text)
+
     # ---- equal work
 
     def test_a_ledger_of_the_smaller_sizes_is_other_work(self):

@@ -76,7 +76,7 @@ const bool kRegistered = [] {
   meta.device = Device::multi_gpu;
   meta.multiplier = Multiplier::tensor_f16;
   meta.max_d = kMostFeatures;
-  using Faulty = RankedRun<LargeK<WgmmaSweep, Member>, Member, FaultyWrites>;
+  using Faulty = RankedRun<LargeK<WgmmaSweep<>, Member>, Member, FaultyWrites>;
   registered_variants().push_back({meta, f32_only<Faulty>(), __FILE__});
   return true;
 }();
