@@ -152,17 +152,23 @@ class Scripts(Program):
         # R: prop.test(57, 60, correct = FALSE)
         self.assertEqual(calibration.rate_line("it", 57, 60), "| it | 57 of 60 | 95.0 % | 86.3 .. 98.3 % |")
         cells = [(f"t/p/v{i}/f32", f"v{i}") for i in range(9)]
-        gates = calibration.plan(cells, 1)
+        gates = calibration.plan(calibration.PLANS, cells, 5, 1)
         self.assertEqual(len(gates), 380)
-        self.assertEqual(gates, calibration.plan(cells, 1))
+        self.assertEqual(gates, calibration.plan(calibration.PLANS, cells, 5, 1))
         for gate in gates:
             self.assertEqual(len(set(gate["cells"])), 5)
             self.assertEqual(sum(f"/{gate['variant']}/" in cell for cell in gate["cells"]), 1)
         done = [{**gate, "exit_code": int(gate["kind"] != "0 %"), "seconds": 2.0,
                  "verdicts": {gate["planted"]: "slower"}} for gate in gates]
-        text = calibration.report(done)
+        text = calibration.report(done, calibration.PLANS, 5)
+        self.assertIn("| gates of five cells |", text)
         self.assertIn("| no slowdown: alarm (exit 1) | 0 of 200 | 0.0 % | 0.0 .. 1.9 % |", text)
         self.assertIn("| 5 % planted: found | 60 of 60 | 100.0 % | 94.0 .. 100.0 % |", text)
+        cells = [(cell, cell.split("/")[2]) for cell in calibration.GPU_CELLS]
+        gates = calibration.plan(calibration.GPU_PLANS, cells, 3, 1)
+        self.assertEqual(len(gates), 160)
+        self.assertEqual({frozenset(gate["cells"]) for gate in gates}, {frozenset(calibration.GPU_CELLS)})
+        self.assertIn("| gates of three cells |", calibration.report([], calibration.GPU_PLANS, 3))
         page = self.folder / "page.md"
         page.write_text("a\n<!-- it begin -->\n<!-- it end -->\nb\n")
         calibration.splice(page, "it", text)

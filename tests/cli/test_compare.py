@@ -391,11 +391,22 @@ class Environments(Compare):
 
 
 class Files(Compare):
+    def make_quiet(self, folder):
+        """Says of a ledger's samples that nobody else ran, whatever the tests beside this one do."""
+        headers, cells = ledger(self.folder / folder)
+        for line in (lines := headers + cells):
+            del line["chain"]
+            for name, value in (("other_tasks", 0.0), ("fixed_work_us", 50.0)):
+                if name in line:
+                    line[name] = [value] * len(line["samples_ms"])
+        ledgers.write(self.folder / folder, lines)
+
     def test_real_campaigns_in_every_form(self):
         for out in ("one", "two"):
             self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
                              "--variant", "kmeans_serial", "--samples", 12, "--min-time", 0,
                              "--rounds", 3, "--no-probe", "--threads", 1, "--out", out)
+            self.make_quiet(out)
         _, rows = ledger(self.folder / "one")
         forms = ["", "/ledger.jsonl", "/gbench.json"]
         for base in forms:
