@@ -36,7 +36,8 @@ class Pass:
 
 
 def fit(points):
-    """The Pass through (rows, ms), with the least squares of relative errors. Needs two numbers of rows."""
+    """The Pass through (rows, ms), with the least squares of relative errors. Needs two numbers of rows. A pass over no
+    rows takes no less than nothing: what takes more than twice as long for twice the rows has no floor."""
     weights = [(rows, ms, 1.0 / ms**2) for rows, ms in points]
     total = sum(weight for _, _, weight in weights)
     x = sum(weight * rows for rows, _, weight in weights) / total
@@ -45,6 +46,9 @@ def fit(points):
     if not spread > 0:
         raise ValueError("one number of rows tells no slope")
     per_row = sum(weight * (rows - x) * (ms - y) for rows, ms, weight in weights) / spread
+    if y < per_row * x:
+        return Pass(0.0, (sum(weight * rows * ms for rows, ms, weight in weights)
+                          / sum(weight * rows**2 for rows, _, weight in weights)))
     return Pass(y - per_row * x, per_row)
 
 

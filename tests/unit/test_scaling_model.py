@@ -30,10 +30,15 @@ class Passes(unittest.TestCase):
         self.assertAlmostEqual(line.ms(1_000_000), 3.25)
 
     def test_errors_are_relative(self):
-        # Of one row 1 ms, of three 10 and 20: the line through (3, 12) has errors of -1/5 and 2/5 of weight 4 to 1.
-        line = model.fit([(1, 1.0), (3, 10.0), (3, 20.0)])
+        # Of one row 1 ms, of three 2 and 4: the line through (3, 2.4) has errors of -1/5 and 2/5 of weight 4 to 1.
+        line = model.fit([(1, 1.0), (3, 2.0), (3, 4.0)])
         self.assertAlmostEqual(line.ms(1), 1.0)
-        self.assertAlmostEqual(line.ms(3), 12.0)
+        self.assertAlmostEqual(line.ms(3), 2.4)
+
+    def test_no_rows_take_no_less_than_nothing(self):
+        line = model.fit([(1, 1.0), (2, 4.0)])  # the line has -2 ms at none; through 0 and (1, 1.2) errors are least
+        self.assertEqual(line.floor, 0.0)
+        self.assertAlmostEqual(line.per_row, 1.2)
 
     def test_one_number_of_rows_tells_nothing(self):
         with self.assertRaises(ValueError):
