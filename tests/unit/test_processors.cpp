@@ -1,5 +1,6 @@
 // The processors that may be used, who competes for them, and threads that get one each.
 #include "harness/gate/processors.hpp"
+#include "harness/gate/turn_process.hpp"
 #include "harness/machine/other_tasks.hpp"
 #include "harness/machine/usable_processors.hpp"
 
@@ -107,6 +108,21 @@ TEST(OtherTasks, AWatchSeesWhoRunsBetween) {
     GTEST_SKIP() << "the system does not tell";
   }
   EXPECT_GT(*mean, 0.2) << "it ran at most of the looks";
+}
+
+// Each of these alone spoils a turn: somebody else on its processors, waiting, and a GPU that heat slows.
+TEST(Turn, CountsIfNothingDisturbedIt) {
+  const Turn quiet{.elapsed_ms = 100.0, .waited_ms = 2.0, .gpu = {1980, {}}};
+  EXPECT_TRUE(quiet.undisturbed());
+  Turn turn = quiet;
+  turn.competitors = 1;
+  EXPECT_FALSE(turn.undisturbed());
+  turn = quiet;
+  turn.waited_ms = 2.1;
+  EXPECT_FALSE(turn.undisturbed());
+  turn = quiet;
+  turn.gpu.slowed_by = {"hw_thermal_slowdown"};
+  EXPECT_FALSE(turn.undisturbed());
 }
 
 // What a thread may run on, in the order of the threads' starts, as a child of ours finds them.

@@ -52,9 +52,9 @@ __device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std
   return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
 }
 
-/// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and then moves, all lanes
-/// together, one row after another. before: [n], -1 where a point had no cluster yet. moved: to
-/// count them in, or null.
+/// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and
+/// then moves, all lanes together, one row after another. before: [n], -1 where a point had no
+/// cluster yet. moved: to count them in, or null.
 template <bool kWeighted, typename T>
 static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved,

@@ -173,9 +173,10 @@ struct OneDevice {
   PassTotals of_all(const PassTotals& own) const { return own; }
 };
 
-/// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty; bytes(shape), what it
-/// allocates itself; prepare(task), once, and follow(task), whenever the points have been rounded,
-/// both with tasks of which points and sizes count; launch(task); path(), in words. None blocks.
+/// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty;
+/// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
+/// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
+/// in words. None blocks.
 /// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
 /// moves) also clears the counters of the next pass, and changes the sums if `moves`: not in the first
 /// two passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds to.
