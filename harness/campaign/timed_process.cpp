@@ -7,6 +7,7 @@
 #include "harness/machine/fixed_work.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/other_tasks.hpp"
+#include "harness/machine/placement.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -51,8 +52,11 @@ private:
 
   // Whether the machine is quiet. What else runs on the host hardly slows a GPU.
   struct Quietness {
-    explicit Quietness(std::vector<pid_t> ours, int threads)
+    Quietness(std::vector<pid_t> ours, int threads)
         : fixed_work(threads), other_tasks(std::move(ours), threads) {}
+    Quietness(std::vector<pid_t> ours, const std::vector<int>& processors)
+        : fixed_work(processors),
+          other_tasks(std::move(ours), static_cast<int>(processors.size())) {}
     FixedWork fixed_work;
     OtherTasksWatch other_tasks;
   };
@@ -78,6 +82,18 @@ private:
     const std::optional<double> others = quietness_->other_tasks.end();
     around.push_back({std::max(before, quietness_->fixed_work.microseconds()), others});
     return reply;
+  }
+
+  // Each a processor of its own, the fastest first, where there are enough.
+  void place(const std::vector<pid_t>& threads) {
+    std::vector<int> processors = processors_by_speed();
+    if (threads.empty() || threads.size() > processors.size()) {
+      return;
+    }
+    processors.resize(threads.size());
+    bind_threads(threads, processors);
+    quietness_ = std::make_unique<Quietness>(worker_.processes(), processors);
+    row_["processors"] = processors;
   }
 
   void add_what_was_around(const std::vector<Around>& around, std::size_t first_kept) {
@@ -224,6 +240,7 @@ private:
       const std::size_t number = runs.size();
       put_start(number);
       Disturbance disturbance;
+      const ComputingThreads threads(worker_.processes());
       const RunReply run = observed(around, [&] {
         const DisturbanceWatch watch(gpu.get(), worker_.processes());
         RunReply reply = worker_.run();
@@ -238,6 +255,9 @@ private:
       }
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
+      if (runs.empty() && gpus_ == 0) {
+        place(threads.since(run.cpu));
+      }
       runs.push_back(run);
       read_plainly();
       return run.seconds;

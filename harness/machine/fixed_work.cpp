@@ -5,28 +5,42 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdint>
+#include <sched.h>
+#include <utility>
 
 namespace clusterbench {
 namespace {
 
 // Half of the time a chain, whose next step waits for the last: it shows the clock's frequency. The other
-// half as many sums at once as the core can add: it shows whether a hyperthread beside takes its share.
+// half more sums at once than the core has units for, and steps on integers beside them. A core can begin
+// about so many instructions in a cycle and no more, so a hyperthread beside that begins any shows. Of
+// sums alone the core leaves a third of its places free, and a neighbour takes these unseen.
 double once() {
-  constexpr int kChain = 20'000, kSums = 20'000;
+  constexpr int kChain = 20'000, kWide = 10'000;
   volatile double factor = 0.999999, term = 1e-6; // so that no compiler knows the result
+  volatile std::uint64_t bits = 0x9e3779b97f4a7c15;
   const double a = factor, b = term;
+  const std::uint64_t mask = bits;
   double chain = 1.0;
   for (int i = 0; i < kChain; ++i) {
     chain = chain * a + b;
   }
-  std::array<double, 16> sums{};
-  for (int i = 0; i < kSums; ++i) {
+  std::array<double, 24> sums{};
+  std::array<std::uint64_t, 8> integers{1, 2, 3, 4, 5, 6, 7, 8};
+  for (std::uint64_t i = 0; i < kWide; ++i) {
     for (double& sum : sums) {
       sum = sum * a + b;
+    }
+    for (std::uint64_t& integer : integers) {
+      integer = (integer ^ mask) + i;
     }
   }
   for (const double sum : sums) {
     chain += sum;
+  }
+  for (const std::uint64_t integer : integers) {
+    chain += static_cast<double>(integer);
   }
   return chain;
 }
@@ -48,12 +62,18 @@ std::size_t thread_count(int threads) {
 
 } // namespace
 
-FixedWork::FixedWork(int threads)
-    : microseconds_(thread_count(threads)),
-      begin_(static_cast<std::ptrdiff_t>(microseconds_.size())),
-      end_(static_cast<std::ptrdiff_t>(microseconds_.size())) {
-  for (std::size_t thread = 1; thread < microseconds_.size(); ++thread) {
-    others_.emplace_back([this, thread] { work_when_told(thread); });
+FixedWork::FixedWork(int threads) : FixedWork({}, thread_count(threads)) {}
+
+FixedWork::FixedWork(std::vector<int> processors)
+    : FixedWork(processors, thread_count(static_cast<int>(processors.size()))) {}
+
+FixedWork::FixedWork(std::vector<int> processors, std::size_t threads)
+    : processors_(std::move(processors)), microseconds_(threads),
+      begin_(static_cast<std::ptrdiff_t>(threads) + 1),
+      end_(static_cast<std::ptrdiff_t>(threads) + 1) {
+  processors_.resize(std::min(processors_.size(), threads));
+  for (std::size_t thread = 0; thread < threads; ++thread) {
+    threads_.emplace_back([this, thread] { work_when_told(thread); });
   }
 }
 
@@ -64,12 +84,17 @@ FixedWork::~FixedWork() {
 
 double FixedWork::microseconds() {
   begin_.arrive_and_wait();
-  microseconds_[0] = timed();
   end_.arrive_and_wait();
   return std::ranges::max(microseconds_);
 }
 
 void FixedWork::work_when_told(std::size_t thread) {
+  if (!processors_.empty()) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processors_[thread], &one);
+    sched_setaffinity(0, sizeof one, &one);
+  }
   for (;;) {
     begin_.arrive_and_wait();
     if (stop_) {

@@ -1,11 +1,15 @@
 // The processors that may be used, who competes for them, and threads that get one each.
 #include "harness/gate/processors.hpp"
 #include "harness/gate/turn_process.hpp"
+#include "harness/machine/fixed_work.hpp"
 #include "harness/machine/other_tasks.hpp"
+#include "harness/machine/placement.hpp"
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
 #include <csignal>
+#include <ctime>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <latch>
 #include <sched.h>
@@ -213,6 +217,87 @@ TEST(Processors, MoreThreadsThanProcessorsAreLeftAlone) {
   for (const cpu_set_t& set : team.sets(threads)) {
     EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&set)), usable_processors().size());
   }
+}
+
+TEST(FixedWork, ATimeForEachThread) {
+  FixedWork bound(usable_processors());
+  EXPECT_EQ(bound.processors(), usable_processors());
+  const double slowest = bound.microseconds();
+  EXPECT_EQ(bound.of_each().size(), usable_processors().size());
+  EXPECT_EQ(slowest, std::ranges::max(bound.of_each()));
+  EXPECT_GT(std::ranges::min(bound.of_each()), 1.0);
+  FixedWork unbound(1);
+  EXPECT_GT(unbound.microseconds(), 1.0);
+  EXPECT_TRUE(unbound.processors().empty());
+  EXPECT_EQ(unbound.of_each().size(), 1U);
+}
+
+TEST(Placement, EveryProcessorHasItsPlaceByItsSpeed) {
+  std::vector<int> processors = processors_by_speed();
+  std::ranges::sort(processors);
+  EXPECT_EQ(processors, usable_processors());
+}
+
+TEST(Placement, EachThreadIsBoundToTheProcessorBesideIt) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
+#endif
+  const std::vector<int>& usable = usable_processors();
+  const std::size_t threads = std::min<std::size_t>(usable.size(), 3);
+  const std::vector<int> processors(usable.rbegin(), usable.rbegin() + static_cast<long>(threads));
+  const Team team(threads);
+  bind_threads(threads_of(team.pid()), processors);
+  const std::vector<cpu_set_t> sets = team.sets(threads);
+  for (std::size_t t = 0; t < threads; ++t) {
+    EXPECT_EQ(CPU_COUNT(&sets[t]), 1);
+    EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(processors[t]), &sets[t])) << t;
+  }
+}
+
+// Seconds of processor time of this thread.
+double computed() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void compute(double seconds) {
+  const double until = computed() + seconds;
+  while (computed() < until) {
+    asm volatile("");
+  }
+}
+
+TEST(Placement, ThreadsThatComputeAreKnownFromThoseThatSleep) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
+#endif
+  std::latch done(2), enough(1);
+  std::jthread sleeper([&] { enough.wait(); });
+  const ComputingThreads threads({getpid()});
+  pid_t other = 0;
+  std::jthread busy([&] {
+    other = gettid();
+    compute(0.04);
+    done.count_down();
+    enough.wait(); // it is asked before this thread ends
+  });
+  compute(0.04);
+  done.arrive_and_wait();
+  const std::vector<pid_t> computing = threads.since(0.08);
+  enough.count_down();
+  if (computing.empty() && !std::ifstream("/proc/self/schedstat")) {
+    GTEST_SKIP() << "the kernel keeps no account of threads";
+  }
+  EXPECT_EQ(computing, (std::vector<pid_t>{gettid(), other}));
+}
+
+// Where to bind those that the next run starts, nobody knows.
+TEST(Placement, NothingIsSaidOfThreadsThatHaveEnded) {
+  const ComputingThreads threads({getpid()});
+  std::jthread([] { compute(0.04); }).join();
+  compute(0.04);
+  EXPECT_TRUE(threads.since(0.08).empty());
 }
 
 TEST(Processors, OfAProcessThatIsGoneNothingIsKnown) {
