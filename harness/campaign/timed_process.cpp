@@ -8,6 +8,7 @@
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/other_tasks.hpp"
 #include "harness/machine/placement.hpp"
+#include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -86,8 +87,11 @@ private:
 
   // Each a processor of its own, the fastest first, where there are enough.
   void place(const std::vector<pid_t>& threads) {
+    if (threads.empty() || threads.size() > usable_processors().size()) {
+      return;
+    }
     std::vector<int> processors = processors_by_speed();
-    if (threads.empty() || threads.size() > processors.size()) {
+    if (threads.size() > processors.size()) { // under a limit of memory there are fewer
       return;
     }
     processors.resize(threads.size());
@@ -256,7 +260,7 @@ private:
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
       if (runs.empty() && gpus_ == 0) {
-        place(threads.since(run.cpu));
+        place(threads.since(run.cpu, usable_processors().size()));
       }
       runs.push_back(run);
       read_plainly();

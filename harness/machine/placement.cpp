@@ -47,18 +47,22 @@ void bind_threads(const std::vector<pid_t>& threads, const std::vector<int>& pro
 ComputingThreads::ComputingThreads(std::vector<pid_t> processes)
     : processes_(std::move(processes)), before_(seconds_of_each()) {}
 
-std::vector<pid_t> ComputingThreads::since(double cpu) const {
-  std::vector<pid_t> computing;
+std::vector<pid_t> ComputingThreads::since(double cpu, std::size_t most) const {
+  std::vector<pid_t> all, computing;
   double sum = 0.0;
   for (const auto& [thread, seconds] : seconds_of_each()) {
     const auto found = before_.find(thread);
     const double computed = seconds - (found == before_.end() ? 0.0 : found->second);
     sum += computed;
+    all.push_back(thread);
     if (computed > 0.0 && computed >= 0.05 * cpu) {
       computing.push_back(thread);
     }
   }
-  return sum >= 0.8 * cpu ? computing : std::vector<pid_t>{};
+  if (sum < 0.8 * cpu) {
+    return {};
+  }
+  return all.size() <= most ? all : computing;
 }
 
 std::map<pid_t, double> ComputingThreads::seconds_of_each() const {

@@ -3,6 +3,7 @@
 // stays. And left to itself, a kernel that keeps processors asleep wakes several threads on one of them.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <sys/types.h>
 #include <vector>
@@ -23,10 +24,12 @@ public:
   /// Begins to count.
   explicit ComputingThreads(std::vector<pid_t> processes);
 
-  /// Those that did at least a twentieth of what all have computed since, in the order of their start; cpu is
-  /// what that took [s of processor time]. Empty where threads that have ended meanwhile computed more than
-  /// a fifth of it: they will be others the next time. So it is where the kernel keeps no account of threads.
-  std::vector<pid_t> since(double cpu) const;
+  /// All that live, in the order of their start, if they are no more than `most`: one that has hardly
+  /// computed yet may have waited behind another. Of more of them, those that did at least a twentieth of what
+  /// all have computed since; cpu is what that took [s of processor time]. Empty where threads that have ended
+  /// meanwhile computed more than a fifth of it: they will be others the next time. So it is where the kernel
+  /// keeps no account of threads.
+  std::vector<pid_t> since(double cpu, std::size_t most) const;
 
 private:
   std::map<pid_t, double> seconds_of_each() const;

@@ -284,12 +284,13 @@ TEST(Placement, ThreadsThatComputeAreKnownFromThoseThatSleep) {
   });
   compute(0.04);
   done.arrive_and_wait();
-  const std::vector<pid_t> computing = threads.since(0.08);
+  const std::vector<pid_t> computing = threads.since(0.08, 2), all = threads.since(0.08, 3);
   enough.count_down();
   if (computing.empty() && !std::ifstream("/proc/self/schedstat")) {
     GTEST_SKIP() << "the kernel keeps no account of threads";
   }
   EXPECT_EQ(computing, (std::vector<pid_t>{gettid(), other}));
+  EXPECT_EQ(all.size(), 3U) << "there may be so many";
 }
 
 // Where to bind those that the next run starts, nobody knows.
@@ -297,7 +298,7 @@ TEST(Placement, NothingIsSaidOfThreadsThatHaveEnded) {
   const ComputingThreads threads({getpid()});
   std::jthread([] { compute(0.04); }).join();
   compute(0.04);
-  EXPECT_TRUE(threads.since(0.08).empty());
+  EXPECT_TRUE(threads.since(0.08, 1).empty());
 }
 
 TEST(Processors, OfAProcessThatIsGoneNothingIsKnown) {
