@@ -23,11 +23,12 @@ inline std::size_t chunk_size(std::size_t d, std::size_t bytes_per_value) {
 template <typename T>
 struct alignas(64) Part {
   Range points;
-  std::vector<std::int32_t> labels;  // of a chunk
-  std::vector<T> distances;          // of a chunk
-  std::vector<T> scratch;            // of the summing kernel, zeros
-  std::vector<double> sums, counts;  // [k, d], [k]; of weights, where points have some
-  AlignedVector<std::uint64_t> kept; // sums from pass to pass, in the place of `sums`, or empty
+  std::vector<std::int32_t> labels;    // of a chunk
+  std::vector<T> distances;            // of a chunk
+  std::vector<T> scratch;              // of the summing kernel, zeros
+  UntouchedVector<double> sums;        // [k, d]; a run sets these two to zero
+  std::vector<double> counts;          // [k]; of weights, where points have some
+  UntouchedVector<std::uint64_t> kept; // sums from pass to pass, in the place of `sums`, or empty
   /// Facts of even and odd passes: a thread that is ahead must not overwrite what others read.
   PassFacts facts[2];
 };
@@ -85,6 +86,7 @@ protected:
         if (looks) {
           fixed_.look(t, i, count);
         }
+        ask_for(i + count, std::min(kRoundUp, end - i - count)); // memory works while take() does
         take(t, i, count);
       }
     });
@@ -98,7 +100,7 @@ protected:
     const auto [n, d, k] = std::tuple(shape_.n, shape_.d, shape_.k);
     uses_scratch_ = uses_scratch && !fixed_.usable();
     parts_ = std::vector<Part<T>>(team_->size());
-    for (std::size_t t = 0; t < parts_.size(); ++t) {
+    team_->run([&](std::size_t t) { // each touches its own first
       Part<T>& part = parts_[t];
       part.points = share_of(n, t, parts_.size());
       part.labels.resize(chunk_);
@@ -107,13 +109,24 @@ protected:
       part.sums.resize(fixed_.usable() ? 0 : k * d);
       part.kept.resize(fixed_.usable() ? k * fixed_.width() : 0);
       part.counts.resize(k);
-    }
+    });
   }
 
   /// Whether rows that change their cluster are moved; then assign_and_sum() only assigns.
   bool moves() const { return fixed_.usable(); }
 
 private:
+  /// Fetches points into the second-level cache, if they are more than a page: within a page the processor
+  /// sees for itself what comes next.
+  void ask_for(std::size_t i, std::size_t count) const {
+    constexpr std::size_t kLine = 64 / sizeof(T), kPage = 4096 / sizeof(T);
+    const T* rows = points_.data() + i * shape_.d;
+    const std::size_t values = count * shape_.d;
+    for (std::size_t v = 0; values > kPage && v < values; v += kLine) {
+      __builtin_prefetch(rows + v, 0, 2);
+    }
+  }
+
   /// Whether assign_and_sum() needs room for labels even if nobody asks for them.
   virtual bool needs_labels() const = 0;
 

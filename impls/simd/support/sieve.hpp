@@ -47,7 +47,7 @@ inline double larger(double a, double b) {
 /// the middle makes bounds short.
 template <typename T>
 std::vector<T> middle_of(std::span<const T> points, std::size_t n, std::size_t d) {
-  constexpr std::size_t kMost = 4096;
+  constexpr std::size_t kMost = 256;
   const std::size_t count = std::min(n, kMost);
   std::vector<double> sums(d);
   for (std::size_t s = 0; s < count; ++s) {
@@ -100,7 +100,13 @@ public:
     const std::size_t parts = longest_.size();
     double longest = 0.0;
     for (std::size_t g = groups_ * part / parts; g < groups_ * (part + 1) / parts; ++g) {
-      for (std::size_t t = 0; t < group_ && g * group_ + t < k_; ++t) {
+      for (std::size_t t = 0; t < group_; ++t) {
+        if (g * group_ + t >= k_) { // no centroid: of all scores the largest
+          for (std::size_t f = 0; f < d_; ++f) {
+            panels_[(g * d_ + f) * group_ + t] = 0;
+          }
+          continue;
+        }
         double squares = 0.0;
         for (std::size_t f = 0; f < d_; ++f) {
           const T value = centroids[(g * group_ + t) * d_ + f] - origin_[f];
@@ -153,10 +159,11 @@ private:
   std::span<const T> points_;
   const Kernels<T>* kernels_ = nullptr;
   std::size_t d_ = 0, k_ = 0, group_ = 1, groups_ = 0;
-  std::vector<T> origin_;      // [d]
-  UntouchedVector<T> columns_; // [n, d] in blocks of lanes, less the origin
-  UntouchedVector<T> norms_;   // [n] at least the lengths of those
-  std::vector<T> panels_, halves_;
+  std::vector<T> origin_;        // [d]
+  UntouchedVector<T> columns_;   // [n, d] in blocks of lanes, less the origin
+  UntouchedVector<T> norms_;     // [n] at least the lengths of those
+  UntouchedVector<T> panels_;    // [groups, d, group] the centroids less the origin, negative
+  std::vector<T> halves_;        // [groups, group] half of their squared lengths
   std::vector<Longest> longest_; // by part
 };
 

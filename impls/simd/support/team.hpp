@@ -1,8 +1,9 @@
 // Threads that live as long as a variant: a run costs one wake-up, a phase one barrier.
 //
-// Between runs the threads sleep. Within a run they meet at barriers, where they spin: at 25
-// microseconds a pass a sleep and a wake-up would cost as much as the work. A thread that spins for
-// long offers its processor to others, which matters when there are more threads than processors.
+// Between runs the threads sleep, unless the next one follows at once. Within a run they meet at barriers,
+// where they spin: at 25 microseconds a pass a sleep and a wake-up would cost as much as the work. A thread
+// that spins for long offers its processor to others, which matters when there are more threads than
+// processors.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -68,19 +69,27 @@ public:
       round_.store(round + 1, std::memory_order_release);
       return;
     }
-    constexpr int kSpins = 20000;
-    for (int spin = 0; round_.load(std::memory_order_acquire) == round; ++spin) {
-      if (spin < kSpins) {
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#endif
-      } else {
-        std::this_thread::yield();
-      }
+    pause_until_changed(round_, round, kLongSpins);
+    while (round_.load(std::memory_order_acquire) == round) {
+      std::this_thread::yield();
     }
   }
 
 private:
+  static constexpr int kLongSpins = 20000;
+  /// What a caller prepares between two runs takes less time than a wake-up.
+  static constexpr int kShortSpins = 1000;
+
+  /// Returns after so many spins at the latest.
+  static void pause_until_changed(const std::atomic<std::size_t>& value, std::size_t old,
+                                  int spins) {
+    for (int spin = 0; spin < spins && value.load(std::memory_order_acquire) == old; ++spin) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+
   void wake() {
     generation_.fetch_add(1, std::memory_order_release);
     generation_.notify_all();
@@ -90,6 +99,7 @@ private:
     are_put_.wait(false);
     places_.let_go();
     for (std::size_t seen = 0;; ++seen) {
+      pause_until_changed(generation_, seen, kShortSpins);
       generation_.wait(seen, std::memory_order_acquire);
       if (work_ == nullptr) {
         return;
