@@ -162,5 +162,35 @@ class Auto(unittest.TestCase):
             self.assertNotEqual(uncompared({**BORDERS, "rows": rows}), [], name)
 
 
+class FuzzyAuto(unittest.TestCase):
+    """fcm_cuda_auto, of whose shapes no reference run has all variants."""
+
+    def lines(self):
+        text = source("fcm_cuda_auto").read_text()
+        table = text[text.index("kTable{"):text.index("};", text.index("kTable{"))]
+        found = re.findall(r'Choice\{(\w+), (\w+), "(\w+)"(, false)?\}', table)
+        self.assertEqual(len(found), table.count("Choice{"))
+        return found
+
+    def test_the_table_names_variants_and_no_float_alone_for_doubles(self):
+        self.assertGreaterEqual(len(self.lines()), 4)
+        for *_, name, floats in self.lines():
+            self.assertRegex(meta(name), "f32_only" if floats else "both_precisions")
+            self.assertIn("Family::fcm", meta(name))
+
+    def test_the_table_ends_with_one_for_any_shape(self):
+        features, clusters, name, floats = self.lines()[-1]
+        self.assertEqual((features, clusters, floats), ("kAny", "kAny", ""))
+        self.assertNotIn(".max_d", meta(name))
+        self.assertIn(".max_k = 256", meta(name))
+        self.assertIn(".max_k = 256", meta("fcm_cuda_auto"))
+
+    def test_meta_is_the_loosest_of_all(self):
+        for *_, name, _ in self.lines():
+            for looser in (".distance = DistanceForm::expanded", ".deterministic = false"):
+                if looser in meta(name):
+                    self.assertIn(looser, meta("fcm_cuda_auto"), name)
+
+
 if __name__ == "__main__":
     unittest.main()
