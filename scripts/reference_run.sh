@@ -21,7 +21,7 @@ articles=()
 for table in results/tables/article*.json; do
   articles+=("$(basename "$table" .json)")
 done
-studies=(scaling bounds cpu_map large_k large_k_gpu gpu_shapes gpu_borders gpu_map)
+studies=(scaling bounds cpu_map large_k large_k_gpu gpu_shapes gpu_borders gpu_map gpu_fcm)
 
 # Whether a table has a row that one of the --variant patterns among the options fits.
 has_a_row() {

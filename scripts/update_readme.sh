@@ -54,5 +54,6 @@ splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.md --compact
 splice_study gpu_map 'results/reference/*/gpu_map/ledger*.jsonl' ladder/gpu_map.md --compact
+splice_study gpu_fcm 'results/reference/*/gpu_fcm/ledger*.jsonl' ladder/fuzzy.md --compact
 
 (( $# )) || scripts/update_pictures.sh

@@ -11,7 +11,7 @@ from pathlib import Path
 SOURCE = Path(os.environ["CLUSTERBENCH_SOURCE"])
 PAGES = ["README.md", "docs/results.md", "docs/tables.md", "docs/scaling.md", "docs/studies.md",
          "docs/verdicts.md", "docs/scaling_model.md", "docs/ladder/any_shape.md", "docs/ladder/cpu_map.md",
-         "docs/ladder/gpu_map.md",
+         "docs/ladder/gpu_map.md", "docs/ladder/fuzzy.md",
          "docs/out_of_core.md", "docs/out_of_core_gpu.md", "docs/ranks.md", "docs/several_gpus.md"]
 
 

@@ -16,7 +16,7 @@ done
 """
 ARTICLES = sorted(path.stem for path in (SOURCE / "results" / "tables").glob("article*.json"))
 STUDIES = ["scaling", "bounds", "cpu_map", "large_k", "large_k_gpu", "gpu_shapes", "gpu_borders",
-           "gpu_map"]
+           "gpu_map", "gpu_fcm"]
 
 
 class ReferenceRun(Program):
@@ -51,8 +51,8 @@ class ReferenceRun(Program):
         calls = self.reference_run("out")
         self.assertEqual(calls[0], f"run {' '.join(ARTICLES)} --out {self.folder}/out --resume")
         studies = self.studies(calls)
-        self.assertEqual(studies[:10], [*STUDIES, "cpu_shapes", "cpu_shapes"])
-        self.assertEqual(set(studies[10:]), {"threads"})
+        self.assertEqual(studies[:11], [*STUDIES, "cpu_shapes", "cpu_shapes"])
+        self.assertEqual(set(studies[11:]), {"threads"})
         for call in calls:
             words = call.split()
             self.assertIn("--resume", words)
