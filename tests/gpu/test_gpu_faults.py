@@ -1,6 +1,7 @@
 """What goes wrong on a GPU is a row with a plain reason, and the next cell is unharmed: no memory on
 the device, kernels that fault, trap or never end, a launch that is refused, a GPU that another process
-fills, no device; and of several GPUs one rank that fails, one GPU that is full, writes that are forbidden."""
+fills or keeps busy, no device; and of several GPUs one rank that fails, one GPU that is full or busy, writes that
+are forbidden."""
 
 import pathlib
 import shutil
@@ -24,19 +25,52 @@ FAULTS = {
     "launches_nothing": ("wrong", ""),
 }
 
-HOLD = """
+# Programs that have a context on a GPU, and say a word when they have done what they are for.
+CONTEXT = """
 import ctypes, sys, time
 cuda = ctypes.CDLL("libcuda.so.1")
 context, device, memory = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_uint64()
-free, total = ctypes.c_size_t(), ctypes.c_size_t()
 assert cuda.cuInit(0) == 0 and cuda.cuDeviceGet(ctypes.byref(device), int(sys.argv[1])) == 0
 assert cuda.cuCtxCreate_v2(ctypes.byref(context), 0, device) == 0
+"""
+
+HOLD = CONTEXT + """
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
 assert cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
 size = free.value - (700 << 20)
 assert cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(size)) == 0
 print("held", flush=True)
 time.sleep(600)
 """
+
+
+# One kernel after another, each on all multiprocessors for 20 ms.
+SPIN = CONTEXT + '''
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+assert cuda.cuModuleLoadData(ctypes.byref(module), b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry spin() {
+  .reg .u64 %begin, %now, %since;
+  .reg .pred %early;
+  mov.u64 %begin, %globaltimer;
+again:
+  mov.u64 %now, %globaltimer;
+  sub.u64 %since, %now, %begin;
+  setp.lt.u64 %early, %since, 20000000;
+  @%early bra again;
+  ret;
+}
+""") == 0
+assert cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin") == 0
+for i in range(1 << 30):
+    assert cuda.cuLaunchKernel(kernel, 1024, 1, 1, 1024, 1, 1, 0, None, None, None) == 0
+    if i % 2:
+        assert cuda.cuCtxSynchronize() == 0
+    if i == 1:
+        print("spinning", flush=True)
+'''
 
 
 class OnGpu(Program):
@@ -48,13 +82,16 @@ class OnGpu(Program):
         if "kmeans_cuda_faulty_none" not in self.run_program("list", program=FAULTY).stdout:
             self.skipTest("built without CUDA")
 
+    def beside(self, program, gpu, word):
+        """A process that does something to a GPU until it is killed, and has begun."""
+        process = subprocess.Popen([sys.executable, "-c", program, str(gpu)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), word + "\n")
+        return process
+
     def fill(self, gpu):
-        """A process that takes the memory of a GPU until it is killed."""
-        holder = subprocess.Popen([sys.executable, "-c", HOLD, str(gpu)], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(holder.wait)
-        self.addCleanup(holder.kill)
-        self.assertEqual(holder.stdout.readline(), "held\n")
-        return holder
+        return self.beside(HOLD, gpu, "held")
 
     def rows(self, *arguments, exit_code, out="out", program=FAULTY):
         rows = self.campaign(*arguments, program=program, exit_code=exit_code, out=out)
@@ -84,6 +121,15 @@ class GpuFaults(OnGpu):
         time.sleep(1)
         rows = self.rows(*DATA, "--variant", "kmeans_cuda_atomic", exit_code=0, out="after")
         self.assertEqual(rows["kmeans_cuda_atomic"]["status"], "ok")
+
+    def test_a_gpu_that_another_process_keeps_busy(self):
+        self.beside(SPIN, 0, "spinning")
+        names = ["kmeans_cuda_atomic", "kmeans_cuda_wgmma", "kmeans_cuda_persistent"]
+        rows = self.rows(*DATA, *(word for name in names for word in ("--variant", name)), exit_code=(0, 3, 6),
+                         program=BINARY)
+        for name in names:  # slow, and right
+            self.assertEqual((rows[name]["status"], rows[name]["message"]), ("ok", ""), name)
+        self.assertEqual(self.left_running(), [])
 
     def test_no_device(self):
         self.environment["CUDA_VISIBLE_DEVICES"] = ""
@@ -136,6 +182,16 @@ class SeveralGpus(OnGpu):
                         "--gpus", "2", "--variant", "kmeans_nvlink", exit_code=5, program=BINARY)["kmeans_nvlink"]
         self.assertEqual(row["status"], "out_of_memory")
         self.assertRegex(row["message"], "GPU 1")
+
+    def test_a_gpu_of_two_that_another_process_keeps_busy(self):
+        self.beside(SPIN, 1, "spinning")
+        names = ["kmeans_nvlink", "kmeans_nvlink_persistent", "kmeans_nccl"]
+        rows = self.rows(*DATA, "--gpus", "2", *(word for name in names for word in ("--variant", name)),
+                         exit_code=(0, 3, 6), program=BINARY)
+        for name in names:  # the other GPU waits, and all are right
+            if "NCCL is needed" not in rows[name]["message"]:
+                self.assertEqual((rows[name]["status"], rows[name]["message"]), ("ok", ""), name)
+        self.assertEqual(self.left_running(), [])
 
     def test_forbidden_writes_to_peers_are_said(self):
         self.environment["CLUSTERBENCH_NO_PEER_WRITES"] = "1"

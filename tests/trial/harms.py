@@ -40,6 +40,8 @@ class Attempt:
         self.loses_last_line = False # the ledger's last line was torn before the run
 
     def good_files(self):
+        if self.data.is_dir():  # another harm
+            self.data.rmdir()
         np.save(self.data, self.points)
 
     def arguments(self):

@@ -154,8 +154,6 @@ class Trial:
 
     def after(self, attempt):
         """The same command, unharmed."""
-        if attempt.data.is_dir():
-            attempt.data.rmdir()
         if attempt.out.is_file():
             attempt.out.unlink()
         attempt.good_files()
