@@ -1,5 +1,6 @@
 """How many rounds a cell gets where nobody says it."""
 
+import pathlib
 import unittest
 
 from program import FAULTY, Program, ledger
@@ -23,7 +24,8 @@ class Rounds(Program):
         for row in rows:
             self.assertEqual(len(row["fixed_work_us"]), len(row["samples_ms"]))
             self.assertGreater(min(row["fixed_work_us"]), 1)
-            self.assertEqual(len(row["processors"]), 1)  # a variant with one thread
+            if pathlib.Path("/proc/self/schedstat").exists():  # the kernel keeps an account of threads
+                self.assertEqual(len(row["processors"]), 1)  # a variant with one thread
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, out="none"), [1])
 
     def test_a_number_is_a_number(self):
