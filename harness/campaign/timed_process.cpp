@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <numeric>
+#include <optional>
 #include <random>
 
 namespace clusterbench {
@@ -244,7 +245,10 @@ private:
       const std::size_t number = runs.size();
       put_start(number);
       Disturbance disturbance;
-      const ComputingThreads threads(worker_.processes());
+      std::optional<ComputingThreads> threads; // of the first run, after which they are bound
+      if (runs.empty() && gpus_ == 0) {
+        threads.emplace(worker_.processes());
+      }
       const RunReply run = observed(around, [&] {
         const DisturbanceWatch watch(gpu.get(), worker_.processes());
         RunReply reply = worker_.run();
@@ -259,8 +263,8 @@ private:
       }
       download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
-      if (runs.empty() && gpus_ == 0) {
-        place(threads.since(run.cpu, usable_processors().size()));
+      if (threads) {
+        place(threads->since(run.cpu, usable_processors().size()));
       }
       runs.push_back(run);
       read_plainly();

@@ -5,7 +5,6 @@
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <sched.h>
