@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <sched.h>
 #include <utility>
 
@@ -72,8 +73,20 @@ FixedWork::FixedWork(std::vector<int> processors, std::size_t threads)
       begin_(static_cast<std::ptrdiff_t>(threads) + 1),
       end_(static_cast<std::ptrdiff_t>(threads) + 1) {
   processors_.resize(std::min(processors_.size(), threads));
-  for (std::size_t thread = 0; thread < threads; ++thread) {
-    threads_.emplace_back([this, thread] { work_when_told(thread); });
+  threads_.reserve(threads);
+  try {
+    for (std::size_t thread = 0; thread < threads; ++thread) {
+      const int processor = processors_.empty() ? -1 : processors_[thread];
+      threads_.emplace_back([this, thread, processor] { work_when_told(thread, processor); });
+    }
+  } catch (const std::
+               exception&) { // no memory for another one: those that are there must not wait for it
+    for (std::size_t missing = threads_.size(); missing < threads; ++missing) {
+      begin_.arrive_and_drop();
+      end_.arrive_and_drop();
+    }
+    processors_.resize(std::min(processors_.size(), threads_.size()));
+    microseconds_.resize(std::max<std::size_t>(threads_.size(), 1));
   }
 }
 
@@ -84,15 +97,18 @@ FixedWork::~FixedWork() {
 
 double FixedWork::microseconds() {
   begin_.arrive_and_wait();
+  if (threads_.empty()) {
+    microseconds_[0] = timed();
+  }
   end_.arrive_and_wait();
   return std::ranges::max(microseconds_);
 }
 
-void FixedWork::work_when_told(std::size_t thread) {
-  if (!processors_.empty()) {
+void FixedWork::work_when_told(std::size_t thread, int processor) {
+  if (processor >= 0) {
     cpu_set_t one;
     CPU_ZERO(&one);
-    CPU_SET(processors_[thread], &one);
+    CPU_SET(processor, &one);
     sched_setaffinity(0, sizeof one, &one);
   }
   for (;;) {

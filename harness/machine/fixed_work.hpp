@@ -15,7 +15,7 @@ class FixedWork {
 public:
   /// On so many threads, but at most one for each processor that may be used. The kernel places them.
   explicit FixedWork(int threads);
-  /// On these processors, a thread on each.
+  /// On these processors, a thread on each; on fewer where there is no memory for so many threads.
   explicit FixedWork(std::vector<int> processors);
   ~FixedWork();
   FixedWork(const FixedWork&) = delete;
@@ -30,7 +30,7 @@ public:
 
 private:
   FixedWork(std::vector<int> processors, std::size_t threads);
-  void work_when_told(std::size_t thread);
+  void work_when_told(std::size_t thread, int processor);
 
   std::vector<int> processors_;
   std::vector<double> microseconds_; ///< of each thread

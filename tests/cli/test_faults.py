@@ -404,6 +404,20 @@ class Data(Program):
                     for row in rows:
                         self.assertIn("points.npy: no memory for its 64000128 bytes", row["message"])
 
+    def test_no_memory_for_a_thread(self):
+        self.points(60)
+        codes = set()
+        for limit in range(24 << 10, 52 << 10, 2 << 10):  # a thread's stack wants 8 MiB
+            with self.subTest(limit):
+                done = subprocess.run(
+                    ["bash", "-c", f'ulimit -d {limit}; exec "$@"', "bash", BINARY, "run", "--data", "points.npy",
+                     "--k", "3", "--iterations", "4", "--variant", "kmeans_serial", *QUICK, "--out", f"out{limit}"],
+                    cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                    text=True, timeout=60)
+                codes.add(done.returncode)
+        self.assertLessEqual(codes, {0, 5, 64})
+        self.assertIn(5, codes)
+
 
 class Oracle(Program):
     def setUp(self):
