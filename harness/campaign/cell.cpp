@@ -105,8 +105,10 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
         ranks, bytes_text(share), bytes_text(limit));
   }
   // Memberships are part of each answer. A dozen answers are in memory until they are judged, and as
-  // many starts where these are memberships; and there are the shares of the file and of further answers.
-  const std::size_t most = limit / (work.starts_from_memberships ? 48 : 24);
+  // many starts where these are memberships; and there are the shares of the file and of further answers,
+  // and both programs.
+  constexpr std::size_t kPrograms = std::size_t{32} << 20; // bytes; --memory is more than that
+  const std::size_t most = (limit - kPrograms) / (work.starts_from_memberships ? 48 : 24);
   const bool is_fuzzy = work.spec.family == Family::fcm;
   if (const std::size_t memberships = is_fuzzy ? work.n * work.k * value : 0; memberships > most) {
     return fmt::format("each answer has {} of memberships, --memory {} allows {} for one: all that "

@@ -82,8 +82,9 @@ class Streaming(Program):
                 self.expect_the_same_answers("labels", "centroids", "memberships")
 
     def test_memberships_count_against_the_limit(self):
-        """As many as are allowed, and then some more: refused before anything runs."""
-        for init, most in (("first", 128 / 24), ("memberships:1", 128 / 48)):
+        """As many as are allowed, 32 MiB of 128 left for the programs, and then some more: refused before
+        anything runs."""
+        for init, most in (("first", 96 / 24), ("memberships:1", 96 / 48)):
             k, cols = 8, 16
             rows = int(most * (1 << 20) / (k * 4))
             write_fbin(self.folder / "a.fbin", clouds(rows // 100, cols), cols, times=101)
