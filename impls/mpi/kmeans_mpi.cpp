@@ -68,8 +68,7 @@ public:
       part.counts.resize(k);
       for (std::size_t i = part.points.begin; i < part.points.end; i += simd::kRoundUp) {
         const std::size_t count = std::min(simd::kRoundUp, part.points.end - i);
-        kernels_.columns_of_rows({&points_[i * d], nullptr, count, d}, nullptr, &columns_[i * d],
-                                 simd::is_past_caches(columns_));
+        kernels_.columns_of_rows({&points_[i * d], nullptr, count, d}, nullptr, &columns_[i * d]);
       }
     });
   }

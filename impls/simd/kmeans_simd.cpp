@@ -116,7 +116,7 @@ private:
     } else {
       const std::size_t d = Base::shape().d;
       Base::kernels().columns_of_rows({&Base::points()[i * d], nullptr, count, d}, nullptr,
-                                      &columns_[i * d], simd::is_past_caches(columns_));
+                                      &columns_[i * d]);
     }
   }
 

@@ -152,7 +152,7 @@ private:
       return;
     }
     const simd::Chunk<T> chunk{rows, part.columns.data(), count, d};
-    kernels_.columns_of_rows({rows, nullptr, count, d}, nullptr, part.columns.data(), false);
+    kernels_.columns_of_rows({rows, nullptr, count, d}, nullptr, part.columns.data());
     (d <= simd::kSmallD ? kernels_.assign_small_d[d] : kernels_.assign_columns)(chunk, centroids, k,
                                                                                 labels, distances);
     std::fill(labels + count, labels + simd::rounded_up(count), -1);

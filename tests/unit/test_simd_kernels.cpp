@@ -74,7 +74,7 @@ TYPED_TEST(SimdKernels, TheWidestComesLast) {
 TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
   using T = TypeParam;
   for (const Kernels<T>* kernels : executable_kernels<T>()) {
-    for (const std::size_t d : {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 37, 129}) {
+    for (const std::size_t d : {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 31, 32, 37, 129}) {
       for (const std::size_t n : {1, 15, 33, 64, 127}) {
         SCOPED_TRACE(std::string(kernels->isa) + ", n " + std::to_string(n) + ", d " +
                      std::to_string(d));
@@ -88,17 +88,10 @@ TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
             std::ranges::fill(columns, T{7});
           };
           std::vector<T> squares(rounded_up(n));
-          std::vector<double> double_squares(rounded_up(n));
-          for (const bool past_caches : {false, true}) {
-            kernels->columns_of_rows(chunk, origin, columns.data(), past_caches);
-            expect_columns();
-            kernels->columns_and_squares(chunk, origin, columns.data(), squares.data(),
-                                         past_caches);
-            expect_columns();
-            kernels->columns_and_double_squares(chunk, origin, columns.data(),
-                                                double_squares.data(), past_caches);
-            expect_columns();
-          }
+          kernels->columns_of_rows(chunk, origin, columns.data());
+          expect_columns();
+          kernels->columns_and_squares(chunk, origin, columns.data(), squares.data());
+          expect_columns();
           for (std::size_t i = 0; i < rounded_up(n); ++i) {
             double sum = 0.0;
             for (std::size_t f = 0; f < d; ++f) {
@@ -106,7 +99,6 @@ TYPED_TEST(SimdKernels, ColumnsAreThePoints) {
                                       i % kernels->lanes]};
               sum += x * x;
             }
-            EXPECT_NEAR(double_squares[i], sum, 1e-15 * double(d) * sum);
             EXPECT_NEAR(double{squares[i]}, sum, TestFixture::kRounding * double(d) * sum);
           }
         }

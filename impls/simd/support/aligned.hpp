@@ -62,12 +62,4 @@ struct UntouchedAllocator : AlignedAllocator<T> {
 template <typename T>
 using UntouchedVector = std::vector<T, UntouchedAllocator<T>>;
 
-/// Whether an array is so large that its beginning has left the caches when its end is written.
-template <typename T>
-bool is_past_caches(const UntouchedVector<T>& array) {
-  constexpr std::size_t kLastLevel = 16
-                                     << 20; // bytes; a part of a processor's, which others use, too
-  return array.size() * sizeof(T) > kLastLevel;
-}
-
 } // namespace clusterbench::simd

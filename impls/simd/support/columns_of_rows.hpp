@@ -1,9 +1,9 @@
 // Points as the kernels with a lane a point want them: in blocks of `lanes` points, feature by
 // feature. What lies beyond the last point repeats it, up to a multiple of kRoundUp.
 //
-// As many features as a register has lanes are turned over in registers, so that memory is read and
-// written a register at a time: the limit is its bandwidth, as in a copy. So are shorter rows, of
-// which several lie in one register.
+// Memory is read and written a register at a time, so that its bandwidth is the limit, as in a copy:
+// rows of up to three features, several of which lie in one register, are taken apart there; longer
+// ones are put together of pieces and turned over.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -11,16 +11,20 @@
 
 namespace clusterbench::simd {
 
-/// Turns a square of registers over, by squares of half the width: lane i of register j goes to
-/// lane j of register i.
-template <class V, std::size_t Half = V::lanes / 2>
-[[gnu::always_inline]] inline void turn_over(typename V::Reg (&a)[V::lanes]) {
+inline constexpr std::size_t kPieceBytes = 16; ///< that one load puts into any place of a register
+template <typename T>
+inline constexpr std::size_t kPiece = kPieceBytes / sizeof(T);
+
+/// Turns squares of kPiece registers by as many lanes over, by squares of half the width: lane i of
+/// register j goes to lane j of register i, wherever in the registers the square is.
+template <class V, std::size_t Half = kPiece<typename V::Scalar> / 2>
+[[gnu::always_inline]] inline void turn_over(typename V::Reg (&a)[kPiece<typename V::Scalar>]) {
   if constexpr (Half > 0) {
     constexpr auto low = [](std::size_t l) { return (l & Half) != 0 ? V::lanes + (l ^ Half) : l; };
     constexpr auto high = [](std::size_t l) { return (l & Half) != 0 ? V::lanes + l : l ^ Half; };
     constexpr std::make_index_sequence<V::lanes> all;
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < V::lanes; ++i) {
+#pragma GCC unroll 4
+    for (std::size_t i = 0; i < kPiece<typename V::Scalar>; ++i) {
       if ((i & Half) == 0) {
         const typename V::Reg upper = a[i], lower = a[i + Half];
         a[i] = chosen<V>(upper, lower, low, all);
@@ -31,70 +35,50 @@ template <class V, std::size_t Half = V::lanes / 2>
   }
 }
 
-/// Nobody asks for squared lengths.
-struct NoSquares {};
+template <typename Joined, typename Part, std::size_t... L>
+[[gnu::always_inline]] inline Joined joined(Part low, Part high, std::index_sequence<L...>) {
+  return __builtin_shufflevector(low, high, static_cast<int>(L)...);
+}
 
-/// Where the columns of a block go, a register of `lanes` points after the other. Square: the type in
-/// which squared lengths are added up.
-template <class V, typename Square, bool PastCaches>
+/// `Bytes` of pieces behind one another: of the first row and each kPiece-th after it, from feature f on.
+template <class V, std::size_t Bytes>
+[[gnu::always_inline]] inline auto pieces_of(const typename V::Scalar* const* rows, std::size_t f) {
+  using T = typename V::Scalar;
+  typedef T Pieces __attribute__((vector_size(Bytes)));
+  if constexpr (Bytes == kPieceBytes) {
+    typedef T Loose __attribute__((vector_size(Bytes), aligned(alignof(T)), may_alias));
+    return static_cast<Pieces>(*reinterpret_cast<const Loose*>(rows[0] + f));
+  } else {
+    return joined<Pieces>(pieces_of<V, Bytes / 2>(rows, f),
+                          pieces_of<V, Bytes / 2>(rows + Bytes / 2 / sizeof(T), f),
+                          std::make_index_sequence<Bytes / sizeof(T)>());
+  }
+}
+
+/// Where the columns of a block go, a register of `lanes` points after the other.
+template <class V, bool HasSquares>
 class BlockWriter {
-  static constexpr bool kHasSquares = !__is_same(Square, NoSquares);
   using T = typename V::Scalar;
   using Reg = typename V::Reg;
-  using Wide = Vec<double, V::lanes * sizeof(T)>; // some of the lanes, in double
-  static constexpr std::size_t kParts = __is_same(Square, T) ? 1 : V::lanes / Wide::lanes;
 
 public:
   BlockWriter(T* block, const T* origin) : block_(block), origin_(origin) {}
 
   /// Feature f of the points.
   [[gnu::always_inline]] void put(std::size_t f, Reg values) {
-    put_centred(f, origin_ == nullptr ? values : values - V::broadcast(origin_[f]));
-  }
-  /// The same less the origin.
-  [[gnu::always_inline]] void put_centred(std::size_t f, Reg values) {
-    T* to = block_ + f * V::lanes;
-    PastCaches ? V::store_past_caches(to, values) : V::store(to, values);
-    if constexpr (__is_same(Square, T)) {
-      squares_[0] = V::fma(values, values, squares_[0]);
-    } else if constexpr (kHasSquares) {
-      add_squares(values, std::make_index_sequence<Wide::lanes>());
+    values = origin_ == nullptr ? values : values - V::broadcast(origin_[f]);
+    V::store(block_ + f * V::lanes, values);
+    if constexpr (HasSquares) {
+      squares_ = V::fma(values, values, squares_);
     }
   }
   /// The squared lengths of the points, added up feature after feature.
-  [[gnu::always_inline]] void store_squares(Square* squares) const {
-#pragma GCC unroll 2
-    for (std::size_t p = 0; p < kParts; ++p) {
-      Sums::store(squares + p * Sums::lanes, squares_[p]);
-    }
-  }
+  [[gnu::always_inline]] void store_squares(T* squares) const { V::store(squares, squares_); }
 
 private:
-  template <std::size_t... L>
-  [[gnu::always_inline]] void add_squares(Reg values, std::index_sequence<L...>) {
-    const auto add = [&](std::size_t p, auto part) {
-      const auto x = __builtin_convertvector(part, typename Wide::Reg);
-      squares_[p] = Wide::fma(x, x, squares_[p]);
-    };
-    add(0, __builtin_shufflevector(values, values, static_cast<int>(L)...));
-    if constexpr (kParts == 2) {
-      add(1, __builtin_shufflevector(values, values, static_cast<int>(Wide::lanes + L)...));
-    }
-  }
-
-  template <bool InOwnType, typename Own, typename InDouble>
-  struct Choice {
-    using type = Own;
-  };
-  template <typename Own, typename InDouble>
-  struct Choice<false, Own, InDouble> {
-    using type = InDouble;
-  };
-  using Sums = typename Choice<__is_same(Square, T), V, Wide>::type;
-
   T* block_;
   const T* origin_;
-  typename Sums::Reg squares_[kParts] = {};
+  Reg squares_{};
 };
 
 /// Feature F of `lanes` rows of D features each, which lie one behind the other in D registers: what
@@ -121,15 +105,15 @@ template <class V, std::size_t D, class Writer, std::size_t... F>
 [[gnu::always_inline]] inline void turn_short_rows(const typename V::Scalar* rows, Writer& block,
                                                    std::index_sequence<F...>) {
   typename V::Reg from[D];
-#pragma GCC unroll 8
+#pragma GCC unroll 3
   for (std::size_t j = 0; j < D; ++j) {
     from[j] = V::load(rows + j * V::lanes);
   }
   (block.put(F, feature_of<V, D, F>(from, from[0])), ...);
 }
 
-/// The same for rows of d features; false: these are too many.
-template <class V, std::size_t D = 8, class Writer>
+/// The same for rows of d features; false: these are more than D.
+template <class V, std::size_t D = 3, class Writer>
 [[gnu::always_inline]] inline bool turned_short_rows(const typename V::Scalar* rows, std::size_t d,
                                                      Writer& block) {
   if constexpr (D > 0) {
@@ -143,82 +127,76 @@ template <class V, std::size_t D = 8, class Writer>
   }
 }
 
-/// `count` rows of d features, at most `lanes`, and the last of them again for those that lack.
+/// `count` rows of d features, at most `lanes`, and the last of them again for those that lack. While
+/// they are worked on, memory is asked for what lies `ahead` values behind them.
 template <class V, class Writer>
 [[gnu::always_inline]] inline void turn_rows(const typename V::Scalar* rows, std::size_t count,
-                                             std::size_t d, const typename V::Scalar* origin,
-                                             Writer& block) {
-  const typename V::Scalar* row[V::lanes];
+                                             std::size_t d, std::size_t ahead, Writer& block) {
+  using T = typename V::Scalar;
+  const T* row[V::lanes];
 #pragma GCC unroll 16
   for (std::size_t l = 0; l < V::lanes; ++l) {
     row[l] = rows + (l < count ? l : count - 1) * d;
   }
-  typename V::Reg square[V::lanes];
-  std::size_t f = 0;
-  for (; f + V::lanes <= d; f += V::lanes) {
-#pragma GCC unroll 16
-    for (std::size_t l = 0; l < V::lanes; ++l) {
-      square[l] = V::load(row[l] + f);
-      square[l] = origin == nullptr ? square[l] : square[l] - V::load(origin + f);
-    }
-    turn_over<V>(square);
-#pragma GCC unroll 16
-    for (std::size_t l = 0; l < V::lanes; ++l) {
-      block.put_centred(f + l, square[l]);
-    }
-  }
-  if (const std::size_t rest = d - f; rest > 3) {
-#pragma GCC unroll 16
-    for (std::size_t l = 0; l < V::lanes; ++l) {
-      square[l] = V::load_first(row[l] + f, rest);
-    }
-    turn_over<V>(square);
-#pragma GCC unroll 16
-    for (std::size_t l = 0; l < V::lanes; ++l) {
-      if (l < rest) {
-        block.put(f + l, square[l]);
+  if (d < kPiece<T>) {
+    for (std::size_t f = 0; f < d; ++f) {
+      T values[V::lanes];
+      for (std::size_t l = 0; l < V::lanes; ++l) {
+        values[l] = row[l][f];
       }
+      block.put(f, V::load(values));
     }
     return;
   }
-  for (; f < d; ++f) {
-    typename V::Scalar values[V::lanes];
-    for (std::size_t l = 0; l < V::lanes; ++l) {
-      values[l] = row[l][f];
+  for (std::size_t done = 0; done < d; done += kPiece<T>) {
+#pragma GCC unroll 4
+    for (std::size_t line = 0; line < kPieceBytes * V::lanes; line += 64) {
+      __builtin_prefetch(rows + ahead + done * V::lanes + line / sizeof(T), 0, 2);
     }
-    block.put(f, V::load(values));
+    const std::size_t f = done + kPiece<T> <= d ? done : d - kPiece<T>; // the last ones may overlap
+    typename V::Reg turned[kPiece<T>];
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < kPiece<T>; ++j) {
+      turned[j] = pieces_of<V, V::lanes * sizeof(T)>(row + j, f);
+    }
+    turn_over<V>(turned);
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < kPiece<T>; ++j) {
+      if (f + j >= done) {
+        block.put(f + j, turned[j]);
+      }
+    }
   }
 }
 
-template <class V, typename Square, bool PastCaches>
+template <class V, bool HasSquares>
 void turn_chunk(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
-                typename V::Scalar* columns, Square* squares) {
-  const std::size_t d = chunk.d;
+                typename V::Scalar* columns, typename V::Scalar* squares) {
+  const std::size_t d = chunk.d, ahead = chunk.count * d;
   for (std::size_t i = 0; i < rounded_up(chunk.count); i += V::lanes) {
-    BlockWriter<V, Square, PastCaches> block(columns + i * d, origin);
+    BlockWriter<V, HasSquares> block(columns + i * d, origin);
     if (i + V::lanes > chunk.count) {
       const std::size_t first = i < chunk.count ? i : chunk.count - 1;
-      turn_rows<V>(chunk.points + first * d, chunk.count - first, d, origin, block);
+      turn_rows<V>(chunk.points + first * d, chunk.count - first, d, ahead, block);
     } else if (!turned_short_rows<V>(chunk.points + i * d, d, block)) {
-      turn_rows<V>(chunk.points + i * d, V::lanes, d, origin, block);
+      turn_rows<V>(chunk.points + i * d, V::lanes, d, ahead, block);
     }
-    if constexpr (!__is_same(Square, NoSquares)) {
+    if constexpr (HasSquares) {
       block.store_squares(squares + i);
     }
   }
 }
 
-template <class V, typename Square>
+template <class V>
 void columns_and_squares(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
-                         typename V::Scalar* columns, Square* squares, bool past_caches) {
-  (past_caches ? turn_chunk<V, Square, true> : turn_chunk<V, Square, false>)(chunk, origin, columns,
-                                                                             squares);
+                         typename V::Scalar* columns, typename V::Scalar* squares) {
+  turn_chunk<V, true>(chunk, origin, columns, squares);
 }
 
 template <class V>
 void columns_of_rows(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* origin,
-                     typename V::Scalar* columns, bool past_caches) {
-  columns_and_squares<V, NoSquares>(chunk, origin, columns, nullptr, past_caches);
+                     typename V::Scalar* columns) {
+  turn_chunk<V, false>(chunk, origin, columns, nullptr);
 }
 
 } // namespace clusterbench::simd

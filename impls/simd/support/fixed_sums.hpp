@@ -101,7 +101,7 @@ private:
 
   /// What one thread found: magnitudes as the bits of floats, which are in the same order; infinity and
   /// what is not a number are above all others.
-  struct Ranges {
+  struct alignas(64) Ranges {
     std::vector<std::uint32_t> largest; ///< by place in a block
     std::vector<std::uint32_t> least;   ///< of each of its blocks
   };

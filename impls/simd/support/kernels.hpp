@@ -91,14 +91,10 @@ struct Kernels {
   const char* isa;
   std::size_t lanes;
   /// Writes the points of a chunk, less the origin [d] if it is not null, as columns of `count`
-  /// rounded up, in an array that begins with a cache line. past_caches: nobody reads the columns
-  /// before many others are written.
-  void (*columns_of_rows)(const Chunk<T>& chunk, const T* origin, T* columns, bool past_caches);
-  /// The same, and their squared lengths, of as many, added up in T or in double.
-  void (*columns_and_squares)(const Chunk<T>& chunk, const T* origin, T* columns, T* squares,
-                              bool past_caches);
-  void (*columns_and_double_squares)(const Chunk<T>& chunk, const T* origin, T* columns,
-                                     double* squares, bool past_caches);
+  /// rounded up, in an array that begins with a cache line. The next chunk follows in memory.
+  void (*columns_of_rows)(const Chunk<T>& chunk, const T* origin, T* columns);
+  /// The same, and their squared lengths, of as many.
+  void (*columns_and_squares)(const Chunk<T>& chunk, const T* origin, T* columns, T* squares);
   AssignKernel<T> assign_small_d[kSmallD + 1]; ///< by d; [0] is unused
   AssignKernel<T> assign_columns;              ///< any d
   SieveKernel<T> sieve_columns;                ///< any d; many centroids

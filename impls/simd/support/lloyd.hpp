@@ -71,22 +71,22 @@ protected:
   }
 
   /// Reads all points once. moves: whether rows that change their cluster may be moved, where they are
-  /// float and finite. take(t, i, count) gets `count` points from i on that thread t has in its cache:
-  /// kRoundUp, or what is left.
+  /// float and finite. take(t, i, count) gets `count` points from i on that thread t has in its first-level
+  /// cache: a multiple of kRoundUp, or what is left.
   template <class Take>
   void read_points(bool moves, Take take) {
     const bool looks = moves && std::is_same_v<T, float>;
     if constexpr (std::is_same_v<T, float>) {
       fixed_ = looks ? FixedSums(points_, shape_.d, team_->size()) : FixedSums();
     }
+    const std::size_t step = chunk_size(shape_.d, 2 * sizeof(T)); // half of a chunk's bytes
     team_->run([&](std::size_t t) {
       const auto [begin, end] = share_of(shape_.n, t, team_->size());
-      for (std::size_t i = begin; i < end; i += kRoundUp) {
-        const std::size_t count = std::min(kRoundUp, end - i);
+      for (std::size_t i = begin; i < end; i += step) {
+        const std::size_t count = std::min(step, end - i);
         if (looks) {
           fixed_.look(t, i, count);
         }
-        ask_for(i + count, std::min(kRoundUp, end - i - count)); // memory works while take() does
         take(t, i, count);
       }
     });
@@ -116,17 +116,6 @@ protected:
   bool moves() const { return fixed_.usable(); }
 
 private:
-  /// Fetches points into the second-level cache, if they are more than a page: within a page the processor
-  /// sees for itself what comes next.
-  void ask_for(std::size_t i, std::size_t count) const {
-    constexpr std::size_t kLine = 64 / sizeof(T), kPage = 4096 / sizeof(T);
-    const T* rows = points_.data() + i * shape_.d;
-    const std::size_t values = count * shape_.d;
-    for (std::size_t v = 0; values > kPage && v < values; v += kLine) {
-      __builtin_prefetch(rows + v, 0, 2);
-    }
-  }
-
   /// Whether assign_and_sum() needs room for labels even if nobody asks for them.
   virtual bool needs_labels() const = 0;
 

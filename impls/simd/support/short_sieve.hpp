@@ -41,28 +41,26 @@ public:
     const auto each_block = [&](auto work) {
       team.run([&](std::size_t t) {
         AlignedVector<float> block(kRoundUp * d);
-        double squares[kRoundUp];
+        float squares[kRoundUp];
         const auto [begin, end] = share_of(n, t, team.size());
         for (std::size_t i = begin; i < end; i += kRoundUp) {
           const Chunk<float> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
-          kernels.columns_and_double_squares(chunk, origin_.data(), block.data(), squares, false);
+          kernels.columns_and_squares(chunk, origin_.data(), block.data(), squares);
           work(largest_[t], i, block.data(), squares);
         }
       });
     };
-    each_block([](Largest& part, std::size_t /*i*/, const float* /*block*/, const double* squares) {
+    each_block([d](Largest& part, std::size_t /*i*/, const float* /*block*/, const float* squares) {
       for (std::size_t r = 0; r < kRoundUp; ++r) {
-        part.point = larger(part.point, squares[r]);
+        part.point = larger(part.point, double{rounded_up_to_norm<float>(squares[r], d)});
       }
     });
-    double most = 0.0;
     for (const Largest& part : largest_) {
-      most = larger(most, part.point);
+      point_ = larger(point_, part.point);
     }
-    point_ = std::sqrt(most);
-    fits_ = std::isfinite(point_) && point_ < double{std::numeric_limits<float>::max()};
-    units_ = fits_ ? double{static_cast<float>(kMostUnits / std::max(point_, kLeast))} : 0.0;
-    each_block([&](Largest& part, std::size_t i, const float* block, const double* /*squares*/) {
+    fits_ = std::isfinite(point_);
+    units_ = fits_ ? double{static_cast<float>(kMostUnits / point_)} : 0.0;
+    each_block([&](Largest& part, std::size_t i, const float* block, const float* /*squares*/) {
       for (std::size_t b = 0; b < kRoundUp / kernels.lanes; ++b) {
         in_units(part, i + b * kernels.lanes, kernels.lanes, block + b * kernels.lanes * d);
       }
@@ -112,12 +110,11 @@ public:
 
 private:
   static constexpr double kMostUnits = 32000.0; ///< of a length; a value fits 16 bits, a product 30
-  static constexpr double kLeast = 0x1p-80;     ///< length of points, of which the units are floats
   static constexpr std::int32_t kNobody = 0x7fffffff; ///< a score that no centroid has
 
   struct alignas(64) Largest {
-    double point = 0.0, point_residual = 0.0; // squared length; length
-    double centroid = 0.0, residual = 0.0, units = 0.0;
+    double point = 0.0, point_residual = 0.0, centroid = 0.0, residual = 0.0; // lengths
+    double units = 0.0;
   };
 
   double squares_of(const float* c) const {

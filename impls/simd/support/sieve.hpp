@@ -43,6 +43,16 @@ inline double larger(double a, double b) {
   return b > a || std::isnan(b) ? b : a;
 }
 
+/// At least the length whose square was added up in d steps, some of which may have underflowed.
+template <typename T, typename Square>
+T rounded_up_to_norm(Square squares, std::size_t d) {
+  using Limits = std::numeric_limits<Square>;
+  const auto steps = static_cast<Square>(d);
+  return static_cast<T>(std::sqrt(squares + steps * Limits::min()) *
+                        (1 + (steps + 4) * Limits::epsilon() +
+                         2 * static_cast<Square>(std::numeric_limits<T>::epsilon())));
+}
+
 /// The mean of some of [n, d] points, at equal distances, rounded: any origin is right, and one near
 /// the middle makes bounds short.
 template <typename T>
@@ -78,16 +88,12 @@ public:
 
   /// Thread t copies `count` points from point i on, a multiple of kRoundUp or all that are left.
   void take(std::size_t t, std::size_t i, std::size_t count) {
+    const Chunk<T> chunk{&points_[i * d_], nullptr, count, d_};
+    kernels_->columns_and_squares(chunk, origin_.data(), &columns_[i * d_], &norms_[i]);
     Bits longest = 0;
-    T squares[kRoundUp];
-    for (const std::size_t end = i + count; i < end; i += kRoundUp) {
-      const Chunk<T> chunk{&points_[i * d_], nullptr, std::min(kRoundUp, end - i), d_};
-      kernels_->columns_and_squares(chunk, origin_.data(), &columns_[i * d_], squares,
-                                    is_past_caches(columns_));
-      for (std::size_t r = 0; r < kRoundUp; ++r) {
-        norms_[i + r] = rounded_up_to_norm(squares[r]);
-        longest = std::max(longest, std::bit_cast<Bits>(norms_[i + r]));
-      }
+    for (const std::size_t end = i + rounded_up(count); i < end; ++i) {
+      norms_[i] = rounded_up_to_norm<T>(norms_[i], d_);
+      longest = std::max(longest, std::bit_cast<Bits>(norms_[i]));
     }
     longest_[t].point = larger(longest_[t].point, double{std::bit_cast<T>(longest)});
   }
@@ -114,7 +120,7 @@ public:
           squares += double{value} * double{value};
         }
         halves_[g * group_ + t] = static_cast<T>(squares / 2);
-        longest = larger(longest, double{rounded_up_to_norm(squares)});
+        longest = larger(longest, double{rounded_up_to_norm<T>(squares, d_)});
       }
     }
     longest_[part].centroid = longest;
@@ -145,16 +151,6 @@ private:
   struct alignas(64) Longest {
     double point = 0.0, centroid = 0.0;
   };
-
-  /// At least the length whose square was added up in d steps, some of which may have underflowed.
-  template <typename Square>
-  T rounded_up_to_norm(Square squares) const {
-    using Limits = std::numeric_limits<Square>;
-    const auto d = static_cast<Square>(d_);
-    return static_cast<T>(std::sqrt(squares + d * Limits::min()) *
-                          (1 + (d + 4) * Limits::epsilon() +
-                           2 * static_cast<Square>(std::numeric_limits<T>::epsilon())));
-  }
 
   std::span<const T> points_;
   const Kernels<T>* kernels_ = nullptr;

@@ -45,10 +45,6 @@ struct Vec {
 
   static Reg load(const T* p) { return *reinterpret_cast<const LooseReg*>(p); }
   static void store(T* p, Reg a) { *reinterpret_cast<LooseReg*>(p) = a; }
-  /// To an address that is a multiple of the register's bytes. What is written and not read soon need
-  /// not displace what the caches hold, nor be fetched first; where the instruction set can say so.
-  /// Other threads see it after the next atomic read-modify-write, which every barrier has.
-  static void store_past_caches(T* p, Reg a) { store(p, a); }
   /// The first `count` values, the other lanes 0.
   static Reg load_first(const T* p, std::size_t count) {
     Reg a{};

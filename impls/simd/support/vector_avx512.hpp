@@ -21,7 +21,6 @@ struct Vec<float, 64> {
 
   static Reg load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Reg a) { _mm512_storeu_ps(p, a); }
-  static void store_past_caches(float* p, Reg a) { _mm512_stream_ps(p, a); }
   static Reg load_first(const float* p, std::size_t count) {
     return _mm512_maskz_loadu_ps(static_cast<Mask>((1u << count) - 1u), p);
   }
@@ -89,7 +88,6 @@ struct Vec<double, 64> {
 
   static Reg load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Reg a) { _mm512_storeu_pd(p, a); }
-  static void store_past_caches(double* p, Reg a) { _mm512_stream_pd(p, a); }
   static Reg load_first(const double* p, std::size_t count) {
     return _mm512_maskz_loadu_pd(static_cast<Mask>((1u << count) - 1u), p);
   }
