@@ -3,6 +3,7 @@
 #include "harness/machine/other_tasks.hpp"
 #include "harness/machine/placement.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <vector>

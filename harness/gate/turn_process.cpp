@@ -2,7 +2,7 @@
 
 #include "harness/gate/processors.hpp"
 #include "harness/machine/disturbance.hpp"
-#include "harness/machine/other_tasks.hpp"
+#include "harness/system/process.hpp"
 #include "harness/worker/module.hpp"
 
 #include <algorithm>

@@ -1,9 +1,10 @@
 #include "harness/machine/other_tasks.hpp"
 
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
-#include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <string>
 #include <unistd.h>
@@ -12,16 +13,10 @@
 namespace clusterbench {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::chrono::milliseconds kBetweenLooks{50}; // a look takes about 0.1 ms
 
-fs::path folder_of(pid_t process) {
-  return fs::path("/proc") / std::to_string(process) / "task";
-}
-
 bool is_running(pid_t process, pid_t thread) {
-  std::ifstream file(folder_of(process) / std::to_string(thread) / "stat");
+  std::ifstream file(fmt::format("/proc/{}/task/{}/stat", process, thread));
   std::string line;
   std::getline(file, line);
   // "thread (name) state ..."; a name may hold brackets and blanks
@@ -43,16 +38,6 @@ std::optional<int> all_running() {
 }
 
 } // namespace
-
-std::vector<pid_t> threads_of(pid_t process) {
-  std::vector<pid_t> threads;
-  std::error_code gone;
-  for (const auto& thread : fs::directory_iterator(folder_of(process), gone)) {
-    threads.push_back(std::stoi(thread.path().filename()));
-  }
-  std::ranges::sort(threads);
-  return threads;
-}
 
 std::optional<int> other_tasks(const std::vector<pid_t>& ours) {
   if (static_cast<long>(usable_processors().size()) != sysconf(_SC_NPROCESSORS_ONLN)) {

@@ -11,9 +11,6 @@
 
 namespace clusterbench {
 
-/// Threads of a process that have not ended, in the order of their start.
-std::vector<pid_t> threads_of(pid_t process);
-
 /// How many threads of other processes run just now, or would if a processor were free: all that the kernel
 /// counts (/proc/loadavg) but those of `ours` and of this process. Empty where that cannot be read, or
 /// counts for more processors than this process may use.

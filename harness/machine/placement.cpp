@@ -1,8 +1,8 @@
 #include "harness/machine/placement.hpp"
 
 #include "harness/machine/fixed_work.hpp"
-#include "harness/machine/other_tasks.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "datasets/output_file.hpp"
 #include "harness/system/exit_codes.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -195,8 +196,8 @@ ProcessOutcome end_process(int pid, std::chrono::duration<double> patience) {
     outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, peak_rss_bytes(pid));
     const double left = std::max(0.0, (patience - elapsed).count() * 1e3);
     pollfd ended{pid_descriptor, POLLIN, 0};
-    poll(&ended, 1, killed ? kPollMilliseconds
-                           : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
+    poll(&ended, 1,
+         killed ? kPollMilliseconds : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
   }
   close(pid_descriptor);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -226,6 +227,17 @@ std::size_t peak_rss_bytes(int pid) {
     }
   }
   return 0;
+}
+
+std::vector<pid_t> threads_of(pid_t process) {
+  std::vector<pid_t> threads;
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process), gone)) {
+    threads.push_back(std::stoi(thread.path().filename()));
+  }
+  std::ranges::sort(threads);
+  return threads;
 }
 
 void install_signal_handlers() {

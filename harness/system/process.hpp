@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstddef>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace clusterbench {
@@ -45,6 +46,9 @@ ProcessOutcome end_process(int pid, std::chrono::duration<double> patience);
 /// The kernel's high-water mark of a process's resident memory; 0 if it is gone. (getrusage would
 /// be wrong here: a spawned child starts with its parent's mark.)
 std::size_t peak_rss_bytes(int pid);
+
+/// Threads of a process that have not ended, in the order of their start.
+std::vector<pid_t> threads_of(pid_t process);
 
 /// To be called first of all. From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup)
 /// end this process with exit code 130 and a message; writing to a closed pipe or beyond the limit of a
