@@ -59,6 +59,9 @@ public:
         if (differs && answer_.recorded.empty()) { // nobody has seen what was in doubt on the way
           add_doubt_of_oracle(doubt);
         }
+        if (doubt.may_have_empty && verdict.objective < expected) {
+          return; // rounding emptied a cluster on the way, and re-seeding it brought the objective down
+        }
         if (!rounding_decides_all(doubt)) {
           report_("objective", differs_from_oracle(last, same, doubt));
         }
@@ -73,6 +76,8 @@ private:
     double share = 0.0;        ///< of the weight, as SeenSet::doubt
     double choice = 0.0;       ///< of the objective, as SeenSet::may_rise
     double of_objective = 0.0; ///< of the objective, as SeenSet::heavy_doubt
+    /// Whether one that re-seeds empty clusters may have met some where the oracle has none.
+    bool may_have_empty = false;
   };
 
   bool fcm() const { return meta_.family == Family::fcm; }
@@ -121,7 +126,10 @@ private:
     for (std::size_t i = 0; i < count; ++i) {
       const auto& state = oracle_->states[i * (oracle_->states.size() - 1) / count];
       const std::vector<T> centroids(state.centroids.begin(), state.centroids.end());
-      const PassView view = view_pass<T>(meta_, problem_, centroids, {});
+      const PassView view =
+          view_pass<T>(meta_, problem_, centroids,
+                       meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
+      doubt.may_have_empty |= meta_.reseeds_empty && view.means.may_have_empty();
       doubt.share = std::max(doubt.share, view.doubt);
       doubt.choice = std::max(doubt.choice, view.choice);
       doubt.of_objective = std::max(doubt.of_objective, heavy_doubt(view));
