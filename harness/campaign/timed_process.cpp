@@ -9,6 +9,7 @@
 #include "harness/machine/other_tasks.hpp"
 #include "harness/machine/placement.hpp"
 #include "harness/machine/usable_processors.hpp"
+#include "harness/system/process.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -97,8 +98,34 @@ private:
     }
     processors.resize(threads.size());
     bind_threads(threads, processors);
+    placed_among_ = all_threads();
     quietness_ = std::make_unique<Quietness>(worker_.processes(), processors);
     row_["processors"] = processors;
+  }
+
+  // A thread that a bound one starts is bound to the same processor, where both would be slow. So as soon as
+  // there is a new one, all are let go.
+  void let_go_of_new_threads() {
+    if (placed_among_.empty()) {
+      return;
+    }
+    const std::vector<pid_t> threads = all_threads();
+    if (std::ranges::includes(placed_among_, threads)) {
+      return;
+    }
+    let_go(threads);
+    placed_among_.clear();
+    quietness_.reset();
+    row_.erase("processors");
+  }
+
+  std::vector<pid_t> all_threads() const {
+    std::vector<pid_t> threads;
+    for (const pid_t process : worker_.processes()) {
+      std::ranges::copy(threads_of(process), std::back_inserter(threads));
+    }
+    std::ranges::sort(threads);
+    return threads;
   }
 
   void add_what_was_around(const std::vector<Around>& around, std::size_t first_kept) {
@@ -265,6 +292,8 @@ private:
       hand_over(number, run.iterations, 0);
       if (threads) {
         place(threads->since(run.cpu, usable_processors().size()));
+      } else {
+        let_go_of_new_threads();
       }
       runs.push_back(run);
       read_plainly();
@@ -360,6 +389,7 @@ private:
   std::vector<double> download_seconds_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
   std::unique_ptr<Quietness> quietness_;
+  std::vector<pid_t> placed_among_; ///< all threads when some were bound, sorted; empty: none is
   std::vector<Around> around_whole_;
   json row_;
 };

@@ -43,6 +43,17 @@ void bind_threads(const std::vector<pid_t>& threads, const std::vector<int>& pro
   }
 }
 
+void let_go(const std::vector<pid_t>& threads) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (const int processor : usable_processors()) {
+    CPU_SET(processor, &all);
+  }
+  for (const pid_t thread : threads) {
+    sched_setaffinity(thread, sizeof all, &all);
+  }
+}
+
 ComputingThreads::ComputingThreads(std::vector<pid_t> processes)
     : processes_(std::move(processes)), before_(seconds_of_each()) {}
 

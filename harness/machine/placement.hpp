@@ -18,6 +18,9 @@ std::vector<int> processors_by_speed();
 /// that a bound one starts are bound to the same processor.
 void bind_threads(const std::vector<pid_t>& threads, const std::vector<int>& processors);
 
+/// Undoes that: each thread, and those that it starts from now on, may be on all usable processors.
+void let_go(const std::vector<pid_t>& threads);
+
 /// Which threads of some processes compute while something runs.
 class ComputingThreads {
 public:

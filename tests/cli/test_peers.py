@@ -45,6 +45,7 @@ FAULTS = {
     "leaves_a_process": ("ok", "^$"),
     "floods_errors": ("crashed", "exited with code (1|120) before it answered$"),  # at 256 MiB
     "floods_output": ("error", "^it printed a megabyte instead of a reply$"),
+    "starts_a_thread": ("ok", "^$"),
 }
 
 
@@ -237,6 +238,14 @@ class Faulty(Peers):
         self.assertGreaterEqual(row["clock"]["clock_off"], len(row["samples_ms"]))
         for fault in ("claims_nothing", "claims_a_nanosecond"):  # what the outside clock saw counts
             self.assertGreater(min(self.rows[f"kmeans_fake_{fault}"]["samples_ms"]), 1e-3, fault)
+
+    def test_nobody_is_bound_who_starts_threads_later(self):
+        if not pathlib.Path("/proc/self/schedstat").exists():
+            self.skipTest("the kernel keeps no account of threads")
+        self.assertEqual(len(self.rows["kmeans_fake"]["processors"]), 1)
+        row = self.rows["kmeans_fake_starts_a_thread"]
+        self.assertNotIn("processors", row)
+        self.assertEqual(len(row["fixed_work_us"]), len(row["samples_ms"]))
 
     def test_nothing_is_left_running(self):
         self.assertEqual(self.left, [])

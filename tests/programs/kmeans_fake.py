@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 
 LARGE = 1500
@@ -15,7 +16,7 @@ FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
           "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
           "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
           "unavailable", "closes", "no_numbers", "leaves_a_process", "floods_errors",
-          "floods_output"]
+          "floods_output", "starts_a_thread"]
 
 
 def describe():
@@ -40,6 +41,7 @@ def write(path, code, values):
 class Fake:
     def __init__(self):
         self.fault = ""
+        self.runs = 0
 
     def strikes(self, fault):
         return self.fault == fault and len(self.rows) > LARGE
@@ -62,7 +64,10 @@ class Fake:
             return {"reply": "refused", "reason": "planted: not today"}
         return {"seconds": 1e-6}
 
-    def run(self, _):
+    def run(self, request):
+        self.runs += request["request"] == "run"
+        if self.strikes("starts_a_thread") and self.runs == 3:  # for ever
+            threading.Thread(target=threading.Event().wait, daemon=True).start()
         centroids = read(self.files["start"], len(self.rows[0]))
         begin = time.perf_counter()
         if len(self.rows) > LARGE:

@@ -252,6 +252,10 @@ TEST(Placement, EachThreadIsBoundToTheProcessorBesideIt) {
     EXPECT_EQ(CPU_COUNT(&sets[t]), 1);
     EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(processors[t]), &sets[t])) << t;
   }
+  let_go(threads_of(team.pid()));
+  for (const cpu_set_t& set : team.sets(threads)) {
+    EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&set)), usable.size());
+  }
 }
 
 // Seconds of processor time of this thread.
