@@ -53,6 +53,9 @@ splice_study out_of_core 'results/reference/*/out_of_core/ledger.jsonl' out_of_c
 splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.md --compact
+for ledger in results/reference/*/cpu_map/ledger.jsonl; do
+  [[ ! -e $ledger ]] || "$program" table cpu_map --from "$ledger" --json | scripts/cpu_map.py "$pages/docs/ladder/cpu_map.md"
+done
 splice_study gpu_map 'results/reference/*/gpu_map/ledger*.jsonl' ladder/gpu_map.md --compact
 splice_study gpu_fcm 'results/reference/*/gpu_fcm/ledger*.jsonl' ladder/fuzzy.md --compact
 

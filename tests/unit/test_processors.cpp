@@ -252,8 +252,17 @@ TEST(Placement, EachThreadIsBoundToTheProcessorBesideIt) {
     EXPECT_EQ(CPU_COUNT(&sets[t]), 1);
     EXPECT_TRUE(CPU_ISSET(static_cast<std::size_t>(processors[t]), &sets[t])) << t;
   }
+}
+
+TEST(Placement, WhoIsLetGoMayBeOnAllProcessors) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer has a thread of its own, which takes part";
+#endif
+  const std::vector<int>& usable = usable_processors();
+  const Team team(2);
+  bind_threads(threads_of(team.pid()), {usable[0], usable[0]});
   let_go(threads_of(team.pid()));
-  for (const cpu_set_t& set : team.sets(threads)) {
+  for (const cpu_set_t& set : team.sets(2)) {
     EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&set)), usable.size());
   }
 }
