@@ -68,7 +68,8 @@ def line(report, machines):
                 on = "GPU" if best["device"] == "gpu" else "CPU"
                 name = names[best["machine"]]
                 machines.setdefault(on, set()).add(name if on == "GPU" else name.split("; ")[-1])
-    return f"| {report['title']} | " + " | ".join(texts) + " |\n"
+    n, d = next(((cell["n"], cell["d"]) for cell in cells if cell["problem"] == problem["id"] and "n" in cell), (0, 0))
+    return f"| {report['title']} ({n:,}×{d}, k = {problem['k']}) | " + " | ".join(texts) + " |\n"
 
 
 def main():

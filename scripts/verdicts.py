@@ -166,10 +166,15 @@ class Article:
         """The machine without its GPU."""
         return self.machine(cell).split("; ")[-1]
 
+    def cores(self, cell):
+        """Of the machine that a CPU cell is of: "2 cores"."""
+        return self.machine(cell).rsplit(", ", 1)[-1] if cell else "a CPU"
+
     def cpu_cores(self):
-        """Of the machine that the best CPU cell is of: "2 cores"."""
-        cpu = self.best(lambda cell: cell["device"] == "cpu", "ms_per_iteration", self.same_data(), "rank")
-        return self.machine(cpu).rsplit(", ", 1)[-1] if cpu else "a CPU"
+        return self.cores(self.best(lambda cell: cell["device"] == "cpu", "ms_per_iteration", self.same_data(), "rank"))
+
+    def cores_of_whole_answer(self):
+        return self.cores(self.best(lambda cell: cell["device"] == "cpu", "whole_ms", {self.problem["id"]}, "whole_rank"))
 
     def title(self):
         return f"Article {self.report['name'].removeprefix('article')}"
@@ -190,7 +195,8 @@ class Article:
             here.append(f"{times(found[question])} {words}")
         whole = found.get("whole answer, over the best of a CPU")
         ends = (f"With the copies to and from the GPU, the whole answer comes {times(whole)} as fast as from the best "
-                "CPU variant." if whole is not None else "The whole answer was not compared with a CPU's.")
+                f"CPU variant on {self.cores_of_whole_answer()}." if whole is not None else
+                "The whole answer was not compared with a CPU's.")
         if self.kernel is None:
             return "Not measured."
         chain = ", ".join(here[:-1]) + (", and " if len(here) > 1 else "") + here[-1]

@@ -41,7 +41,7 @@ constexpr Examples kExamples[] = {
      "clusterbench table article004 --from results/runs/full --json"},
     {"ledger", "clusterbench ledger results/runs/full", "clusterbench ledger results/runs/full --json"},
     {"compare", "clusterbench compare before after", "clusterbench compare before after --cells '*/kmeans_simd/*'"},
-    {"history", "clusterbench history monday tuesday wednesday", "clusterbench history results/runs/2026-* --json"},
+    {"history", "clusterbench history monday tuesday wednesday", "clusterbench history results/runs/2026* --json"},
     {"report", "clusterbench report results/runs/full --out report.html",
      "clusterbench report results/reference --out report.html"},
     {"explain", "clusterbench explain kmeans_openmp", "clusterbench explain kmeans_serial kmeans_simd --from out"},

@@ -136,7 +136,7 @@ ExitCode judge(const JudgeArguments& arguments) {
 void add_judge_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command = app.add_subcommand(
-      "judge", "Say of a file from anywhere whether it is right, how fast it is, and beside whom");
+      "judge", "Say of a file from anywhere whether it is right, how fast it is, and how it ranks here");
   command
       ->add_option(
           "files", arguments->files,
@@ -159,7 +159,7 @@ void add_judge_command(CLI::App& app, Action& action) {
               "Shell glob of the variants to stand beside (repeatable); else the fastest of "
               "its kind")
           ->allow_extra_args(false);
-  command->add_flag("--alone", arguments->alone, "Beside nobody")->excludes(beside);
+  command->add_flag("--alone", arguments->alone, "Compare with no other variant")->excludes(beside);
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
       ->capture_default_str();
   command->add_option("--samples", arguments->samples, "Samples per cell, at least")

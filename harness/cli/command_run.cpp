@@ -313,7 +313,7 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--rounds", arguments->rounds,
                       "Run every cell so often, in fresh processes (default: 8 times, or as often as "
-                      "fits into --budget)");
+                      "fits into three times --budget)");
   command
       ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
       ->check(whole_number())
