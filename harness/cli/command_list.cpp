@@ -158,7 +158,7 @@ void print_text(const json& list, TextStyle style) {
   for (const json& variant : list.at("variants")) {
     built += text_of(variant, "unavailable").empty() ? 1 : 0;
   }
-  fmt::print("\n{} variants can run here, {} cannot; `explain NAME` compares one with the one before it.\n", built,
+  fmt::print("\n{} variants can run here, {} cannot; `explain NAME` compares a variant with the one before it.\n", built,
              list.at("variants").size() - built + missing);
 }
 

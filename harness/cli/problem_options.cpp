@@ -25,7 +25,9 @@ StopRule stop_rule(const ProblemOptions& options) {
 } // namespace
 
 void add_problem_options(CLI::App& command, ProblemOptions& options) {
-  command.add_option("--data", options.data, "Dataset name or file (.npy .csv .fvecs .bvecs .fbin .u8bin .i8bin .hdf5 .h5 .parquet .arrow .feather)");
+  command.add_option("--data", options.data,
+                     "Dataset name or file (.npy .csv .fvecs .bvecs .fbin .u8bin .i8bin .hdf5 .h5 "
+                     ".parquet .arrow .feather)");
   command.add_option("--k", options.k, "Number of clusters")->check(whole_number());
   command.add_option("--take", options.take, "Use only the first rows of the data")
       ->check(whole_number());

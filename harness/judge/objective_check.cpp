@@ -60,7 +60,7 @@ public:
           add_doubt_of_oracle(doubt);
         }
         if (doubt.may_have_empty && verdict.objective < expected) {
-          return; // rounding emptied a cluster on the way, and re-seeding it brought the objective down
+          return; // rounding may have emptied a cluster, and re-seeding it brought the objective down
         }
         if (!rounding_decides_all(doubt)) {
           report_("objective", differs_from_oracle(last, same, doubt));
@@ -126,9 +126,10 @@ private:
     for (std::size_t i = 0; i < count; ++i) {
       const auto& state = oracle_->states[i * (oracle_->states.size() - 1) / count];
       const std::vector<T> centroids(state.centroids.begin(), state.centroids.end());
-      const PassView view =
-          view_pass<T>(meta_, problem_, centroids,
-                       meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
+      // Means beside any centroids tell which clusters may be empty.
+      const PassView view = view_pass<T>(
+          meta_, problem_, centroids,
+          meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
       doubt.may_have_empty |= meta_.reseeds_empty && view.means.may_have_empty();
       doubt.share = std::max(doubt.share, view.doubt);
       doubt.choice = std::max(doubt.choice, view.choice);

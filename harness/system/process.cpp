@@ -196,8 +196,8 @@ ProcessOutcome end_process(int pid, std::chrono::duration<double> patience) {
     outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, peak_rss_bytes(pid));
     const double left = std::max(0.0, (patience - elapsed).count() * 1e3);
     pollfd ended{pid_descriptor, POLLIN, 0};
-    poll(&ended, 1,
-         killed ? kPollMilliseconds : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
+    poll(&ended, 1, killed ? kPollMilliseconds
+                           : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
   }
   close(pid_descriptor);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();
