@@ -314,8 +314,8 @@ std::vector<json> Worker::ask(const json& request, std::size_t first, std::size_
       answered[i] = false;
       channels_[i].write_line(line_of_request);
     }
-  } catch (const std::runtime_error&) { // it is gone
-    explain_end();
+  } catch (const std::runtime_error&) {
+    // It is gone. Its last words, or else how it ended, are found where its reply would be.
   }
   std::optional<WorkerFailure> refusal;
   for (std::size_t noise = 0; std::ranges::find(answered, false) != answered.end();) {

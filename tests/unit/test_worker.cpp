@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <sys/wait.h>
 #include <tuple>
 #include <unistd.h>
 #include <utility>
@@ -88,6 +89,9 @@ for line in sys.stdin:
         if fake.startswith("{"):  # the reply, or what of it is other
             reply.update(json.loads(fake))
     say(**reply)
+    if request == at and fake == "tells and goes":
+        say(reply="cheated", message="these are my words")
+        sys.exit()
 if fake == "has last words":
     print("all is done", file=sys.stderr, flush=True)
 )PY";
@@ -323,6 +327,19 @@ TEST_F(WorkerTest, AReplyToWhatWasNotAskedIsACheat) {
   EXPECT_EQ(other.status, "cheated");
   EXPECT_NE(other.message.find("a reply \"ping\" came to the request \"run\""), std::string::npos)
       << other.message;
+}
+
+// As the runner does when a thread writes to a closed answer.
+TEST_F(WorkerTest, WhatItToldBeforeItWentIsReadWhenItIsAskedAgain) {
+  play("tells and goes");
+  Worker worker(variant_, options_);
+  worker.points({});
+  worker.run();
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(worker.pid()), &ended, WEXITED | WNOWAIT), 0);
+  const Failure told = failure_of([&] { worker.take(); });
+  EXPECT_EQ(told.status, "cheated");
+  EXPECT_EQ(told.message, "these are my words");
 }
 
 TEST_F(WorkerTest, WhatItCannotDoIsItsStatus) {
