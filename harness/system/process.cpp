@@ -2,6 +2,7 @@
 
 #include "datasets/output_file.hpp"
 #include "harness/system/exit_codes.hpp"
+#include "harness/system/find_program.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +13,6 @@
 #include <fstream>
 #include <poll.h>
 #include <set>
-#include <spawn.h>
 #include <stdexcept>
 #include <string_view>
 #include <sys/prctl.h>
@@ -73,38 +73,55 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& addi
   return merged;
 }
 
-class FileActions {
-public:
-  FileActions() { posix_spawn_file_actions_init(&actions_); }
-  ~FileActions() { posix_spawn_file_actions_destroy(&actions_); }
-  FileActions(const FileActions&) = delete;
-  FileActions& operator=(const FileActions&) = delete;
-  posix_spawn_file_actions_t* get() { return &actions_; }
-
-private:
-  posix_spawn_file_actions_t actions_{};
+/// What a child needs between vfork() and its program, while it lives in its parent's memory.
+struct Child {
+  const char* path;
+  char* const* arguments;
+  char* const* environment;
+  const ProcessOptions& options;
+  pid_t parent;
+  const sigset_t& signals; ///< that are to be blocked in it
 };
 
-class Attributes {
-public:
-  Attributes() {
-    posix_spawnattr_init(&attributes_);
-    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
-    sigset_t ignored_here;
-    sigemptyset(&ignored_here);
-    sigaddset(&ignored_here, SIGPIPE);
-    sigaddset(&ignored_here, SIGXFSZ);
-    posix_spawnattr_setsigdefault(&attributes_, &ignored_here);
-    posix_spawnattr_setpgroup(&attributes_, 0);
+bool keep_open(int descriptor) {
+  return fcntl(descriptor, F_SETFD, 0) == 0;
+}
+
+bool redirect(int descriptor, int to, int flags) {
+  const int from = descriptor >= 0 ? descriptor : open("/dev/null", flags | O_CLOEXEC);
+  return dup2(from, to) == to && keep_open(to); // dup2() onto itself leaves close-on-exec set
+}
+
+// A handler of ours would run in the parent's memory; that we ignore a signal is our business alone.
+void take_usual_actions() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) {
+    struct sigaction ours {};
+    sigaction(signal, nullptr, &ours);
+    if (signal != SIGHUP || ours.sa_handler != SIG_IGN) { // under nohup it is everybody's
+      std::signal(signal, SIG_DFL);
+    }
   }
-  ~Attributes() { posix_spawnattr_destroy(&attributes_); }
-  Attributes(const Attributes&) = delete;
-  Attributes& operator=(const Attributes&) = delete;
-  posix_spawnattr_t* get() { return &attributes_; }
+}
 
-private:
-  posix_spawnattr_t attributes_{};
-};
+// Returns only if the program cannot be started, with the reason in errno. Calls nothing that is not
+// async-signal-safe, and allocates nothing.
+void become(const Child& child) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL); // the parent may be killed at any moment, also before this
+  if (getppid() != child.parent) {
+    _exit(0);
+  }
+  setpgid(0, 0);
+  const ProcessOptions& options = child.options;
+  const int output = options.output_descriptor;
+  const int reply = options.reply_descriptor >= 0 ? options.reply_descriptor : output;
+  if (redirect(options.input_descriptor, STDIN_FILENO, O_RDONLY) &&
+      redirect(reply, STDOUT_FILENO, O_WRONLY) && redirect(output, STDERR_FILENO, O_WRONLY) &&
+      std::ranges::all_of(options.inherited_descriptors, keep_open)) {
+    take_usual_actions();
+    sigprocmask(SIG_SETMASK, &child.signals, nullptr);
+    execve(child.path, child.arguments, child.environment);
+  }
+}
 
 } // namespace
 
@@ -148,31 +165,34 @@ constexpr int kPollMilliseconds = 250;
 
 int start_process(const ProcessOptions& options) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
-  FileActions actions;
-  const auto redirect = [&](int descriptor, int to, int flags) {
-    if (descriptor >= 0) {
-      posix_spawn_file_actions_adddup2(actions.get(), descriptor, to);
-    } else {
-      posix_spawn_file_actions_addopen(actions.get(), to, "/dev/null", flags, 0);
-    }
-  };
-  redirect(options.input_descriptor, STDIN_FILENO, O_RDONLY);
-  redirect(options.reply_descriptor >= 0 ? options.reply_descriptor : options.output_descriptor,
-           STDOUT_FILENO, O_WRONLY);
-  redirect(options.output_descriptor, STDERR_FILENO, O_WRONLY);
-  for (const int descriptor : options.inherited_descriptors) {
-    // Duplicating onto itself clears close-on-exec in the child alone.
-    posix_spawn_file_actions_adddup2(actions.get(), descriptor, descriptor);
-  }
+  const std::string& program = options.arguments.front();
+  const std::string path =
+      program.find('/') != std::string::npos ? program : find_program(program).string();
   std::vector<std::string> arguments = options.arguments;
   std::vector<std::string> environment = merged_environment(options.environment);
-  Attributes attributes;
-  pid_t pid = 0;
-  const int error = posix_spawnp(&pid, arguments.front().c_str(), actions.get(), attributes.get(),
-                                 pointers_to(arguments).data(), pointers_to(environment).data());
+  const std::vector<char*> argument_pointers = pointers_to(arguments);
+  const std::vector<char*> environment_pointers = pointers_to(environment);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const Child child{path.c_str(), argument_pointers.data(), environment_pointers.data(), options,
+                    getpid(),     before};
+  volatile int error = 0; // the child has our memory
+  const pid_t pid = vfork();
+  if (pid == 0) {
+    become(child);
+    error = errno;
+    _exit(127);
+  }
+  if (pid < 0) {
+    error = errno;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (error != 0) {
-    throw std::runtime_error(
-        fmt::format("cannot start {}: {}", arguments.front(), std::strerror(error)));
+    if (pid > 0) {
+      waitpid(pid, nullptr, 0);
+    }
+    throw std::runtime_error(fmt::format("cannot start {}: {}", program, std::strerror(error)));
   }
   started().insert(pid);
   return pid;

@@ -30,6 +30,12 @@ class Interrupted(Program):
         self.assertEqual(self.left_running(), [])
         return errors.decode()
 
+    def wait_until_none_is_left(self):
+        deadline = time.monotonic() + 30  # a child learns of its parent's death from the kernel
+        while self.left_running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.left_running(), [])
+
     def check_signal(self, number):
         slow = [*PROBLEM, "--variant", "kmeans_faulty_slow", "--variant", "kmeans_serial*",
                 "--rounds", 2]
@@ -113,6 +119,18 @@ class Interrupted(Program):
                     self.assertIn("interrupted", errors)
                     (self.folder / "asked").unlink()
 
+    def test_killed_while_a_peer_is_asked(self):
+        peer = self.folder / "kmeans_own.sh"
+        peer.write_text("#!/bin/sh\ntouch asked\nexec sleep 100\n")
+        peer.chmod(0o755)
+        process = self.start("list", "--peer", peer)
+        while not (self.folder / "asked").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+        process.kill()
+        process.communicate()
+        self.wait_until_none_is_left()
+
     def check_hanging_variant(self, variant):
         process = self.start("run", *PROBLEM, "--variant", variant, *QUICK, "--out", "out",
                              program=FAULTY)
@@ -154,10 +172,7 @@ class Interrupted(Program):
                 campaign, lines = campaign + 1, b""
         self.run_program("run", *CELLS, *QUICK, "--out", f"out{campaign}", "--resume")
         self.assertEqual(cells(ledger(self.folder / f"out{campaign}")[1]), whole)
-        deadline = time.monotonic() + 30  # a child learns of its parent's death from the kernel
-        while self.left_running() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertEqual(self.left_running(), [])
+        self.wait_until_none_is_left()
 
     def test_killed_campaign_leaves_no_hanging_child(self):
         process = self.start("run", *PROBLEM, "--variant", "kmeans_faulty_hangs", *QUICK, "--out",
@@ -167,10 +182,7 @@ class Interrupted(Program):
             time.sleep(0.01)
         process.kill()
         process.communicate()
-        deadline = time.monotonic() + 30
-        while self.left_running() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        self.assertEqual(self.left_running(), [])
+        self.wait_until_none_is_left()
 
     def test_torn_line_is_cut_off(self):
         first = self.campaign(*PROBLEM, "--variant", "kmeans_serial")

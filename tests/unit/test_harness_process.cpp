@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -130,6 +132,37 @@ TEST(Process, AMissingProgramIsAnError) {
   ProcessOptions options;
   options.arguments = {"/nonexistent/program"};
   EXPECT_THROW(run_process(options), std::runtime_error);
+}
+
+TEST(Process, AFileThatIsNoProgramIsNotGivenToAShell) {
+  std::string name = "/tmp/clusterbench-process-XXXXXX";
+  const int file = mkstemp(name.data());
+  write_all(file, "exit 0\n");
+  fchmod(file, S_IRWXU);
+  close(file);
+  ProcessOptions options;
+  options.arguments = {name};
+  EXPECT_THROW(run_process(options), std::runtime_error);
+  unlink(name.c_str());
+}
+
+TEST(Process, IsKilledWithItsParent) {
+  SharedMemory started("started", sizeof(pid_t));
+  const pid_t parent = fork();
+  if (parent == 0) {
+    ProcessOptions options;
+    options.arguments = {"sleep", "1000"}; // is found on the PATH
+    started.as<pid_t>()[0] = start_process(options);
+    std::raise(SIGKILL);
+  }
+  ASSERT_EQ(waitpid(parent, nullptr, 0), parent);
+  const pid_t pid = started.as<pid_t>()[0];
+  ASSERT_GT(pid, 1);
+  for (int tries = 0; tries < 1000 && is_running(pid); ++tries) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    waitpid(pid, nullptr, WNOHANG); // an orphan may be ours by now
+  }
+  EXPECT_FALSE(is_running(pid));
 }
 
 // ---- memory that parent and child share
