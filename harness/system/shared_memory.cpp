@@ -95,7 +95,7 @@ void SharedMemory::fix_size() {
 
 std::string read_all(int fd, std::size_t offset) {
   std::string text;
-  char buffer[1 << 16];
+  char buffer[4096];
   for (;;) {
     const ssize_t got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(offset + text.size()));
     if (got < 0) {
