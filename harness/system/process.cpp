@@ -110,7 +110,7 @@ void become(const Child& child) {
   if (getppid() != child.parent) {
     _exit(0);
   }
-  setpgid(0, 0);
+  setsid(); // a group, which ends as one; a terminal and a scheduling group go by the session
   const ProcessOptions& options = child.options;
   const int output = options.output_descriptor;
   const int reply = options.reply_descriptor >= 0 ? options.reply_descriptor : output;

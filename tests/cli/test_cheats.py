@@ -38,7 +38,7 @@ CHEATS = {
 # What can only be found where a second processor is idle, because only then it has an effect.
 ON_IDLE_PROCESSORS = ["two_threads"]
 # What the sandbox keeps from having an effect: right, and no faster.
-WITHOUT_EFFECT = ["keeps_a_file", "loads_the_machine", "own_clock"]
+WITHOUT_EFFECT = ["keeps_a_file", "loads_the_machine", "own_clock", "slows_the_session"]
 
 
 def running_tasks():
@@ -94,6 +94,14 @@ class Cheats(Program):
             with self.subTest(cheat):
                 row = self.row(cheat, UNIFORM, 2)
                 self.assertEqual(row["status"], "wrong", row["message"])
+
+    def test_others_keep_their_scheduling_group(self):
+        group = pathlib.Path("/proc/self/autogroup")
+        if not group.exists():
+            self.skipTest("this kernel groups no sessions")
+        before = group.read_text()
+        self.row("slows_the_session", UNIFORM, 0)
+        self.assertEqual(group.read_text(), before)
 
     def test_what_has_no_effect(self):
         for cheat in WITHOUT_EFFECT:

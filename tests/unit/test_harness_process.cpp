@@ -82,6 +82,13 @@ TEST(Process, StandardInputIsEmpty) {
   EXPECT_EQ(shell("cat; echo end").output, "end\n");
 }
 
+// The terminal is of the session, and so is /proc/self/autogroup, which anybody in it may write to.
+TEST(Process, HasAGroupAndASessionOfItsOwn) {
+  const Ran ran = shell("read pid name state parent group session terminal rest </proc/$$/stat; "
+                        "test $group = $$ && test $session = $$ && echo terminal $terminal");
+  EXPECT_EQ(ran.output, "terminal 0\n");
+}
+
 TEST(Process, OnlyNamedDescriptorsAreInherited) {
   const SharedMemory given("given");
   const SharedMemory kept("kept");
