@@ -48,7 +48,7 @@ constexpr Examples kExamples[] = {
     {"gate", "clusterbench gate --base ../before/build/release --new build/release",
      "clusterbench gate --base ../before/build/release --new build/release article004/n=100k/kmeans_simd/f32"},
     {"quality", "clusterbench quality --data article002 --k 8 --out q",
-     "clusterbench quality --data my.npy --k 100 --out q --json"},
+     "clusterbench quality --data my.npy --k 100 --out q --json q.json"},
     {"probe", "clusterbench probe", "clusterbench probe --json"},
     {"completion", "clusterbench completion bash > ~/.local/share/bash-completion/completions/clusterbench",
      "clusterbench completion zsh > ~/.zsh/_clusterbench"},
