@@ -33,9 +33,9 @@ struct ProcessOutcome {
 /// it cannot be started.
 ProcessOutcome run_process(const ProcessOptions& options);
 
-/// Starts the program and returns its process id; end_process() is to follow. It leads a process
-/// group of its own, and is killed when the calling thread has gone, by SIGKILL for instance. The
-/// options' timeout is the caller's business. Throws std::runtime_error if it cannot be started.
+/// Starts the program and returns its process id; end_process() is to follow. It leads a session and
+/// a process group of its own, and is killed when the calling thread has gone, by SIGKILL for instance.
+/// The options' timeout is the caller's business. Throws std::runtime_error if it cannot be started.
 int start_process(const ProcessOptions& options);
 
 /// Waits so long for a started process to end by itself, then kills its group. Whatever it forked and
