@@ -66,10 +66,10 @@ private:
 
   void judge_means(const char* check, const MeansView& means) {
     const bool keeps_empty = meta_.family == Family::kmeans;
-    if (!(meta_.reseeds_empty && means.may_have_empty())) {
-      report_(check,
-              means.violation(answer_.centroids, keeps_empty ? entering_ : std::span<const T>{}));
-    }
+    report_(check, meta_.reseeds_empty
+                       ? means.violation_if_reseeded(answer_.centroids)
+                       : means.violation(answer_.centroids,
+                                         keeps_empty ? entering_ : std::span<const T>{}));
   }
 
   void judge_means_of(std::span<const T> memberships) {

@@ -29,14 +29,29 @@ MeanSums<T> sum_means(const Problem<T>& problem, std::span<const T> produced, co
 template <typename T>
 std::optional<std::string> MeansView::violation(std::span<const T> produced,
                                                 std::span<const T> entering) const {
+  return violation(produced, entering, 0);
+}
+
+template <typename T>
+std::optional<std::string> MeansView::violation_if_reseeded(std::span<const T> produced) const {
+  return violation(produced, {}, possibly_empty());
+}
+
+/// excused: so many clusters may be off.
+template <typename T>
+std::optional<std::string> MeansView::violation(std::span<const T> produced,
+                                                std::span<const T> entering,
+                                                std::size_t excused) const {
   const std::size_t d = produced.size() / weight.size();
   std::string where;
   double worst = 0.0;
+  std::size_t clusters_off = 0;
   for (std::size_t j = 0; j < weight.size(); ++j) {
     const bool empty = !(weight[j] > 0.0);
     if ((empty && entering.empty()) || doubtful[j] >= std::max(weight[j], 1e-300)) {
       continue; // its old centroid is unknown, or rounding alone decides whether it is empty
     }
+    bool is_off = false;
     for (std::size_t f = 0; f < d; ++f) {
       const std::size_t i = j * d + f;
       const double got = static_cast<double>(produced[i]);
@@ -44,7 +59,9 @@ std::optional<std::string> MeansView::violation(std::span<const T> produced,
       const double off = empty ? kept - got : deviation[i];
       const double allowed = empty ? 4.0 * unit_roundoff<T> * (std::abs(kept) + std::abs(origin[f]))
                                    : rounding[i] + slack[i];
-      if (!(std::abs(off) <= allowed) && !(std::abs(off) <= worst * allowed)) {
+      const bool within = std::abs(off) <= allowed;
+      is_off = is_off || !within;
+      if (!within && !(std::abs(off) <= worst * allowed)) {
         worst = allowed > 0.0 ? std::abs(off) / allowed : std::numeric_limits<double>::max();
         where = fmt::format("cluster {}, feature {}: got {:.9g}, expected {:.9g} ({}; allowed "
                             "+-{:.2g})",
@@ -54,17 +71,22 @@ std::optional<std::string> MeansView::violation(std::span<const T> produced,
                             allowed);
       }
     }
+    clusters_off += is_off ? 1 : 0;
   }
-  return where.empty() ? std::nullopt : std::optional(where);
+  if (clusters_off <= excused) {
+    return std::nullopt;
+  }
+  return excused == 0 ? where
+                      : fmt::format("{} means are off, but only {} clusters may have been empty: {}",
+                                    clusters_off, excused, where);
 }
 
-bool MeansView::may_have_empty() const {
+std::size_t MeansView::possibly_empty() const {
+  std::size_t count = 0;
   for (std::size_t j = 0; j < weight.size(); ++j) {
-    if (!(weight[j] > doubtful[j])) {
-      return true;
-    }
+    count += weight[j] > doubtful[j] ? 0 : 1;
   }
-  return false;
+  return count;
 }
 
 template <typename T>
@@ -108,6 +130,10 @@ template std::optional<std::string> MeansView::violation(std::span<const float>,
                                                          std::span<const float>) const;
 template std::optional<std::string> MeansView::violation(std::span<const double>,
                                                          std::span<const double>) const;
+template std::optional<std::string>
+MeansView::violation_if_reseeded(std::span<const float>) const;
+template std::optional<std::string>
+MeansView::violation_if_reseeded(std::span<const double>) const;
 template MeansView view_means_of_labels(const Declaration&, const Problem<float>&,
                                         std::span<const std::int32_t>, std::span<const float>);
 template MeansView view_means_of_labels(const Declaration&, const Problem<double>&,

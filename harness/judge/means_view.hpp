@@ -28,8 +28,17 @@ struct MeansView {
   template <typename T>
   std::optional<std::string> violation(std::span<const T> produced,
                                        std::span<const T> entering) const;
-  /// Whether some cluster is or may be empty.
-  bool may_have_empty() const;
+  /// The same for a pass that re-seeds empty clusters: these may be anywhere, and as many others,
+  /// from which points were taken, may be off.
+  template <typename T>
+  std::optional<std::string> violation_if_reseeded(std::span<const T> produced) const;
+  /// How many clusters are or may be empty.
+  std::size_t possibly_empty() const;
+
+private:
+  template <typename T>
+  std::optional<std::string> violation(std::span<const T> produced, std::span<const T> entering,
+                                       std::size_t excused) const;
 };
 
 /// The weighted means of the given labels, compared with `produced`.

@@ -93,11 +93,13 @@ PassView RunView<T>::look_at(std::size_t number) {
   } else {
     view = view_pass(meta_, problem_, entering, produced);
   }
-  if (!produced.empty() && !(meta_.reseeds_empty && view.means.may_have_empty())) {
+  if (!produced.empty()) {
     ++passes_compared_;
     const bool keeps_empty = meta_.family == Family::kmeans;
     const auto where =
-        view.means.violation(produced, keeps_empty ? entering : std::span<const T>{});
+        meta_.reseeds_empty
+            ? view.means.violation_if_reseeded(produced)
+            : view.means.violation(produced, keeps_empty ? entering : std::span<const T>{});
     if (where && !wrong_pass_) {
       wrong_pass_ = fmt::format("iteration {}, {}", number + 1, *where);
     }
@@ -118,7 +120,7 @@ SeenSet RunView<T>::summary(const PassView& view, bool has_objective,
   seen.heavy_doubt = heavy_doubt(view);
   seen.next_objective = view.next_objective;
   seen.has_objective = has_objective;
-  seen.may_have_empty = view.means.may_have_empty();
+  seen.may_have_empty = view.means.possibly_empty() > 0;
   for (std::size_t i = 0; i < view.means.rounding.size(); ++i) {
     // A mean that is off by r raises the sum of squared distances by weight * r^2.
     const double off =

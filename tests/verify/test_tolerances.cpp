@@ -277,6 +277,16 @@ TEST(Means, ofEmptyClustersAreKeptUnlessDeclared) {
   EXPECT_NE(kept.message().find("expected 500"), std::string::npos) << kept.message();
   meta.reseeds_empty = true;
   EXPECT_TRUE(verify_one_step(meta, problem, answer.view()).right());
+
+  // The point was taken from one cluster, and only that one has another mean.
+  answer.centroids[0] += 0.1F;
+  EXPECT_TRUE(verify_one_step(meta, problem, answer.view()).right());
+  answer.centroids[3] += 0.1F;
+  const Verdict two_off = verify_one_step(meta, problem, answer.view());
+  ASSERT_TRUE(finds(two_off, "means"));
+  EXPECT_NE(two_off.message().find("2 means are off, but only 1 clusters may have been empty"),
+            std::string::npos)
+      << two_off.message();
 }
 
 // --- objective ---------------------------------------------------------------------------------
