@@ -57,7 +57,21 @@ CellJudge<T>::CellJudge(const CellTask<T>& cell, Oracles& oracles, json& row)
 template <typename T>
 bool CellJudge<T>::is_judged_in_full(std::size_t start) const {
   return start == cell_.own_position() || start == kFirstOfWholeAnswers + cell_.judged_whole ||
-         std::ranges::find(cell_.judged, start) != cell_.judged.end();
+         std::ranges::find(cell_.judged, start) != cell_.judged.end() ||
+         std::ranges::find(late_, start, &std::pair<std::uint64_t, std::size_t>::second) !=
+             late_.end();
+}
+
+// Two late samples with the lowest secret numbers, which variants of a problem mostly share.
+template <typename T>
+void CellJudge<T>::draw_late(std::size_t start) {
+  constexpr std::size_t kLate = 2;
+  if (!cell_.is_late(start)) {
+    return;
+  }
+  late_.emplace_back(judging_number(cell_.seed, cell_.work.hash, start), start);
+  std::ranges::sort(late_);
+  late_.resize(std::min(late_.size(), kLate));
 }
 
 // The own start may take the budget alone; the other judged ones share it.
@@ -87,6 +101,7 @@ void CellJudge<T>::mark_if_wrong(const Verdict& verdict, const std::string& of) 
 
 template <typename T>
 void CellJudge<T>::accept(TakenAnswer<T>&& answer) {
+  draw_late(answer.start);
   const std::size_t bytes = answer.bytes();
   if (is_judged_in_full(answer.start) || kept_bytes_ + bytes <= budget_bytes_) {
     kept_bytes_ += bytes;

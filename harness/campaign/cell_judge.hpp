@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -17,8 +18,9 @@ namespace clusterbench {
 void mark(nlohmann::json& row, const std::string& status, const std::string& message);
 
 /// Judges the answers of one cell. Those from judged starts are judged in full: against the oracle's
-/// run where that is affordable, else by themselves and against a recording from the same start. All
-/// others are judged cheaply.
+/// run where that is affordable, else by themselves and against a recording from the same start. So
+/// are two of the samples beyond the smallest number, drawn when all are there. All others are judged
+/// cheaply.
 template <typename T>
 class CellJudge {
 public:
@@ -36,6 +38,7 @@ public:
 
 private:
   bool is_judged_in_full(std::size_t start) const;
+  void draw_late(std::size_t start);
   const OracleRun& oracle_of(std::size_t start, std::span<const T> values);
   void judge_in_full(const TakenAnswer<T>& answer, const TakenAnswer<T>* recorded);
   void judge_cheaply(const TakenAnswer<T>& answer);
@@ -52,6 +55,7 @@ private:
   nlohmann::json& row_;
   std::size_t budget_bytes_, kept_bytes_ = 0;
   std::vector<TakenAnswer<T>> kept_;
+  std::vector<std::pair<std::uint64_t, std::size_t>> late_; ///< drawn so far: number and start
   nlohmann::json own_verdict_; ///< of the recording from the problem's own start
   std::size_t judged_in_full_ = 0, judged_cheaply_ = 0;
 };

@@ -23,11 +23,16 @@ struct CellTask {
   StartSequence<T> starts;
   /// The samples whose answers are judged in full, the one from the own start among them. Secret.
   std::vector<std::size_t> judged;
+  std::size_t first_late; ///< the first sample that a process need not make
   std::size_t judged_whole; ///< of the whole answers, counted from 0; likewise
   std::uint64_t seed; ///< the campaign's secret
   WorkerOptions options;
 
   std::size_t own_position() const { return starts.own_position(); }
+  /// Whether the start is one of a sample that a process need not make.
+  bool is_late(std::size_t start) const {
+    return start >= first_late && start < kFirstOfWholeAnswers;
+  }
   /// The start of that number.
   std::vector<T> start(std::size_t number) const {
     return number < kFirstOfWholeAnswers ? starts.at(number) : starts.drawn(number);
@@ -52,6 +57,7 @@ CellTask<T> make_cell_task(const KnownVariant& variant, const Workload& work, st
           StartSequence<T>(work.spec.init.kind, problem, work.hash, seed, /*round=*/0,
                            least_samples),
           judged_positions(seed, work.hash, least_samples),
+          least_samples,
           seed % 3,
           seed,
           std::move(options)};

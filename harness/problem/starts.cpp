@@ -255,6 +255,10 @@ std::vector<std::size_t> judged_positions(std::uint64_t secret, const std::strin
   return {std::min(one, other), std::max(one, other)};
 }
 
+std::uint64_t judging_number(std::uint64_t secret, const std::string& hash, std::size_t i) {
+  return SecretStream(secret, fmt::format("judging number {} of {}", i, hash)).next();
+}
+
 template class StartSequence<float>;
 template class StartSequence<double>;
 

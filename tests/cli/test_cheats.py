@@ -17,10 +17,12 @@ CHEATS = {
     "above_the_oracle": (UNIFORM, "wrong", "determinism|objective"),
     "background_thread": (UNIFORM, "cheated|wrong", "after run|not written|label range"),
     "edits_the_harness": (UNIFORM, "refused", "cannot be edited"),
+    "empties_clusters": (UNIFORM, "wrong", "objective: after iteration 11, with empty clusters"),
     "every_second_point": (UNIFORM, "wrong", "means|passes"),
     "fewer_iterations": (UNIFORM, "wrong", "determinism|objective"),
     "forges_a_reply": (UNIFORM, "cheated", "channel|reply"),
     "honest_first_run": (UNIFORM, "wrong", "recorded"),
+    "honest_first_samples": (UNIFORM, "wrong", "determinism|objective"),
     "honest_if_recorded": (UNIFORM, "wrong", "determinism|objective"),
     "keeps_the_layout": (UNIFORM, "wrong", "labels|means"),
     "known_data": (UNIFORM, "wrong", "determinism|objective"),
@@ -57,8 +59,10 @@ class Cheats(Program):
         numpy.save(self.folder / "blobs.npy", points.astype(numpy.float32))
 
     def row(self, cheat, problem, exit_code):
+        # One that waits for later samples needs some that the smallest number does not make sure.
+        more = ["--budget", 0] if cheat != "honest_first_samples" else ["--rounds", 1, "--min-time", 1]
         self.run_program("run", *problem, "--variant", "kmeans_cheat_" + cheat, "--samples", 9,
-                         "--budget", 0, "--no-probe", "--threads", 1, "--out", cheat,
+                         *more, "--no-probe", "--threads", 1, "--out", cheat,
                          exit_code=exit_code)
         return ledger(self.folder / cheat)[1][0]
 

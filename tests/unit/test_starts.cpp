@@ -251,6 +251,28 @@ TEST(JudgedPositions, areTwoSecretOnesWithinTheSamples) {
   EXPECT_EQ(judged_positions(3, "a", 9), judged_positions(3, "a", 9));
 }
 
+TEST(JudgingNumber, drawsEachLateSampleAsOftenAndVariantsShareIt) {
+  constexpr std::size_t kLate = 20;
+  std::vector<int> drawn(kLate);
+  int shared = 0;
+  for (std::uint64_t secret = 0; secret < 2000; ++secret) {
+    const auto lowest = [&](std::size_t count) {
+      std::size_t best = 0;
+      for (std::size_t i = 1; i < count; ++i) {
+        best = judging_number(secret, "a", i) < judging_number(secret, "a", best) ? i : best;
+      }
+      return best;
+    };
+    ++drawn[lowest(kLate)];
+    shared += lowest(kLate) == lowest(kLate * 3 / 4) ? 1 : 0;
+  }
+  for (const int times : drawn) {
+    EXPECT_NEAR(times, 100, 45); // 4.6 standard deviations
+  }
+  EXPECT_NEAR(shared, 1500, 100);
+  EXPECT_NE(judging_number(1, "a", 0), judging_number(1, "b", 0));
+}
+
 TEST(SecretStream, isEvenAndChangesWithItsPurpose) {
   SecretStream stream(1, "one");
   double sum = 0.0;
