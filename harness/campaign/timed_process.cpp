@@ -202,9 +202,12 @@ private:
       worker_.points(memory_.request(rotate));
       const std::size_t number = start_of_whole(i);
       put_start(number, rotate);
-      const RunReply whole = observed(around_whole_, [this] { return worker_.whole(); });
+      const RunReply whole = observed(around_whole_, [this] {
+        RunReply reply = worker_.whole();
+        reply.seconds += worker_.take();
+        return reply;
+      });
       note_device_memory(whole);
-      worker_.take();
       hand_over(number, whole.iterations, rotate);
       const auto ms = [&](const char* window) { return whole.reply.value(window, 0.0) * 1e3; };
       // A worker that cannot tell a window from the others leaves it out. One that claims more for its
@@ -279,6 +282,7 @@ private:
       const RunReply run = observed(around, [&] {
         const DisturbanceWatch watch(gpu.get(), worker_.processes());
         RunReply reply = worker_.run();
+        reply.seconds += worker_.take(); // at once, so that nothing can be done in between
         disturbance = watch.since();
         return reply;
       });
@@ -288,7 +292,6 @@ private:
         entry["run"] = number;
         disturbances.push_back(entry);
       }
-      download_seconds_.push_back(worker_.take());
       hand_over(number, run.iterations, 0);
       if (threads) {
         place(threads->since(run.cpu, usable_processors().size()));
@@ -386,7 +389,6 @@ private:
   int gpus_; ///< the first ones
   std::size_t device_bytes_before_, device_peak_bytes_ = 0;
   Worker worker_;
-  std::vector<double> download_seconds_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
   std::unique_ptr<Quietness> quietness_;
   std::vector<pid_t> placed_among_; ///< all threads when some were bound, sorted; empty: none is

@@ -53,8 +53,8 @@ template <typename T>
 double TurnProcess<T>::run_once() {
   const std::size_t number = runs_++;
   memory_.put_start(cell_.start(number));
-  const RunReply run = worker_->run();
-  worker_->take();
+  RunReply run = worker_->run();
+  run.seconds += worker_->take();
   newest_ = memory_.answer(run.iterations);
   newest_.start = number;
   if (std::ranges::find(cell_.judged, number) != cell_.judged.end()) {

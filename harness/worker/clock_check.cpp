@@ -1,5 +1,7 @@
 #include "harness/worker/clock_check.hpp"
 
+#include "harness/ledger/statistics.hpp"
+
 #include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +16,7 @@ constexpr double kDrift = 1e-3;            // between two clocks that are both r
 // A processor that fell idle between two requests wakes up late, on a virtual machine by up to a millisecond, and
 // no account of the kernel shows it. So much alone proves no lie, though the outside time is what is recorded.
 constexpr double kWakeUp = 1e-3;
+constexpr double kLongestRoundTrip = 1e-3;
 constexpr std::size_t kFewestRequests = 5;
 
 } // namespace
@@ -24,7 +27,15 @@ double ClockCheck::overhead() const {
 }
 
 void ClockCheck::round_trip(double seconds) {
-  slowest_ = std::max(slowest_, seconds);
+  round_trips_.push_back(seconds);
+}
+
+double ClockCheck::usual_round_trip() const {
+  return round_trips_.empty() ? 0.0 : std::min(median(round_trips_), kLongestRoundTrip);
+}
+
+double ClockCheck::unseen(const TimedRequest& request) const {
+  return overhead() + usual_round_trip() + request.untimed + request.waited_here;
 }
 
 double ClockCheck::judge(const TimedRequest& request) {
@@ -37,7 +48,7 @@ double ClockCheck::judge(const TimedRequest& request) {
     ++crowded_;
     last_crowd_ = request;
   }
-  const double unseen = overhead() + slowest_ + request.untimed + request.waited;
+  const double unseen = this->unseen(request);
   const bool possible = request.inside > 0.0 && request.inside <= request.outside;
   impossible_ += request.inside > (1.0 + kDrift) * request.outside ? 1 : 0;
   if (possible && request.outside <= 2.0 * unseen) { // too short for the two to be compared
@@ -50,12 +61,20 @@ double ClockCheck::judge(const TimedRequest& request) {
   const bool lie = // NaN is one
       !(possible && request.inside >= 0.5 * (request.outside - request.waited));
   const double late = is_program_ ? 0.0 : kWakeUp; // a program's overhead() allows for it
-  const bool explained = possible && request.outside - request.inside <= unseen + late;
+  const double waited_there = request.waited - request.waited_here;
+  const bool explained =
+      possible && request.outside - request.inside <= unseen + waited_there + late;
   if (lie && !explained) {
     ++lies_;
     last_lie_ = request;
   }
-  return lie || is_program_ ? request.outside : request.inside;
+  return request.outside;
+}
+
+double ClockCheck::beyond_handing_over(const TimedRequest& take) {
+  const double beyond = take.outside - unseen(take);
+  late_ += beyond > 0.0 ? 1 : 0;
+  return std::max(beyond, 0.0);
 }
 
 std::string ClockCheck::finding() const {
@@ -79,7 +98,10 @@ std::string ClockCheck::finding() const {
 }
 
 nlohmann::json ClockCheck::report() const {
-  return {{"round_trip_ms", slowest_ * 1e3}, {"clock_off", off_}, {"finding", finding()}};
+  return {{"round_trip_ms", usual_round_trip() * 1e3},
+          {"clock_off", off_},
+          {"answers_late", late_},
+          {"finding", finding()}};
 }
 
 } // namespace clusterbench

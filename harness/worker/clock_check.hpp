@@ -12,15 +12,18 @@ namespace clusterbench {
 struct TimedRequest {
   double inside = 0.0;  ///< what the worker claims
   double outside = 0.0; ///< from sending the request to its reply
-  double untimed = 0.0; ///< allowed for what the worker does beside: reading the start
+  double untimed = 0.0; ///< allowed for what the worker does beside: reading the start, handing over
   double waited = 0.0;  ///< of `outside`, that the worker and the parent were ready and had no processor
+  double waited_here = 0.0; ///< of that, the parent
   double cpu = 0.0;     ///< processor time of the worker's process between two readings, about `outside`
   double of_cpu = 0.0;  ///< from before the first reading to after the second
 };
 
 /// What lies between the two clocks is the round trip, and on a busy machine the waiting for a processor,
-/// which the kernel accounts for. A worker that claims less than the rest is not
-/// believed, and neither is one that claims more than there was. Not for two threads.
+/// which the kernel accounts for. A worker that claims less than the rest is not believed, and neither
+/// is one that claims more than there was: then what passed outside is recorded. A variant can let
+/// itself wait, so only the parent's waiting is taken off that; the worker's is no proof of a lie. Not
+/// for two threads.
 class ClockCheck {
 public:
   /// threads: that the variant may use; 0: its processor time is not looked at. A program's run that
@@ -28,11 +31,16 @@ public:
   /// harness's own.
   ClockCheck(bool is_program, int threads) : is_program_(is_program), threads_(threads) {}
 
-  /// A round trip without work, of which the slowest counts.
+  /// A round trip without work. The median of them is allowed for, and a millisecond at most, since
+  /// the variant may lengthen some.
   void round_trip(double seconds);
 
   /// The seconds to record of one request.
   double judge(const TimedRequest& request);
+
+  /// The seconds of handing over an answer beyond those that it needs: nobody's clock runs there, so
+  /// they belong to the run.
+  double beyond_handing_over(const TimedRequest& take);
 
   /// Empty, or what is wrong, in more than half of at least five requests: fewer may have been
   /// interrupted between the two clocks by a busy machine, which explains no claim of more than passed.
@@ -45,14 +53,17 @@ public:
 
 private:
   double overhead() const;
+  double usual_round_trip() const;
+  double unseen(const TimedRequest& request) const;
 
   bool is_program_;
   int threads_;
-  double slowest_ = 0.0;
+  std::vector<double> round_trips_;
   std::vector<double> outside_ms_;
   std::size_t off_ = 0;       ///< requests whose claim was not believed
   std::size_t lies_ = 0;      ///< those of them that no interruption explains
   std::size_t impossible_ = 0; ///< those of them that claimed more than passed
+  std::size_t late_ = 0;      ///< answers that took too long to be handed over
   std::size_t crowded_ = 0;   ///< requests that took more processors than allowed
   TimedRequest last_lie_, last_crowd_;
 };

@@ -50,6 +50,8 @@ int threads_of(const Meta& meta, const WorkerOptions& options) {
 // H200 took 0.33 ms, round trips of 0.07 included.
 constexpr double kDeviceStart = 3e-4;
 
+constexpr double kSecondsPerByte = 2e-9; // of reading a start, or writing an answer
+
 } // namespace
 
 Worker::Worker(const KnownVariant& variant, WorkerOptions options)
@@ -250,8 +252,8 @@ double Worker::processor_seconds() const {
 }
 
 // Of the threads that the round trip needs.
-double Worker::seconds_of_waiting() const {
-  double seconds = waited_seconds_of_this_thread();
+double Worker::seconds_of_waiting_there() const {
+  double seconds = 0.0;
   for (const pid_t process : processes()) {
     seconds += waited_seconds_of_first_thread(process);
   }
@@ -423,8 +425,10 @@ void Worker::points(PointsRequest request) {
     }
   }
   const Shape& shape = request.shape;
-  start_bytes_ = shape.k * (shape.starts_from_memberships ? shape.n : shape.d) *
-                 (request.precision == "f32" ? sizeof(float) : sizeof(double));
+  const std::size_t value = request.precision == "f32" ? sizeof(float) : sizeof(double);
+  start_bytes_ = shape.k * (shape.starts_from_memberships ? shape.n : shape.d) * value;
+  answer_bytes_ = shape.n * sizeof(std::int32_t) + 2 * shape.k * shape.d * value +
+                  (request.memberships.empty() ? 0 : shape.n * shape.k * value);
   ask(to_json(request));
 }
 
@@ -436,20 +440,27 @@ RunReply Worker::timed(const json& request) {
   TimedRequest times;
   const auto before_cpu = Clock::now();
   const double cpu = processor_seconds();
-  const double waited = seconds_of_waiting();
-  const auto sent = Clock::now();
   RunReply run;
-  run.reply = ask(request);
-  times.outside = seconds_since(sent);
+  run.reply = ask(request, times);
   times.cpu = run.cpu = processor_seconds() - cpu;
   times.of_cpu = seconds_since(before_cpu);
-  times.waited = seconds_of_waiting() - waited;
-  constexpr double kSecondsPerByte = 2e-9; // of reading the start
   times.untimed = kSecondsPerByte * static_cast<double>(start_bytes_) + untimed_seconds_;
   times.inside = run.reply.at("seconds");
   run.seconds = clock_.judge(times);
   run.iterations = run.reply.at("iterations");
   return run;
+}
+
+// Fills in what the parent sees of a request.
+json Worker::ask(const json& request, TimedRequest& times) {
+  const double waited_there = seconds_of_waiting_there();
+  const double waited_here = waited_seconds_of_this_thread();
+  const auto sent = Clock::now();
+  json reply = ask(request);
+  times.outside = seconds_since(sent);
+  times.waited_here = waited_seconds_of_this_thread() - waited_here;
+  times.waited = times.waited_here + seconds_of_waiting_there() - waited_there;
+  return reply;
 }
 
 RunReply Worker::run(bool record) {
@@ -461,8 +472,13 @@ RunReply Worker::whole() {
 }
 
 double Worker::take() {
-  const json reply = ask({{"request", "take"}});
-  return reply.value("seconds", 0.0);
+  TimedRequest times;
+  ask({{"request", "take"}}, times);
+  if (ranks_ != nullptr) { // they compare their answers
+    return 0.0;
+  }
+  times.untimed = kSecondsPerByte * static_cast<double>(answer_bytes_) + untimed_seconds_;
+  return clock_.beyond_handing_over(times);
 }
 
 } // namespace clusterbench

@@ -61,7 +61,8 @@ public:
   nlohmann::json prepare(); ///< seconds, upload_s, prepare_s where the worker can tell them apart
   RunReply run(bool record = false);
   RunReply whole();
-  double take(); ///< seconds of the download
+  /// Has the answer handed over. The seconds beyond those that this needs: they belong to the run.
+  double take();
   /// Asks it to end by closing its input. Nothing that it writes from now on is read.
   void end();
 
@@ -84,6 +85,7 @@ private:
   std::vector<nlohmann::json> ask(const nlohmann::json& request, std::size_t first,
                                   std::size_t count);
   RunReply timed(const nlohmann::json& request);
+  nlohmann::json ask(const nlohmann::json& request, TimedRequest& times);
   LineChannel::Received read_line(const std::vector<bool>& answered);
   std::string naming(std::size_t rank, const std::string& message) const;
   void start(const KnownVariant& variant);
@@ -93,7 +95,7 @@ private:
                                            const ProcessOutcome& mpirun) const;
   [[noreturn]] void explain_end();
   double processor_seconds() const;
-  double seconds_of_waiting() const;
+  double seconds_of_waiting_there() const;
 
   WorkerOptions options_;
   std::chrono::steady_clock::time_point deadline_;
@@ -107,6 +109,7 @@ private:
   double untimed_seconds_ = 0.0; ///< of a request, beside reading the start and what it asks for
   std::size_t peak_rss_ = 0;
   std::optional<std::size_t> ended_for_memory_; ///< processes of the machine, before this one started
+  std::size_t answer_bytes_ = 0;
   std::size_t start_bytes_ = 0; ///< of the start, which is read before a run's clock starts
   double start_seconds_ = 0.0, context_seconds_ = 0.0;
   std::vector<std::string> sandbox_lacks_;

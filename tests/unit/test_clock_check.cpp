@@ -16,7 +16,7 @@ constexpr int kAnyThreads = 0;
 
 /// What is recorded of a request of which the worker claims `inside` seconds.
 double judged(ClockCheck& clock, double inside, double outside, double untimed = 0.0) {
-  return clock.judge({.inside = inside, .outside = outside, .untimed = untimed, .waited = 0.0, .cpu = 0.0, .of_cpu = 0.0});
+  return clock.judge({.inside = inside, .outside = outside, .untimed = untimed, .waited = 0.0, .waited_here = 0.0, .cpu = 0.0, .of_cpu = 0.0});
 }
 
 std::size_t off(const ClockCheck& clock) {
@@ -68,19 +68,28 @@ TEST(ClockCheck, MoreThanPassedIsNeverAnInterruption) {
   }
 }
 
-TEST(ClockCheck, WaitingForAProcessorIsNoLie) {
+/// A run of 20 ms by the worker's clock and of 100 ms by the parent's.
+TimedRequest with_waiting(double waited, double waited_here) {
+  return {.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = waited,
+          .waited_here = waited_here, .cpu = 0.02, .of_cpu = 0.0};
+}
+
+TEST(ClockCheck, WaitingForAProcessorIsNoLieAndTheWorkersIsNoExcuse) {
   for (const bool is_program : {kProgram, kRunner}) {
-    ClockCheck excused(is_program, kAnyThreads);
-    ClockCheck not_excused(is_program, kAnyThreads);
+    ClockCheck here(is_program, kAnyThreads);
+    ClockCheck there(is_program, kAnyThreads);
+    ClockCheck too_little(is_program, kAnyThreads);
     for (int run = 0; run < 9; ++run) {
-      excused.judge({.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = 0.079, .cpu = 0.02, .of_cpu = 0.0});
-      not_excused.judge(
-          {.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = 0.04, .cpu = 0.02, .of_cpu = 0.0});
+      EXPECT_EQ(here.judge(with_waiting(0.079, 0.079)), is_program ? 0.1 : 0.02);
+      EXPECT_EQ(there.judge(with_waiting(0.079, 0.0)), 0.1);
+      EXPECT_EQ(too_little.judge(with_waiting(0.04, 0.0)), 0.1);
     }
-    EXPECT_EQ(excused.finding(), "");
-    EXPECT_EQ(off(excused), 0U);
-    EXPECT_NE(not_excused.finding(), "");
-    EXPECT_EQ(off(not_excused), 9U);
+    EXPECT_EQ(here.finding(), "");
+    EXPECT_EQ(off(here), 0U);
+    EXPECT_EQ(there.finding(), "");
+    EXPECT_EQ(off(there), 9U);
+    EXPECT_NE(too_little.finding(), "");
+    EXPECT_EQ(off(too_little), 9U);
   }
 }
 
@@ -115,14 +124,34 @@ TEST(ClockCheck, ReadingALargeStartIsExplained) {
   EXPECT_EQ(judged(clock, 0.1, 0.25, 0.2), 0.25); // how much of it was reading nobody can tell
 }
 
-TEST(ClockCheck, OfRoundTripsTheSlowestCounts) {
+TEST(ClockCheck, OfRoundTripsTheMedianCountsAndAMillisecondAtMost) {
+  ClockCheck one_is_slow(kRunner, kAnyThreads);
+  ClockCheck all_are_slow(kRunner, kAnyThreads);
+  for (const double seconds : {1e-5, 0.05, 2e-5}) {
+    one_is_slow.round_trip(seconds);
+    all_are_slow.round_trip(0.05);
+  }
+  EXPECT_EQ(one_is_slow.report().at("round_trip_ms"), 2e-2);
+  EXPECT_EQ(all_are_slow.report().at("round_trip_ms"), 1.0);
+  EXPECT_EQ(judged(one_is_slow, 0.009, 0.0097), 0.0097); // .12 ms of round trip and overhead, 5 %
+  EXPECT_EQ(judged(all_are_slow, 0.009, 0.0097), 0.009);
+  EXPECT_EQ(judged(all_are_slow, 0.1, 0.15), 0.15);
+}
+
+TEST(ClockCheck, WhatHandingOverTakesTooLongBelongsToTheRun) {
   ClockCheck clock(kRunner, kAnyThreads);
   clock.round_trip(1e-5);
-  clock.round_trip(0.05);
-  clock.round_trip(2e-5);
-  EXPECT_EQ(clock.report().at("round_trip_ms"), 50.0);
-  EXPECT_EQ(judged(clock, 0.1, 0.15), 0.1);
-  EXPECT_EQ(off(clock), 0U);
+  const auto take = [](double outside, double untimed, double waited_here) {
+    return TimedRequest{.inside = 0.0, .outside = outside, .untimed = untimed, .waited = waited_here,
+                        .waited_here = waited_here, .cpu = 0.0, .of_cpu = 0.0};
+  };
+  EXPECT_EQ(clock.beyond_handing_over(take(1e-4, 0.0, 0.0)), 0.0);
+  EXPECT_EQ(clock.beyond_handing_over(take(5e-3, 5e-3, 0.0)), 0.0); // many bytes
+  EXPECT_EQ(clock.beyond_handing_over(take(5e-3, 0.0, 5e-3)), 0.0);
+  EXPECT_EQ(clock.report().at("answers_late"), 0U);
+  EXPECT_NEAR(clock.beyond_handing_over(take(0.02, 5e-3, 0.0)), 0.02 - 5e-3 - 1.1e-4, 1e-9);
+  EXPECT_EQ(clock.report().at("answers_late"), 1U);
+  EXPECT_EQ(clock.finding(), "");
 }
 
 TEST(ClockCheck, FewRunsProveNothing) {
@@ -150,7 +179,7 @@ TEST(ClockCheck, InterruptionsAreNoLie) {
   ClockCheck program(kProgram, kAnyThreads), runner(kRunner, kAnyThreads);
   for (int run = 0; run < 9; ++run) {
     EXPECT_EQ(judged(program, 0.1, 0.15), 0.15); // not believed, and not held against the program
-    EXPECT_EQ(judged(runner, 0.1, 0.15), 0.1);   // the harness's own clock: interrupted outside
+    EXPECT_EQ(judged(runner, 0.1, 0.15), 0.15);
   }
   EXPECT_EQ(program.finding(), "");
   EXPECT_EQ(runner.finding(), "");
@@ -192,7 +221,7 @@ TEST(ClockCheck, ATinyClaimOfARunnerGainsNothing) {
     EXPECT_EQ(judged(clock, 1e-9, 3e-4), 3e-4);
     EXPECT_EQ(judged(clock, 1.4e-4, 3e-4), 3e-4);
   }
-  EXPECT_EQ(judged(clock, 1.9e-4, 3e-4), 1.9e-4);
+  EXPECT_EQ(judged(clock, 1.8e-4, 3e-4), 1.8e-4);
   EXPECT_EQ(off(clock), 6U);
   EXPECT_EQ(clock.finding(), "");
   for (int run = 0; run < 8; ++run) {
@@ -214,7 +243,7 @@ TEST(ClockCheck, AProgramIsAllowedAMillisecondOnce) {
 
 /// A request of which the clock is honest, and of `cpu` seconds of processor time.
 void used(ClockCheck& clock, double cpu, double outside = 0.1) {
-  clock.judge({.inside = outside, .outside = outside, .untimed = 0.0, .waited = 0.0, .cpu = cpu, .of_cpu = 0.0});
+  clock.judge({.inside = outside, .outside = outside, .untimed = 0.0, .waited = 0.0, .waited_here = 0.0, .cpu = cpu, .of_cpu = 0.0});
 }
 
 TEST(ClockCheck, TwoThreadsWhereOneIsAllowedAreSeen) {
@@ -242,7 +271,7 @@ TEST(ClockCheck, ProcessorTimeIsThatOfItsReadings) {
   for (const auto& [of_cpu, finds] : {std::pair{0.15, false}, std::pair{0.11, true}}) {
     ClockCheck clock(kRunner, 2);
     for (int i = 0; i < 9; ++i) {
-      clock.judge({.inside = 0.1, .outside = 0.1, .untimed = 0.0, .waited = 0.0, .cpu = 0.3, .of_cpu = of_cpu});
+      clock.judge({.inside = 0.1, .outside = 0.1, .untimed = 0.0, .waited = 0.0, .waited_here = 0.0, .cpu = 0.3, .of_cpu = of_cpu});
     }
     EXPECT_EQ(clock.finding().empty(), !finds) << of_cpu << ": " << clock.finding();
   }

@@ -164,7 +164,7 @@ TEST_F(WorkerTest, WhatAnHonestOneSaysIsPassedOn) {
   EXPECT_GE(run.seconds, 0.01);
   EXPECT_EQ(run.iterations, 4U);
   EXPECT_EQ(run.reply.at("chosen_path"), "a path");
-  EXPECT_EQ(worker.take(), 0.125);
+  EXPECT_LT(worker.take(), 0.1); // nothing, but on a busy machine
   EXPECT_GE(worker.whole().seconds, 0.01);
 }
 
