@@ -213,7 +213,8 @@ void add_quality_command(CLI::App& app, Action& action) {
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command
       ->add_option("--best", arguments->best,
-                   "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less")
+                   "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less. "
+                   "DATA:K,ROWS=INERTIA tells several --take of the data apart")
       ->allow_extra_args(false);
   command
       ->add_option("--from", arguments->ledgers,
