@@ -389,6 +389,22 @@ class Environments(Compare):
         self.assertAlmostEqual(json.loads(done.stdout)["cells"][0]["base_ms"], 1.0, places=4)
         self.run_program("compare", "a.json", "c.json", exit_code=4)
 
+    def test_google_benchmarks_times_that_are_none(self):
+        def write(name, rounds_of_times):
+            rows = [{"name": "x", "run_type": "iteration", "repetition_index": i, "real_time": ms,
+                     "time_unit": "ms"} for times in rounds_of_times for i, ms in enumerate(times)]
+            (self.folder / name).write_text(
+                json.dumps({"context": {"num_cpus": 2, "caches": []}, "benchmarks": rows}))
+        good = [[1.0, 1.1, 1.2]] * 8
+        write("good.json", good)
+        for name, times in (("round.json", [*good[1:], [0.0, 0.0, 0.0]]),
+                            ("sample.json", [*good[1:], [1.0, 0.0, 1.2]])):
+            write(name, times)
+            for pair in (("good.json", name), (name, "good.json")):
+                done = self.run_program("compare", *pair, "--json", exit_code=5)
+                (cell,) = json.loads(done.stdout)["cells"]
+                self.assertEqual((cell["verdict"], cell["message"]), ("failed", "a time is not positive"))
+
 
 class Files(Compare):
     def make_quiet(self, folder):

@@ -13,8 +13,11 @@
 namespace clusterbench {
 namespace {
 
+// Of one sample that is none no logarithm can be taken, whatever the median.
 bool positive(const Rounds& rounds) {
-  return !rounds.empty() && median_of_rounds(rounds) > 0.0;
+  return !rounds.empty() && std::ranges::all_of(rounds, [](const std::vector<double>& round) {
+    return !round.empty() && std::ranges::all_of(round, [](double ms) { return ms > 0.0; });
+  });
 }
 
 ComparedCell without_ratio(const std::string& name, const std::string& verdict,
@@ -127,7 +130,7 @@ std::optional<ComparedCell> finding(const std::string& name, const CellTimings& 
                          "the problem, its data or the number of threads differ");
   }
   if (!positive(base.runs_ms) || !positive(fresh.runs_ms)) {
-    return without_ratio(name, "failed", "a median time is not positive");
+    return without_ratio(name, "failed", "a time is not positive");
   }
   return std::nullopt;
 }
