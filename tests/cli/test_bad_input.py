@@ -203,6 +203,11 @@ class Refused(Program):
         self.refused(*replaced("--init", "file:none.npy"), says=["none.npy"])
         self.refused(*replaced("--init", "file:"), says=["--init", "file name"])
 
+    def test_points_may_be_the_initial_state(self):
+        name = self.points(np.random.default_rng(1).random((3, 2)))
+        rows = self.campaign(*replaced("--data", name, "--init", "file:" + name))
+        self.assertEqual([row["status"] for row in rows], ["ok"])
+
     def test_memberships_are_for_fcm(self):
         self.refused(*replaced("--init", "memberships:1"), says=["k-means starts from centroids"])
 
