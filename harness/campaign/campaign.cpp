@@ -114,11 +114,14 @@ void write_gbench(const std::filesystem::path& path, const std::vector<Row>& row
 
 // Rows of earlier invocations by key: those that count and are settled, because running their cells
 // again would tell no more. A crash or a lack of time or memory may have had its cause outside, or
-// have it no longer.
-std::map<std::string, Row> settled_rows(std::vector<Row> rows) {
+// have it no longer. Answers of a run without a sandbox vouch for none with it, and its times are others.
+std::map<std::string, Row> settled_rows(std::vector<Row> rows, bool sandboxed) {
   std::map<std::string, Row> settled;
   for (Row& row : rows_that_count(std::move(rows))) {
-    if (const ExitCode end = end_of(row); end == ExitCode::ok || end == ExitCode::wrong_result) {
+    const bool never_ran = row.status == "refused" || row.status == "unavailable";
+    const ExitCode end = end_of(row);
+    if ((end == ExitCode::ok || end == ExitCode::wrong_result) &&
+        (never_ran || row.unsandboxed != sandboxed)) {
       settled.insert_or_assign(row.key, std::move(row));
     }
   }
@@ -223,7 +226,7 @@ public:
       say("clusterbench: {}\n", earlier_.edited);
     }
     if (options.resume) {
-      settled_ = settled_rows(std::move(earlier_.rows));
+      settled_ = settled_rows(std::move(earlier_.rows), options.cell.sandboxed);
     }
     if (answers_.wanted()) {
       make_output_folder(answers_.folder());
@@ -407,6 +410,10 @@ private:
     const auto begin = std::chrono::steady_clock::now();
     const CellEnd end = runner_.run(*variant, work, cell_name(cell));
     row.update(end.row);
+    if (!options_.cell.sandboxed && exit_code_of(row.at("status").get<std::string>()) ==
+                                        ExitCode::wrong_result) {
+      row["unsandboxed"] = true; // whatever has found it wrong
+    }
     row["took_ms"] =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     add_derived_figures(row, limits_);
