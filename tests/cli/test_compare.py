@@ -517,6 +517,17 @@ class History(Compare):
         self.assertEqual([(cell["name"], [moment["verdict"] for moment in cell["moments"]]) for cell in cells],
                          [("a", ["first", "same"]), ("b", ["first", "slower"])])
 
+    def test_an_edited_ledger_is_told(self):
+        self.write("m0", rounds("a", self.STEADY))
+        self.write("m1", rounds("a", self.STEADY))
+        path = self.folder / "m1" / "ledger.jsonl"
+        path.write_text(path.read_text().replace("10.0,", "90.0,", 1))
+        told = "m1/ledger.jsonl: edited: line 2 is not as it was written"
+        self.assertIn(told, self.run_program("history", "m0", "m1", exit_code=4).stdout)
+        result = json.loads(self.run_program("history", "m0", "m1", "--json", exit_code=4).stdout)
+        self.assertIn(told, result["edited"][0])
+        self.assertEqual(json.loads(self.run_program("history", "m0", "--json").stdout)["edited"], [])
+
     def test_what_is_no_campaign_is_named(self):
         self.write("m0", [row("a", self.STEADY)])
         self.assertIn("nothing", self.run_program("history", "m0", "nothing", exit_code=64).stderr)

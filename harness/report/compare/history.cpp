@@ -112,7 +112,18 @@ std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, Compa
   return cells;
 }
 
-std::string render_history(const std::vector<CellHistory>& cells, TextStyle style) {
+std::vector<std::string> edited_of(const std::vector<Timings>& campaigns) {
+  std::vector<std::string> edited;
+  for (const Timings& campaign : campaigns) {
+    if (!campaign.edited.empty()) {
+      edited.push_back(campaign.edited);
+    }
+  }
+  return edited;
+}
+
+std::string render_history(const std::vector<CellHistory>& cells,
+                           const std::vector<std::string>& edited, TextStyle style) {
   constexpr std::size_t kWidestSource = 42, kMostChanges = 10;
   std::string text, changed;
   std::size_t changes = 0;
@@ -138,11 +149,15 @@ std::string render_history(const std::vector<CellHistory>& cells, TextStyle styl
                        lines, style, paints) +
             "\n";
   }
-  return text + fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
-         (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  text += fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
+          (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  for (const std::string& sentence : edited) {
+    text += escaped(sentence, TextStyle::terminal) + "\n";
+  }
+  return text;
 }
 
-json to_json(const std::vector<CellHistory>& cells) {
+json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited) {
   json all = json::array();
   for (const CellHistory& history : cells) {
     json moments = json::array();
@@ -159,7 +174,7 @@ json to_json(const std::vector<CellHistory>& cells) {
     }
     all.push_back({{"name", history.cell.name}, {"threads", history.cell.threads}, {"moments", moments}});
   }
-  return {{"schema", 2}, {"type", "history"}, {"cells", all}};
+  return {{"schema", 2}, {"type", "history"}, {"cells", all}, {"edited", edited}};
 }
 
 } // namespace clusterbench
