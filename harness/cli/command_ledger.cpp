@@ -130,7 +130,13 @@ void add_ledger_command(CLI::App& app, Action& action) {
   add_check_command(*command, action);
   add_repair_command(*command, action);
   command->callback([&action, arguments, command] {
-    if (!command->get_subcommands().empty()) {
+    if (const auto chosen = command->get_subcommands(); !chosen.empty()) {
+      if (arguments->as_json || !arguments->paths.empty()) { // they would have no effect
+        throw CLI::ValidationError(
+            fmt::format("ledger {}", chosen.front()->get_name()),
+            fmt::format("{} belongs to `ledger` without it",
+                        arguments->as_json ? "--json" : arguments->paths.front()));
+      }
       return; // which has set the action
     }
     if (arguments->paths.empty()) {

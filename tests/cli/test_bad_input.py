@@ -224,6 +224,20 @@ class Refused(Program):
         self.refused(*replaced("--family", "kmean"), says=["did you mean kmeans?"])
         self.refused(*replaced("--precision", "f46"), says=["--precision", '"f46"', "did you mean"])
 
+    def test_words_that_take_nothing(self):
+        self.refused(*replaced("--init", "first:3"), says=["--init first:3", '"first" takes nothing'])
+        for word in ("labels", "iterations"):
+            self.refused(*replaced("--iterations", None, "--stop", word + ":3"),
+                         says=[f"--stop {word}:3", "takes nothing"])
+
+    def test_arguments_without_an_effect(self):
+        self.refused("--json", "check", "out", command="ledger", says=["ledger check", "--json"])
+        self.refused("out", "check", "out", command="ledger", says=["ledger check", "out belongs"])
+        self.refused("kmeans_simd", "--cell", "x", command="explain", says=["--cell", "--from"])
+        self.refused("article004", "--from", "out", "--wide", "--json", command="table",
+                     says=["--json", "--wide"])
+        self.refused("out", "out", "--wide", "--json", command="compare", says=["--json", "--wide"])
+
     def test_unknown_words(self):
         self.refused("--veriant", "x", says=["--veriant"])
         self.refused(command="rum", says=['"rum"', "did you mean run?"])
