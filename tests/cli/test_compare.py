@@ -271,6 +271,29 @@ class Verdicts(Compare):
         self.assertEqual([(cell["name"], cell["verdict"]) for cell in result["cells"]],
                          [("c, 1 threads", "same"), ("c, 2 threads", "same")])
 
+    def test_problems_of_one_name_are_cells_of_their_own(self):
+        def of_k(k, factor=1.0):
+            words = ledgers.problem(k=k, hash=f"of {k}")
+            return [line | {"problem": words} for line in
+                    rounds("t/p/v/f32", [factor * x for x in self.STEADY])]
+
+        def found(base, new, exit_code):
+            cells = self.compare(base, new, exit_code=exit_code)["cells"]
+            return [(cell["name"], cell["verdict"]) for cell in cells]
+
+        both = of_k(4) + of_k(16, 3.0)
+        self.assertEqual(found(both, both, 0),
+                         [("t/p/v/f32, k 16", "same"), ("t/p/v/f32, k 4", "same")])
+        self.assertEqual(found(of_k(4), both, 0), [("t/p/v/f32", "same"), ("t/p/v/f32, k 16", "new")])
+        self.assertEqual(found(both, of_k(4), 5),
+                         [("t/p/v/f32, k 16", "missing"), ("t/p/v/f32, k 4", "same")])
+        self.assertEqual(found(of_k(4), of_k(16), 5), [("t/p/v/f32", "different_work")])
+        self.write("both", both)
+        self.assertIn("t/p, f32, k 16\n", self.run_program("compare", "both", "both").stdout)
+        # A file that does not say what its problem was is of the same name, as before.
+        silent = [line | {"problem": {"id": "p", "hash": "of 4"}} for line in of_k(4)]
+        self.assertEqual(found(silent, both, 0), [("t/p/v/f32", "same"), ("t/p/v/f32, k 16", "new")])
+
     def test_one_bad_round_spoils_the_cell(self):
         spoilt = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
         self.assertEqual(self.findings(rounds("c", self.STEADY), spoilt, 2), "wrong")
