@@ -464,6 +464,36 @@ class Files(Compare):
         self.assertIn(rows[0]["name"], wide)
         self.assertIn("geometric mean", done.stdout)
 
+    def test_numbers_of_threads_in_googles_form(self):
+        for threads in (1, 2):
+            self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
+                             "--variant", "kmeans_serial", "--samples", 5, "--min-time", 0,
+                             "--no-probe", "--threads", threads, "--out", "one")
+        path = self.folder / "one" / "gbench.json"
+        written = json.loads(path.read_text())
+        names = {row["name"] for row in written["benchmarks"]}
+        name = "adhoc/uniform:500,2,1/kmeans_serial/f32"
+        self.assertEqual(names, {f"{name}/threads:1", f"{name}/threads:2"})
+        for pair in (("one", "one/gbench.json"), ("one/gbench.json", "one")):
+            cells = json.loads(self.run_program("compare", *pair, "--json", "--min-effect", 1000,
+                                                exit_code=(0, 1, 3)).stdout)["cells"]
+            self.assertEqual([(cell["name"], cell["ratio"]) for cell in cells],
+                             [(f"{name}, 1 threads", 1.0), (f"{name}, 2 threads", 1.0)])
+        history = json.loads(self.run_program("history", "one", "one/gbench.json", "--json").stdout)
+        self.assertEqual([(cell["shown"], cell["threads"], len(cell["moments"]))
+                          for cell in history["cells"]],
+                         [(f"{name}, 1 threads", 1, 2), (f"{name}, 2 threads", 2, 2)])
+        self.assertIn(f"{name}, 2 threads\n", self.run_program("history", "one").stdout)
+        # Files of another program, or of an older one, tell neither threads nor problem.
+        for row in written["benchmarks"]:
+            del row["cell"]
+            row["name"] = name
+        written["benchmarks"] = [row for row in written["benchmarks"]][:5]
+        path.write_text(json.dumps(written))
+        (cell, other) = json.loads(self.run_program("history", "one", "one/gbench.json",
+                                                    "--json").stdout)["cells"]
+        self.assertEqual([len(cell["moments"]), len(other["moments"])], [2, 1])
+
     def test_markdown(self):
         times = Verdicts.STEADY
         self.write("base", rounds("c", times) + rounds("gone", times))

@@ -20,7 +20,8 @@ struct Moment {
 /// A stretch ends where the cell is slower or faster than in the stretch's first campaign, where the
 /// environment differs, or after a failure: so a slow drift is seen, too, once it is larger than noise.
 struct CellHistory {
-  CellName cell;
+  CellName cell;     ///< as far as any campaign tells it
+  std::string shown; ///< its name, with what tells it from other cells of that name
   std::vector<Moment> moments; ///< in the order of the campaigns that have the cell
 };
 
