@@ -208,6 +208,19 @@ TEST(QualityReport, AGivenInertiaCountsForOneNumberOfRowsOnly) {
   EXPECT_EQ(report.best[1].inertia, 100.0);
 }
 
+TEST(QualityReport, NumbersOfRanksAreOtherSolvers) {
+  std::vector<json> rows;
+  for (const int ranks : {2, 4}) {
+    rows.push_back(row("mpi", "random:1", {200.0, 100.0}, 100.0));
+    rows.back().update({{"ranks", ranks}, {"threads", 4}});
+  }
+  const QualityReport report = report_of(rows);
+  ASSERT_EQ(report.attempts.solvers.size(), 2u);
+  const std::string text = quality_text(report, TextStyle::terminal);
+  EXPECT_NE(text.find("mpi f32, 2 ranks"), std::string::npos) << text;
+  EXPECT_EQ(to_json(report)["solvers"][1]["ranks"], 4);
+}
+
 TEST(QualityReport, LeavesOutWhatCannotBeJudged) {
   json fuzzy = row("f", "random:1", {200.0}, 100.0);
   fuzzy["problem"]["family"] = "fcm";
