@@ -149,6 +149,9 @@ ExitCode run(QualityArguments arguments) {
     throw InputError("--out: name the folder that keeps the runs; --from computes from it again");
   }
   std::ranges::for_each(arguments.best, parse_best); // before anything is run
+  if (!arguments.json_file.empty()) {
+    check_can_write(arguments.json_file);
+  }
   install_interrupt_handler();
   const CampaignOptions options = campaign_of(arguments);
   const CampaignResult result = run_campaign(options);

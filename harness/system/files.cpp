@@ -16,6 +16,15 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
+void check_can_write(const std::filesystem::path& path) {
+  std::error_code ignored; // what cannot be looked at fails below
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+      std::filesystem::is_directory(status)) {
+    const datasets::OutputFile trial(path); // leaves nothing behind
+  }
+}
+
 nlohmann::json read_json_file(const std::filesystem::path& path) {
   std::ifstream stream(path);
   if (!stream) {
