@@ -418,7 +418,11 @@ class Refused(Program):
         changes = (lambda row: row.update(samples_ms=[]), lambda row: row.update(samples_ms=["x"]),
                    lambda row: row.update(type="sell"), lambda row: row.pop("status"),
                    lambda row: row.pop("key"), lambda row: row.update(name=None),
-                   lambda row: row.pop("samples_ms"), lambda row: row.update(variant=7))
+                   lambda row: row.pop("samples_ms"), lambda row: row.update(variant=7),
+                   lambda row: row.update(problem=[]), lambda row: row["problem"].update(k="x"),
+                   lambda row: row["problem"].update(family=1), lambda row: row["problem"].update(n=[]),
+                   lambda row: row["problem"].update(hash=3), lambda row: row.update(phases_ms=7),
+                   lambda row: row.update(verification=[1]), lambda row: row.update(trace="x"))
         for change in changes:
             row = ledgers.row(samples=[1.0, 2.0])
             change(row)
@@ -428,6 +432,7 @@ class Refused(Program):
                 with self.subTest(arguments[0]):
                     done = self.run_program(*arguments, exit_code=64)
                     self.assertRegex(done.stderr, r"out/ledger\.jsonl: line 2")
+                    self.assertNotIn("json.exception", done.stderr)
                     self.assertEqual(path.read_bytes(), content)
 
     def test_a_ledger_that_is_a_folder(self):

@@ -521,6 +521,10 @@ class Files(Compare):
                 self.assertIn(bad, done.stderr)
                 self.assertNotIn("json.exception", done.stderr)
         self.assertIn("name.json: benchmarks[1]: type must be string", done.stderr)
+        (self.folder / "large.json").write_text(
+            '{"context": {}, "benchmarks": [\n{"name": "x",\n"real_time": 1e999}]}')
+        self.assertIn("large.json: line 3: 1e999 is too large a number",
+                      self.run_program("compare", "base", "large.json", exit_code=64).stderr)
         self.run_program("compare", "base", exit_code=64)
         self.run_program("compare", "base", "base", "--min-effect", "-1", exit_code=64)
         self.run_program("compare", "base", "base", "--json", "--markdown", exit_code=64)
