@@ -149,6 +149,7 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"trace", [](Row&, View value) { need(value, "{", "object"); }},
       {"counters", [](Row&, View value) { need(value, "{", "object"); }},
       {"submission", [](Row&, View value) { need(value, "{", "object"); }},
+      {"gbench_context", [](Row&, View value) { need(value, "{", "object"); }},
       {"limit", [](Row&, View value) { need(value, "\"", "text"); }}};
   return kReaders;
 }
@@ -226,7 +227,9 @@ Header::Header(json json, std::string path) : line(std::move(json)), ledger(std:
 
 Row::Row(std::string line, std::shared_ptr<const Header> of)
     : header(std::move(of)), text(std::move(line)) {
+  bool has_problem = false;
   for (const json_text::Member& member : json_text::members(text)) {
+    has_problem = has_problem || member.key == "problem";
     const auto reader = readers().find(member.key);
     if (reader == readers().end()) {
       continue;
@@ -241,6 +244,9 @@ Row::Row(std::string line, std::shared_ptr<const Header> of)
     identity.limits = limits_text(memory_limit, device_memory_limit);
   }
   check(*this);
+  if (!has_problem) {
+    throw Malformed("has no problem");
+  }
 }
 
 Row::Row(const json& line, std::shared_ptr<const Header> of)

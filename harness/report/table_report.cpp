@@ -345,6 +345,9 @@ std::optional<double> distances_avoided_percent(const Measured& cell) {
     return std::nullopt;
   }
   const json problem = row.problem();
+  if (!problem.contains("n") || !problem.contains("k")) {
+    return std::nullopt;
+  }
   const double all = problem.at("n").get<double>() * problem.at("k").get<double>() * passes;
   return 100.0 * (1.0 - counters.at("distances").get<double>() / all);
 }

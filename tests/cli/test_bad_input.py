@@ -419,7 +419,7 @@ class Refused(Program):
                    lambda row: row.update(type="sell"), lambda row: row.pop("status"),
                    lambda row: row.pop("key"), lambda row: row.update(name=None),
                    lambda row: row.pop("samples_ms"), lambda row: row.update(variant=7),
-                   lambda row: row.update(problem=[]), lambda row: row["problem"].update(k="x"),
+                   lambda row: row.pop("problem"), lambda row: row.update(problem=[]), lambda row: row["problem"].update(k="x"),
                    lambda row: row["problem"].update(family=1), lambda row: row["problem"].update(n=[]),
                    lambda row: row["problem"].update(hash=3), lambda row: row.update(phases_ms=7),
                    lambda row: row.update(verification=[1]), lambda row: row.update(trace="x"))
