@@ -95,6 +95,11 @@ std::string definition_of(std::string_view problem) {
   return definition.empty() ? definition : definition + "}";
 }
 
+std::string name_with_devices(const std::string& name, int gpus, int ranks) {
+  return name + (gpus > 1 ? fmt::format(", {} GPUs", gpus) : "") +
+         (ranks > 1 ? fmt::format(", {} ranks", ranks) : "");
+}
+
 std::string difference(const ProblemIdentity& one, const std::vector<ProblemIdentity>& all) {
   std::string text;
   const auto add = [&](std::string_view name, const std::string& value) {

@@ -30,6 +30,9 @@ struct ProblemIdentity {
 /// The definition in the text of a row's `problem`. Throws json_text::Malformed where a field is odd.
 std::string definition_of(std::string_view problem);
 
+/// The name of a cell with its numbers of GPUs and ranks, where there are several.
+std::string name_with_devices(const std::string& name, int gpus, int ranks);
+
 /// In what `one` differs from some of `all`, such as "k 4, stop labels"; empty: in nothing.
 std::string difference(const ProblemIdentity& one, const std::vector<ProblemIdentity>& all);
 

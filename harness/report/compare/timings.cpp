@@ -89,11 +89,6 @@ Timings from_ledger(const std::filesystem::path& path) {
 
 } // namespace
 
-std::string name_with_devices(const std::string& name, int gpus, int ranks) {
-  return name + (gpus > 1 ? fmt::format(", {} GPUs", gpus) : "") +
-         (ranks > 1 ? fmt::format(", {} ranks", ranks) : "");
-}
-
 std::string shown_name(const CellName& cell, const std::vector<CellName>& of_that_name) {
   std::string text = cell.name;
   if (std::ranges::any_of(of_that_name,

@@ -27,9 +27,6 @@ struct CellName {
   }
 };
 
-/// The name of a cell with its numbers of GPUs and ranks.
-std::string name_with_devices(const std::string& name, int gpus, int ranks);
-
 /// The name, with the threads or what else is needed to tell it from other cells of that name.
 std::string shown_name(const CellName& cell, const std::vector<CellName>& of_that_name);
 
