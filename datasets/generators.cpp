@@ -100,8 +100,12 @@ Array reorder(const Array& points, std::span<const std::int64_t> rows,
 RowRange RowRange::of(std::size_t n) const {
   const std::size_t counted = count == kToTheLast && first <= n ? n - first : count;
   require(first <= n && counted <= n - first,
-          fmt::format("there are no rows {} to {} of {}", first,
-                      counted == kToTheLast ? "the last" : fmt::format("{}", first + counted - 1), n));
+          counted > 0 && counted - 1 > kToTheLast - first // their last has no number
+              ? fmt::format("there are no {} rows from row {} on of {}", counted, first, n)
+              : fmt::format("there are no rows {} to {} of {}", first,
+                            counted == kToTheLast ? "the last"
+                                                  : fmt::format("{}", first + counted - 1),
+                            n));
   return {first, counted};
 }
 

@@ -87,10 +87,31 @@ ExitCode end_of(const Row& row) {
   return exit_code_of(row.status);
 }
 
-// What Google Benchmark's own tools read: its context, and one row per raw sample.
+// What of a cell its name does not tell, for our own reader.
+json cell_json(const Row& row) {
+  json cell = {{"name", row.name}, {"threads", row.threads}};
+  for (const auto& [key, number] : {std::pair{"gpus", row.gpus}, std::pair{"ranks", row.ranks}}) {
+    if (number > 1) {
+      cell[key] = number;
+    }
+  }
+  cell["definition"] = row.identity.definition;
+  cell["hash"] = row.identity.hash;
+  if (row.identity.limits) {
+    cell["limits"] = *row.identity.limits;
+  }
+  return cell;
+}
+
+// What Google Benchmark's own tools read: its context, and one row per raw sample. They know cells by
+// name alone, so that one with several numbers of threads has these in it, as theirs do.
 void write_gbench(const std::filesystem::path& path, const std::vector<Row>& rows) {
   json context;
   json benchmarks = json::array();
+  std::map<std::string, std::set<int>> threads;
+  for (const Row& row : rows) {
+    threads[row.name].insert(row.threads);
+  }
   for (const Row& row : rows) {
     json benchmark = row.field("gbench_row");
     if (row.ok() && !benchmark.is_null()) {
@@ -98,6 +119,11 @@ void write_gbench(const std::filesystem::path& path, const std::vector<Row>& row
       const json cpu_ms = row.field("cpu_ms");
       if (!benchmark.is_object() || !cpu_ms.is_array() || cpu_ms.size() != row.samples_ms.size()) {
         continue; // of a ledger that somebody edited
+      }
+      benchmark["cell"] = cell_json(row);
+      if (threads.at(row.name).size() > 1) {
+        benchmark["name"] = benchmark["run_name"] =
+            fmt::format("{}/threads:{}", row.name, row.threads);
       }
       for (std::size_t i = 0; i < row.samples_ms.size(); ++i) {
         benchmark["repetition_index"] = i;
@@ -114,11 +140,14 @@ void write_gbench(const std::filesystem::path& path, const std::vector<Row>& row
 
 // Rows of earlier invocations by key: those that count and are settled, because running their cells
 // again would tell no more. A crash or a lack of time or memory may have had its cause outside, or
-// have it no longer.
-std::map<std::string, Row> settled_rows(std::vector<Row> rows) {
+// have it no longer. Answers of a run without a sandbox vouch for none with it, and its times are others.
+std::map<std::string, Row> settled_rows(std::vector<Row> rows, bool sandboxed) {
   std::map<std::string, Row> settled;
   for (Row& row : rows_that_count(std::move(rows))) {
-    if (const ExitCode end = end_of(row); end == ExitCode::ok || end == ExitCode::wrong_result) {
+    const bool never_ran = row.status == "refused" || row.status == "unavailable";
+    const ExitCode end = end_of(row);
+    if ((end == ExitCode::ok || end == ExitCode::wrong_result) &&
+        (never_ran || row.unsandboxed != sandboxed)) {
       settled.insert_or_assign(row.key, std::move(row));
     }
   }
@@ -172,11 +201,47 @@ WorkloadBuilder checked_problems(const CampaignOptions& options) {
   return builder;
 }
 
+// Whether rows below the header may be of a campaign with these options, as far as it tells.
+bool has_settings(const Header& header, const CampaignOptions& options) {
+  const auto is = [&](const char* field, const json& value) {
+    return header.line.value(field, json()) == value;
+  };
+  return is("threads", options.cell.threads) && is("gpus", options.cell.gpus) &&
+         is("ranks", options.cell.ranks) && is("sampling", options.cell.sampling);
+}
+
+// The starts of most rows of the campaign's own cells; of equally many the newest. Empty: it has none.
+std::optional<std::uint64_t> seed_of_own_rows(const CampaignOptions& options,
+                                              const LedgerContent& earlier) {
+  std::set<std::pair<std::string, std::string>> own;
+  for (const CellSpec& cell : options.cells) {
+    own.emplace(cell_name(cell), definition_of(to_json(cell.problem).dump()));
+  }
+  std::set<const Header*> headers;
+  for (const auto& header : earlier.headers) {
+    if (header->starts_seed && has_settings(*header, options)) {
+      headers.insert(header.get());
+    }
+  }
+  std::map<std::uint64_t, std::size_t> counts;
+  std::optional<std::uint64_t> best;
+  for (const Row& row : earlier.rows) {
+    if (headers.contains(row.header.get()) && own.contains({row.name, row.identity.definition})) {
+      const std::uint64_t seed = *row.header->starts_seed;
+      best = ++counts[seed] >= counts[best.value_or(seed)] ? seed : best;
+    }
+  }
+  return best;
+}
+
 // A campaign that is resumed goes on with the starts that it began with: its cells and those to
-// come have the same.
+// come have the same. Another may have been appended since.
 std::uint64_t starts_seed(const CampaignOptions& options, const LedgerContent& earlier) {
   if (options.starts_seed) {
     return *options.starts_seed;
+  }
+  if (const auto own = seed_of_own_rows(options, earlier); options.resume && own) {
+    return *own;
   }
   if (options.resume && !earlier.headers.empty() && earlier.headers.back()->starts_seed) {
     return *earlier.headers.back()->starts_seed;
@@ -223,7 +288,7 @@ public:
       say("clusterbench: {}\n", earlier_.edited);
     }
     if (options.resume) {
-      settled_ = settled_rows(std::move(earlier_.rows));
+      settled_ = settled_rows(std::move(earlier_.rows), options.cell.sandboxed);
     }
     if (answers_.wanted()) {
       make_output_folder(answers_.folder());
@@ -407,6 +472,10 @@ private:
     const auto begin = std::chrono::steady_clock::now();
     const CellEnd end = runner_.run(*variant, work, cell_name(cell));
     row.update(end.row);
+    if (!options_.cell.sandboxed && exit_code_of(row.at("status").get<std::string>()) ==
+                                        ExitCode::wrong_result) {
+      row["unsandboxed"] = true; // whatever has found it wrong
+    }
     row["took_ms"] =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     add_derived_figures(row, limits_);

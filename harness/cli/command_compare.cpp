@@ -93,9 +93,9 @@ void add_compare_command(CLI::App& app, Action& action) {
                       "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
   command->add_flag("--across", arguments->across,
                     "Compare also what different machines or settings measured");
-  command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
+  CLI::Option* wide = command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
-  command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
+  command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown)->excludes(wide);
   command->callback([&action, arguments] { action = [arguments] { return compare(*arguments); }; });
 }
 

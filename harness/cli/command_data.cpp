@@ -52,6 +52,10 @@ ExitCode make_rows(const DataArguments& arguments) {
   if (count == 0) {
     throw datasets::InputError(fmt::format("--rows {} 0: COUNT is 1 at least", first));
   }
+  if (count == datasets::RowRange::kToTheLast) { // would be all rows, however many
+    throw datasets::InputError(
+        fmt::format("--rows {0} {1}: there are no {1} rows from row {0} on", first, count));
+  }
   const datasets::Array array = datasets::generate_rows(arguments.name, {first, count});
   write(arguments.out, array);
   fmt::print("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", arguments.name,

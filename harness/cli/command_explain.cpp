@@ -269,7 +269,14 @@ void add_explain_command(CLI::App& app, Action& action) {
                       "Source tree; by default the one around the program");
   command->add_flag("--no-diff", arguments->no_diff, "Leave out the difference of the sources");
   command->add_flag("--markdown", arguments->markdown, "As Markdown");
-  command->callback([&action, arguments] { action = [arguments] { return explain(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      if (command->count("--cell") > 0 && arguments->ledgers.empty()) {
+        throw datasets::InputError("--cell chooses among the cells of ledgers: name these with --from");
+      }
+      return explain(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

@@ -26,8 +26,10 @@ ExitCode show_history(const HistoryArguments& arguments) {
   CompareOptions options;
   options.min_effect = arguments.min_effect_percent / 100.0;
   const std::vector<CellHistory> cells = history_of(campaigns, options);
-  fmt::print("{}", arguments.as_json ? to_json(cells).dump(2) + "\n" : render_history(cells, text_style(false)));
-  return ExitCode::ok;
+  const std::vector<std::string> edited = edited_of(campaigns);
+  fmt::print("{}", arguments.as_json ? to_json(cells, edited).dump(2) + "\n"
+                                     : render_history(cells, edited, text_style(false)));
+  return edited.empty() ? ExitCode::ok : ExitCode::environment_mismatch;
 }
 
 } // namespace

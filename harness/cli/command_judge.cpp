@@ -92,8 +92,11 @@ std::string first_verdict(const FirstVerdict& verdict) {
 
 ExitCode judge(const JudgeArguments& arguments) {
   install_interrupt_handler();
-  // Read before anything is run: what is missing is said at once.
+  // Read before anything is run: what is missing, or cannot be written, is said at once.
   const std::string page = arguments.html.empty() ? "" : read_page_template(program_folder());
+  if (!arguments.html.empty()) {
+    check_can_write(arguments.html);
+  }
   const SubmissionOptions options = options_of(arguments);
   const Judged judged = judge_files(options, [&](const FirstVerdict& verdict) {
     if (arguments.as_json) {

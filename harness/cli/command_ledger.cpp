@@ -125,12 +125,18 @@ void add_ledger_command(CLI::App& app, Action& action) {
   command->add_option("ledgers", arguments->paths,
                       "Ledgers, or folders that hold some at any depth");
   command->add_flag("--json", arguments->as_json,
-                    "All cells as JSON, which plots/make.py reads (results/table.schema.json)");
+                    "All cells as JSON, with the problem and the trace of each, which plots/make.py reads");
   command->require_subcommand(0, 1);
   add_check_command(*command, action);
   add_repair_command(*command, action);
   command->callback([&action, arguments, command] {
-    if (!command->get_subcommands().empty()) {
+    if (const auto chosen = command->get_subcommands(); !chosen.empty()) {
+      if (arguments->as_json || !arguments->paths.empty()) { // they would have no effect
+        throw CLI::ValidationError(
+            fmt::format("ledger {}", chosen.front()->get_name()),
+            fmt::format("{} belongs to `ledger` without it",
+                        arguments->as_json ? "--json" : arguments->paths.front()));
+      }
       return; // which has set the action
     }
     if (arguments->paths.empty()) {

@@ -149,6 +149,9 @@ ExitCode run(QualityArguments arguments) {
     throw InputError("--out: name the folder that keeps the runs; --from computes from it again");
   }
   std::ranges::for_each(arguments.best, parse_best); // before anything is run
+  if (!arguments.json_file.empty()) {
+    check_can_write(arguments.json_file);
+  }
   install_interrupt_handler();
   const CampaignOptions options = campaign_of(arguments);
   const CampaignResult result = run_campaign(options);
@@ -213,7 +216,8 @@ void add_quality_command(CLI::App& app, Action& action) {
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   command
       ->add_option("--best", arguments->best,
-                   "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less")
+                   "DATA:K=INERTIA known from elsewhere (repeatable); counts where it is less. "
+                   "DATA:K,ROWS=INERTIA tells several --take of the data apart")
       ->allow_extra_args(false);
   command
       ->add_option("--from", arguments->ledgers,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -54,11 +55,55 @@ void add_limits(json& known, const json& limits) {
   }
 }
 
-// A cell on one machine with one number of threads, GPUs and ranks.
+// A cell on one machine with one number of threads, GPUs and ranks, as far as every row tells it.
 std::string place_of(const Row& row) {
   const int gpus = row.gpus > 1 ? row.gpus : 0; // an older ledger does not say that it was one
-  return fmt::format("{}\n{}\n{}\n{}\n{}", row.header->environment_hash, row.threads, gpus, row.ranks,
-                     row.name);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", row.header->environment_hash, row.threads, gpus,
+                     row.ranks, row.name, row.identity.definition);
+}
+
+// Numbers cells from 0. A row without data, of a problem that could not be built say, belongs to the
+// newest cell of its place: what has mended it replaces it.
+class CellNumbers {
+public:
+  std::size_t of(const Row& row) {
+    std::vector<std::size_t>& here = by_place_[place_of(row)];
+    const auto found = std::find_if(here.rbegin(), here.rend(), [&](std::size_t cell) {
+      return known_[cell].may_be(row.identity);
+    });
+    if (found != here.rend()) {
+      known_[*found].learn(row.identity);
+      return *found;
+    }
+    here.push_back(known_.size());
+    known_.push_back(row.identity);
+    return here.back();
+  }
+
+private:
+  std::unordered_map<std::string, std::vector<std::size_t>> by_place_;
+  std::vector<ProblemIdentity> known_;
+};
+
+struct CountingRow {
+  Row row;
+  std::size_t cell; ///< its number
+};
+
+std::vector<CountingRow> counting_rows(std::vector<Row> rows) {
+  std::vector<CountingRow> counting;
+  CellNumbers numbers;
+  std::map<std::pair<std::size_t, int>, std::size_t> places;
+  for (Row& row : rows) {
+    const std::size_t cell = numbers.of(row);
+    const auto [place, is_new] = places.try_emplace({cell, row.round}, counting.size());
+    if (is_new) {
+      counting.push_back({std::move(row), cell});
+    } else if (row.status != "unavailable") {
+      counting[place->second].row = std::move(row);
+    }
+  }
+  return counting;
 }
 
 class Builder {
@@ -66,8 +111,8 @@ public:
   explicit Builder(std::vector<Row> rows) : rows_(std::move(rows)) {}
 
   Measurements build() {
-    for (Row& row : rows_that_count(std::move(rows_))) {
-      add_row(std::move(row));
+    for (CountingRow& counting : counting_rows(std::move(rows_))) {
+      add_row(std::move(counting.row), counting.cell);
     }
     for (Measured& cell : result_.cells) {
       std::ranges::sort(cell.rounds, {}, &Row::round);
@@ -79,10 +124,10 @@ public:
   }
 
 private:
-  void add_row(Row row) {
+  void add_row(Row row, std::size_t number) {
     const std::size_t machine = machine_index(*row.header);
     note(result_.machines[machine], row);
-    const auto [place, is_new] = cells_.try_emplace(place_of(row), result_.cells.size());
+    const auto [place, is_new] = cells_.try_emplace(number, result_.cells.size());
     if (is_new) {
       result_.cells.emplace_back().machine = machine;
     }
@@ -112,18 +157,24 @@ private:
     }
   }
 
-  // The first machine whose result is right; there, the most threads. Otherwise the first that has
-  // the backend.
+  // The first machine whose result is right; there, the most threads, and the newest of what only its
+  // data or its memory tell apart. Otherwise the first that has the backend.
   void choose_shown() {
     const auto grade = [](const Measured& cell) {
       return cell.ok() ? 2 : cell.representative().status != "unavailable" ? 1 : 0;
     };
-    std::map<std::string, Measured*> best;
+    const auto same_place = [](const Measured& a, const Measured& b) {
+      return std::tuple(a.machine, a.threads(), a.gpus(), a.ranks()) ==
+             std::tuple(b.machine, b.threads(), b.gpus(), b.ranks());
+    };
+    std::map<std::pair<std::string, std::string>, Measured*> best;
     for (Measured& cell : result_.cells) {
-      Measured*& known = best.try_emplace(cell.name(), &cell).first->second;
+      Measured*& known =
+          best.try_emplace({cell.name(), cell.identity().definition}, &cell).first->second;
       const bool more_threads =
           cell.ok() && cell.machine == known->machine && cell.threads() > known->threads();
-      if (grade(cell) > grade(*known) || (grade(cell) == grade(*known) && more_threads)) {
+      if (grade(cell) > grade(*known) ||
+          (grade(cell) == grade(*known) && (more_threads || same_place(cell, *known)))) {
         known = &cell;
       }
     }
@@ -133,7 +184,8 @@ private:
   }
 
   std::vector<Row> rows_;
-  std::unordered_map<std::string, std::size_t> cells_, machines_;
+  std::unordered_map<std::size_t, std::size_t> cells_; // by number
+  std::unordered_map<std::string, std::size_t> machines_;
   std::unordered_set<const Header*> probed_;
   Measurements result_;
 };
@@ -195,17 +247,18 @@ Rounds Measured::runs_ms() const {
   return rounds_ms;
 }
 
+ProblemIdentity Measured::identity() const {
+  ProblemIdentity all = rounds.front().identity;
+  for (const Row& row : rounds) {
+    all.learn(row.identity);
+  }
+  return all;
+}
+
 std::vector<Row> rows_that_count(std::vector<Row> rows) {
   std::vector<Row> counting;
-  std::unordered_map<std::string, std::size_t> places;
-  for (Row& row : rows) {
-    const auto [place, is_new] =
-        places.try_emplace(fmt::format("{}\n{}", place_of(row), row.round), counting.size());
-    if (is_new) {
-      counting.push_back(std::move(row));
-    } else if (row.status != "unavailable") {
-      counting[place->second] = std::move(row);
-    }
+  for (CountingRow& each : counting_rows(std::move(rows))) {
+    counting.push_back(std::move(each.row));
   }
   return counting;
 }

@@ -30,7 +30,8 @@ struct Machine {
 /// "A", "B", ... for index 0, 1, ...
 std::string machine_id(std::size_t index);
 
-/// All rounds of one cell on one machine with one number of threads, GPUs and ranks; never none.
+/// All rounds of one cell, that is of one problem, on one machine with one number of threads, GPUs and
+/// ranks; never none.
 struct Measured {
   std::size_t machine = 0; ///< index into Measurements::machines
   bool shown_first =
@@ -44,6 +45,8 @@ struct Measured {
   int threads() const { return rounds.front().threads; }
   int gpus() const { return rounds.front().gpus; }
   int ranks() const { return rounds.front().ranks; }
+  /// Of its problem, as far as any round tells it.
+  ProblemIdentity identity() const;
 
   /// The median over the rounds of a figure that all of them have.
   std::optional<double> median_of(const std::function<std::optional<double>(const Row&)>& of) const;

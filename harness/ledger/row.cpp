@@ -49,6 +49,66 @@ std::vector<WholeAnswer> whole_of(std::string_view value) {
   return answers;
 }
 
+// The kind of a value that is read when it is asked for; null is what is not known.
+void need(std::string_view value, std::string_view begin, const char* wanted) {
+  if (!value.starts_with(begin) && value != "null") {
+    throw Malformed(fmt::format("{} is no {}", value.substr(0, 40), wanted));
+  }
+}
+
+std::size_t limit_of(std::string_view value) {
+  need(value, "{", "object");
+  for (const auto& [key, text] : json_text::members(value)) {
+    if (key == "limit_bytes") {
+      return json_text::count(text);
+    }
+  }
+  return 0;
+}
+
+std::string limits_text(std::size_t memory, std::size_t device_memory) {
+  const std::string host = memory == 0 ? "unlimited" : fmt::format("{} bytes", memory);
+  return device_memory == 0 ? host : fmt::format("{}, {} bytes of a GPU", host, device_memory);
+}
+
+// What of it is read later must be what it is taken for.
+void read_problem(Row& row, std::string_view value) {
+  row.identity.definition = definition_of(value);
+  for (const auto& [key, text] : json_text::members(value)) {
+    try {
+      if (key == "hash") {
+        row.identity.hash = json_text::string(text);
+      } else if (key == "id" || key == "data_sha256" || key == "weights_sha256") {
+        static_cast<void>(json_text::string(text));
+      } else if (key == "n" || key == "d") {
+        static_cast<void>(json_text::count(text));
+      }
+    } catch (const Malformed& error) {
+      throw Malformed(fmt::format("its {}: {}", key, error.what()));
+    }
+  }
+}
+
+void check_phases(std::string_view value) {
+  need(value, "{", "object");
+  if (value == "null") {
+    return;
+  }
+  for (const json_text::Member& phase : json_text::members(value)) {
+    static_cast<void>(json_text::number(phase.value));
+  }
+}
+
+void check_verification(std::string_view value) {
+  need(value, "[", "list");
+  if (value == "null") {
+    return;
+  }
+  for (const json_text::Member& verdict : json_text::members(value)) {
+    need(verdict.value, "{", "object");
+  }
+}
+
 using Reader = void (*)(Row&, std::string_view);
 
 const std::unordered_map<std::string_view, Reader>& readers() {
@@ -80,7 +140,17 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"own_start", [](Row& row, View value) { row.own_start = own_start_of(value); }},
       {"unsandboxed", [](Row& row, View value) { row.unsandboxed = text::boolean(value); }},
       {"approximate_within",
-       [](Row& row, View value) { row.approximate_within = text::number(value); }}};
+       [](Row& row, View value) { row.approximate_within = text::number(value); }},
+      {"problem", read_problem},
+      {"memory", [](Row& row, View value) { row.memory_limit = limit_of(value); }},
+      {"device_memory", [](Row& row, View value) { row.device_memory_limit = limit_of(value); }},
+      {"phases_ms", [](Row&, View value) { check_phases(value); }},
+      {"verification", [](Row&, View value) { check_verification(value); }},
+      {"trace", [](Row&, View value) { need(value, "{", "object"); }},
+      {"counters", [](Row&, View value) { need(value, "{", "object"); }},
+      {"submission", [](Row&, View value) { need(value, "{", "object"); }},
+      {"gbench_context", [](Row&, View value) { need(value, "{", "object"); }},
+      {"limit", [](Row&, View value) { need(value, "\"", "text"); }}};
   return kReaders;
 }
 
@@ -157,7 +227,9 @@ Header::Header(json json, std::string path) : line(std::move(json)), ledger(std:
 
 Row::Row(std::string line, std::shared_ptr<const Header> of)
     : header(std::move(of)), text(std::move(line)) {
+  bool has_problem = false;
   for (const json_text::Member& member : json_text::members(text)) {
+    has_problem = has_problem || member.key == "problem";
     const auto reader = readers().find(member.key);
     if (reader == readers().end()) {
       continue;
@@ -168,7 +240,13 @@ Row::Row(std::string line, std::shared_ptr<const Header> of)
       throw Malformed(fmt::format("has an odd {}: {}", member.key, error.what()));
     }
   }
+  if (ok() || memory_limit > 0 || device_memory_limit > 0) { // else it may have ended before it said so
+    identity.limits = limits_text(memory_limit, device_memory_limit);
+  }
   check(*this);
+  if (!has_problem) {
+    throw Malformed("has no problem");
+  }
 }
 
 Row::Row(const json& line, std::shared_ptr<const Header> of)

@@ -1,6 +1,7 @@
 // What a ledger's lines say: the header of a campaign, and the row of one cell in one round.
 #pragma once
 
+#include "harness/ledger/cell_identity.hpp"
 #include "harness/system/exit_codes.hpp"
 
 #include <cstdint>
@@ -56,6 +57,9 @@ struct Row {
   std::optional<OwnStart> own_start;
   bool unsandboxed = false;
   double approximate_within = 0.0; ///< > 0: the variant claims no exact labels
+
+  std::size_t memory_limit = 0, device_memory_limit = 0; ///< bytes; 0: none, or not told
+  ProblemIdentity identity;                              ///< of its problem
 
   std::shared_ptr<const Header> header; ///< that it follows
   std::string text;                     ///< all of the line, `chain` left out

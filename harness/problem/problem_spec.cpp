@@ -53,6 +53,13 @@ std::pair<std::string_view, std::string_view> split_at_colon(std::string_view te
   return {text.substr(0, colon), text.substr(colon + 1)};
 }
 
+// Of a word that takes no argument.
+void check_alone(std::string_view option, std::string_view text, std::string_view word) {
+  if (text != word) {
+    throw InputError(fmt::format("{} {}: \"{}\" takes nothing after it", option, text, word));
+  }
+}
+
 [[noreturn]] void unknown_word(std::string_view option, std::string_view word,
                                const std::vector<std::string>& known) {
   throw InputError(fmt::format("{}: unknown \"{}\"; did you mean {}?", option, word,
@@ -65,6 +72,7 @@ InitSpec parse_init(std::string_view text) {
   const auto [word, argument] = split_at_colon(text);
   InitSpec init;
   if (word == "first") {
+    check_alone("--init", text, word);
     init.kind = InitSpec::Kind::first;
   } else if (word == "rows") {
     init.kind = InitSpec::Kind::rows;
@@ -126,11 +134,13 @@ StopRule parse_stop(std::string_view text, std::size_t max_iterations) {
   StopRule stop;
   stop.max_iterations = max_iterations;
   if (word == "iterations") {
+    check_alone("--stop", text, word);
     stop.kind = StopRule::Kind::iterations;
   } else if (word == "loss") {
     stop.kind = StopRule::Kind::loss;
     stop.threshold = parse_threshold(argument, fmt::format("--stop {}", text));
   } else if (word == "labels") {
+    check_alone("--stop", text, word);
     stop.kind = StopRule::Kind::labels;
   } else if (word == "shift") {
     stop.kind = StopRule::Kind::shift;

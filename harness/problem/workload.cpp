@@ -185,14 +185,14 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   if (memory_limit_ > 0) {
     cache_.clear(); // one file at a time
     std::shared_ptr<const PointSet> points = points_in_file(spec, precision);
-    check_unchanged(spec.data, points->sha256);
+    check_unchanged("points", spec.data, points->sha256);
     cache_.push_back({key, points});
     return points;
   }
   check_memory_for(spec.data);
   const datasets::ReadOptions options{.last_column_is_label = spec.last_column_is_label};
   const datasets::Resolved resolved = datasets::resolve(spec.data, options);
-  check_unchanged(spec.data, resolved.sha256);
+  check_unchanged("points", spec.data, resolved.sha256);
   // The same bytes in another shape or type are other points.
   const std::string identity = fmt::format("{} {} {}x{}", resolved.sha256, name_of(resolved.type),
                                            resolved.rows, resolved.cols);
@@ -227,7 +227,7 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
       std::chrono::steady_clock::now() - start;
   points->load_ms = elapsed.count();
   if (resolved.file == spec.data) { // a user's file, which has been read twice
-    check_unchanged(spec.data, datasets::sha256_hex(array.bytes()));
+    check_unchanged("points", spec.data, datasets::sha256_hex(array.bytes()));
   }
   keep(key, points);
   return points;
@@ -295,7 +295,7 @@ void WorkloadBuilder::add_weights(PointSet& points, const ProblemSpec& spec, std
   }
   check_memory_for(spec.weights);
   const PointWeights<T> weights(spec.weights, rows, points.n, points.memory.as<T>());
-  check_unchanged(spec.weights, weights.sha256);
+  check_unchanged("weights", spec.weights, weights.sha256);
   points.weights = SharedMemory("weights", weights.values.size() * sizeof(T));
   std::ranges::copy(weights.values, points.weights.as<T>().begin());
   points.weights.seal();
@@ -304,9 +304,11 @@ void WorkloadBuilder::add_weights(PointSet& points, const ProblemSpec& spec, std
   points.identity += fmt::format(", weights {} {}", weights.sha256, weights.type);
 }
 
-// One campaign is about one dataset, whatever happens to the file meanwhile.
-void WorkloadBuilder::check_unchanged(const std::string& file, const std::string& sha256) {
-  if (sha256_.try_emplace(file, sha256).first->second != sha256) {
+// One campaign is about one dataset, whatever happens to the file meanwhile. A file that is read as two
+// things has two hashes: of an array's values, and of the file.
+void WorkloadBuilder::check_unchanged(const std::string& what, const std::string& file,
+                                      const std::string& sha256) {
+  if (sha256_.try_emplace({what, file}, sha256).first->second != sha256) {
     throw InputError(fmt::format("{}: the file has changed since it was read first", file));
   }
 }
@@ -359,7 +361,7 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   const std::string init_sha256 =
       spec.init.kind == InitSpec::Kind::file ? datasets::sha256_file(spec.init.file) : "";
   if (!init_sha256.empty()) {
-    check_unchanged(spec.init.file, init_sha256);
+    check_unchanged("initial state", spec.init.file, init_sha256);
   }
   work.hash = problem_hash(spec, work.points->identity, init_sha256, precision);
   return work;

@@ -97,10 +97,12 @@ private:
   template <typename T>
   void add_weights(PointSet& points, const ProblemSpec& spec, std::size_t rows);
   void keep(const std::string& key, std::shared_ptr<const PointSet> points);
-  void check_unchanged(const std::string& file, const std::string& sha256);
+  void check_unchanged(const std::string& what, const std::string& file,
+                       const std::string& sha256);
   std::size_t memory_limit_;
   std::vector<Cached> cache_;
-  std::map<std::string, std::string> sha256_; ///< of every dataset and file, as they were first
+  /// Of every dataset and file, as they were first, by what they are read as.
+  std::map<std::pair<std::string, std::string>, std::string> sha256_;
 };
 
 } // namespace clusterbench

@@ -5,10 +5,15 @@
 #include "harness/report/ranking_table.hpp"
 #include "harness/report/text_table.hpp"
 
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <tuple>
+
 namespace clusterbench {
 namespace {
 
-constexpr std::size_t kWidestName = 36; ///< columns
+constexpr std::size_t kWidestName = 36, kWidthOfThreads = 9; ///< columns
 
 // How many times the first's time, "first" for itself, empty without a rank.
 std::string over_first(const ReportCell& cell) {
@@ -20,8 +25,30 @@ std::string over_first(const ReportCell& cell) {
 
 // Columns that only some tables have.
 struct Shown {
-  bool machine = false, parts = false;
+  bool machine = false, parts = false, threads = false;
 };
+
+// Whether a variant is there with several numbers of threads on a machine, so that its lines would look alike.
+bool differ_by_threads(const TableReport& report) {
+  std::map<std::tuple<std::size_t, std::string, std::string, Precision>, int> known;
+  return std::ranges::any_of(report.cells, [&](const ReportCell& cell) {
+    if (!cell.measured) {
+      return false;
+    }
+    const int threads = cell.measured->threads();
+    const CellSpec& spec = cell.spec;
+    return known
+               .try_emplace({cell.measured->machine, spec.problem_id, spec.variant, spec.precision},
+                            threads)
+               .first->second != threads;
+  });
+}
+
+std::string named(const ReportCell& cell, Shown shown) {
+  return shown.threads && cell.measured
+             ? fmt::format("{}, {} threads", cell.spec.variant, cell.measured->threads())
+             : cell.spec.variant;
+}
 
 std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const TableReport& report) {
   const auto of = [&](std::string (*text)(const Measured&)) {
@@ -30,12 +57,15 @@ std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const Tabl
   const std::string verdict = verification_text(cell);
   std::vector<std::string> line{rank_text(cell, cell.by_iteration),
                                 rank_text(cell, cell.by_whole),
-                                shortened(cell.spec.variant, kWidestName),
+                                shortened(cell.spec.variant, shown.threads ? kWidestName - kWidthOfThreads : kWidestName),
                                 of(pass_ms_text),
                                 cell.ok() ? over_first(cell) : "",
                                 of(whole_ms_text),
                                 of(percent_of_bound_text),
                                 verdict.substr(0, verdict.find_first_of(":("))};
+  if (shown.threads) {
+    line.insert(line.begin() + 3, fmt::format("{}", cell.measured->threads()));
+  }
   if (shown.parts) {
     line.insert(line.begin() + 3, parts_text(*cell.measured));
   }
@@ -48,10 +78,13 @@ std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const Tabl
 } // namespace
 
 TablePart narrow_table(const TableReport& report, TextStyle style) {
-  const Shown shown{report.machines.size() > 1, has_several_parts(report)};
+  const Shown shown{report.machines.size() > 1, has_several_parts(report), differ_by_threads(report)};
   std::vector<TextColumn> columns{{"rank", true},         {"whole", true},           {"variant", false},
                                   {"ms/iteration", true}, {"× first", true},         {"whole ms", true},
                                   {"% bound", true},      {"verified", false}};
+  if (shown.threads) {
+    columns.insert(columns.begin() + 3, {"threads", true});
+  }
   if (shown.parts) {
     columns.insert(columns.begin() + 3, {"of", false});
   }
@@ -72,10 +105,10 @@ TablePart narrow_table(const TableReport& report, TextStyle style) {
         lines.push_back(line_of(*cell, shown, report));
         paints.push_back(paint_of(*cell));
         if (cell->approximate()) { // how far from right it is
-          reasons += wrapped(cell->spec.variant + ": " + verification_text(*cell), "    ");
+          reasons += wrapped(named(*cell, shown) + ": " + verification_text(*cell), "    ");
         }
         if (const std::string why = why_unranked(*cell); !why.empty()) {
-          reasons += wrapped(cell->spec.variant + ": " + escaped(why, TextStyle::terminal), "    ");
+          reasons += wrapped(named(*cell, shown) + ": " + escaped(why, TextStyle::terminal), "    ");
         }
       }
       part.table += fmt::format("{}{}, {}\n", part.table.empty() ? "" : "\n",

@@ -12,6 +12,11 @@ namespace {
 
 using nlohmann::json;
 
+// Whether a cell is of the problem as the table defines it, and not of one of that name, of other sizes say.
+bool is_of(const Measured& cell, const ProblemSpec& problem) {
+  return cell.identity().definition == definition_of(to_json(problem).dump());
+}
+
 // The cells of the table, each once for every machine and number of threads that it was measured
 // with. A machine that lacks the backend says nothing where another has it.
 std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>& measured) {
@@ -26,9 +31,12 @@ std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>
     const std::string name = fmt::format("{}/{}/{}/{}", table.name, spec.problem_id, spec.variant,
                                          to_string(spec.precision));
     const auto [begin, end] = by_name.equal_range(name);
+    const auto is_own = [&](const auto& entry) { return is_of(*entry.second, spec.problem); };
+    const bool has_own = std::any_of(begin, end, is_own);
     for (auto found = begin; found != end; ++found) {
       cells.emplace_back().spec = spec;
       cells.back().measured = *found->second;
+      cells.back().measured->shown_first = found->second->shown_first && (!has_own || is_own(*found));
     }
     if (begin == end) {
       cells.emplace_back().spec = spec;
@@ -138,6 +146,10 @@ void rank_cells(const ProblemSpec& problem, const std::vector<ReportCell*>& cell
     if (cell->measured) {
       measured.push_back(&*cell->measured);
     }
+  }
+  const auto is_own = [&](const Measured* cell) { return is_of(*cell, problem); };
+  if (std::ranges::any_of(measured, is_own)) { // what others have in common is no measure
+    std::erase_if(measured, [&](const Measured* cell) { return !is_own(cell); });
   }
   const CommonWork common = common_work(to_json(problem), measured);
   std::vector<ReportCell*> exact, approximate;
@@ -333,6 +345,9 @@ std::optional<double> distances_avoided_percent(const Measured& cell) {
     return std::nullopt;
   }
   const json problem = row.problem();
+  if (!problem.contains("n") || !problem.contains("k")) {
+    return std::nullopt;
+  }
   const double all = problem.at("n").get<double>() * problem.at("k").get<double>() * passes;
   return 100.0 * (1.0 - counters.at("distances").get<double>() / all);
 }

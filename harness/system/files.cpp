@@ -16,6 +16,37 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
+void check_can_write(const std::filesystem::path& path) {
+  std::error_code ignored; // what cannot be looked at fails below
+  const auto status = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
+      std::filesystem::is_directory(status)) {
+    const datasets::OutputFile trial(path); // leaves nothing behind
+  }
+}
+
+namespace {
+
+// "line 3: 1e999 is too large a number" of what no register holds, which the library names as it stands.
+std::string too_large(const std::filesystem::path& path, const nlohmann::json::exception& error) {
+  const std::string words = words_of(error);
+  const std::size_t begin = words.find('\''), end = words.rfind('\'');
+  if (begin == std::string::npos || end <= begin + 1) {
+    return words;
+  }
+  const std::string number = words.substr(begin + 1, end - begin - 1);
+  std::ifstream stream(path);
+  std::size_t count = 1;
+  for (std::string line; std::getline(stream, line); ++count) {
+    if (line.find(number) != std::string::npos) {
+      return fmt::format("line {}: {} is too large a number", count, number);
+    }
+  }
+  return fmt::format("{} is too large a number", number);
+}
+
+} // namespace
+
 nlohmann::json read_json_file(const std::filesystem::path& path) {
   std::ifstream stream(path);
   if (!stream) {
@@ -30,6 +61,8 @@ nlohmann::json read_json_file(const std::filesystem::path& path) {
     return json;
   } catch (const nlohmann::json::parse_error& error) {
     throw datasets::InputError(fmt::format("{}: {}", path.string(), words_of(error)));
+  } catch (const nlohmann::json::out_of_range& error) {
+    throw datasets::InputError(fmt::format("{}: {}", path.string(), too_large(path, error)));
   } catch (const std::ios_base::failure&) { // a folder, say
     throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }

@@ -203,6 +203,11 @@ class Refused(Program):
         self.refused(*replaced("--init", "file:none.npy"), says=["none.npy"])
         self.refused(*replaced("--init", "file:"), says=["--init", "file name"])
 
+    def test_points_may_be_the_initial_state(self):
+        name = self.points(np.random.default_rng(1).random((3, 2)))
+        rows = self.campaign(*replaced("--data", name, "--init", "file:" + name))
+        self.assertEqual([row["status"] for row in rows], ["ok"])
+
     def test_memberships_are_for_fcm(self):
         self.refused(*replaced("--init", "memberships:1"), says=["k-means starts from centroids"])
 
@@ -218,6 +223,20 @@ class Refused(Program):
         self.refused(*replaced("--stop", "lables", "--iterations", None), says=["mean labels?"])
         self.refused(*replaced("--family", "kmean"), says=["did you mean kmeans?"])
         self.refused(*replaced("--precision", "f46"), says=["--precision", '"f46"', "did you mean"])
+
+    def test_words_that_take_nothing(self):
+        self.refused(*replaced("--init", "first:3"), says=["--init first:3", '"first" takes nothing'])
+        for word in ("labels", "iterations"):
+            self.refused(*replaced("--iterations", None, "--stop", word + ":3"),
+                         says=[f"--stop {word}:3", "takes nothing"])
+
+    def test_arguments_without_an_effect(self):
+        self.refused("--json", "check", "out", command="ledger", says=["ledger check", "--json"])
+        self.refused("out", "check", "out", command="ledger", says=["ledger check", "out belongs"])
+        self.refused("kmeans_simd", "--cell", "x", command="explain", says=["--cell", "--from"])
+        self.refused("article004", "--from", "out", "--wide", "--json", command="table",
+                     says=["--json", "--wide"])
+        self.refused("out", "out", "--wide", "--json", command="compare", says=["--json", "--wide"])
 
     def test_unknown_words(self):
         self.refused("--veriant", "x", says=["--veriant"])
@@ -399,7 +418,11 @@ class Refused(Program):
         changes = (lambda row: row.update(samples_ms=[]), lambda row: row.update(samples_ms=["x"]),
                    lambda row: row.update(type="sell"), lambda row: row.pop("status"),
                    lambda row: row.pop("key"), lambda row: row.update(name=None),
-                   lambda row: row.pop("samples_ms"), lambda row: row.update(variant=7))
+                   lambda row: row.pop("samples_ms"), lambda row: row.update(variant=7),
+                   lambda row: row.pop("problem"), lambda row: row.update(problem=[]), lambda row: row["problem"].update(k="x"),
+                   lambda row: row["problem"].update(family=1), lambda row: row["problem"].update(n=[]),
+                   lambda row: row["problem"].update(hash=3), lambda row: row.update(phases_ms=7),
+                   lambda row: row.update(verification=[1]), lambda row: row.update(trace="x"))
         for change in changes:
             row = ledgers.row(samples=[1.0, 2.0])
             change(row)
@@ -409,6 +432,7 @@ class Refused(Program):
                 with self.subTest(arguments[0]):
                     done = self.run_program(*arguments, exit_code=64)
                     self.assertRegex(done.stderr, r"out/ledger\.jsonl: line 2")
+                    self.assertNotIn("json.exception", done.stderr)
                     self.assertEqual(path.read_bytes(), content)
 
     def test_a_ledger_that_is_a_folder(self):

@@ -271,6 +271,29 @@ class Verdicts(Compare):
         self.assertEqual([(cell["name"], cell["verdict"]) for cell in result["cells"]],
                          [("c, 1 threads", "same"), ("c, 2 threads", "same")])
 
+    def test_problems_of_one_name_are_cells_of_their_own(self):
+        def of_k(k, factor=1.0):
+            words = ledgers.problem(k=k, hash=f"of {k}")
+            return [line | {"problem": words} for line in
+                    rounds("t/p/v/f32", [factor * x for x in self.STEADY])]
+
+        def found(base, new, exit_code):
+            cells = self.compare(base, new, exit_code=exit_code)["cells"]
+            return [(cell["name"], cell["verdict"]) for cell in cells]
+
+        both = of_k(4) + of_k(16, 3.0)
+        self.assertEqual(found(both, both, 0),
+                         [("t/p/v/f32, k 16", "same"), ("t/p/v/f32, k 4", "same")])
+        self.assertEqual(found(of_k(4), both, 0), [("t/p/v/f32", "same"), ("t/p/v/f32, k 16", "new")])
+        self.assertEqual(found(both, of_k(4), 5),
+                         [("t/p/v/f32, k 16", "missing"), ("t/p/v/f32, k 4", "same")])
+        self.assertEqual(found(of_k(4), of_k(16), 5), [("t/p/v/f32", "different_work")])
+        self.write("both", both)
+        self.assertIn("t/p, f32, k 16\n", self.run_program("compare", "both", "both").stdout)
+        # A file that does not say what its problem was is of the same name, as before.
+        silent = [line | {"problem": {"id": "p", "hash": "of 4"}} for line in of_k(4)]
+        self.assertEqual(found(silent, both, 0), [("t/p/v/f32", "same"), ("t/p/v/f32, k 16", "new")])
+
     def test_one_bad_round_spoils_the_cell(self):
         spoilt = [row("c", self.STEADY), row("c", [], "wrong", 2, message="why")]
         self.assertEqual(self.findings(rounds("c", self.STEADY), spoilt, 2), "wrong")
@@ -389,6 +412,22 @@ class Environments(Compare):
         self.assertAlmostEqual(json.loads(done.stdout)["cells"][0]["base_ms"], 1.0, places=4)
         self.run_program("compare", "a.json", "c.json", exit_code=4)
 
+    def test_google_benchmarks_times_that_are_none(self):
+        def write(name, rounds_of_times):
+            rows = [{"name": "x", "run_type": "iteration", "repetition_index": i, "real_time": ms,
+                     "time_unit": "ms"} for times in rounds_of_times for i, ms in enumerate(times)]
+            (self.folder / name).write_text(
+                json.dumps({"context": {"num_cpus": 2, "caches": []}, "benchmarks": rows}))
+        good = [[1.0, 1.1, 1.2]] * 8
+        write("good.json", good)
+        for name, times in (("round.json", [*good[1:], [0.0, 0.0, 0.0]]),
+                            ("sample.json", [*good[1:], [1.0, 0.0, 1.2]])):
+            write(name, times)
+            for pair in (("good.json", name), (name, "good.json")):
+                done = self.run_program("compare", *pair, "--json", exit_code=5)
+                (cell,) = json.loads(done.stdout)["cells"]
+                self.assertEqual((cell["verdict"], cell["message"]), ("failed", "a time is not positive"))
+
 
 class Files(Compare):
     def make_quiet(self, folder):
@@ -425,6 +464,36 @@ class Files(Compare):
         self.assertIn(rows[0]["name"], wide)
         self.assertIn("geometric mean", done.stdout)
 
+    def test_numbers_of_threads_in_googles_form(self):
+        for threads in (1, 2):
+            self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
+                             "--variant", "kmeans_serial", "--samples", 5, "--min-time", 0,
+                             "--no-probe", "--threads", threads, "--out", "one")
+        path = self.folder / "one" / "gbench.json"
+        written = json.loads(path.read_text())
+        names = {row["name"] for row in written["benchmarks"]}
+        name = "adhoc/uniform:500,2,1/kmeans_serial/f32"
+        self.assertEqual(names, {f"{name}/threads:1", f"{name}/threads:2"})
+        for pair in (("one", "one/gbench.json"), ("one/gbench.json", "one")):
+            cells = json.loads(self.run_program("compare", *pair, "--json", "--min-effect", 1000,
+                                                exit_code=(0, 1, 3)).stdout)["cells"]
+            self.assertEqual([(cell["name"], cell["ratio"]) for cell in cells],
+                             [(f"{name}, 1 threads", 1.0), (f"{name}, 2 threads", 1.0)])
+        history = json.loads(self.run_program("history", "one", "one/gbench.json", "--json").stdout)
+        self.assertEqual([(cell["shown"], cell["threads"], len(cell["moments"]))
+                          for cell in history["cells"]],
+                         [(f"{name}, 1 threads", 1, 2), (f"{name}, 2 threads", 2, 2)])
+        self.assertIn(f"{name}, 2 threads\n", self.run_program("history", "one").stdout)
+        # Files of another program, or of an older one, tell neither threads nor problem.
+        for row in written["benchmarks"]:
+            del row["cell"]
+            row["name"] = name
+        written["benchmarks"] = [row for row in written["benchmarks"]][:5]
+        path.write_text(json.dumps(written))
+        (cell, other) = json.loads(self.run_program("history", "one", "one/gbench.json",
+                                                    "--json").stdout)["cells"]
+        self.assertEqual([len(cell["moments"]), len(other["moments"])], [2, 1])
+
     def test_markdown(self):
         times = Verdicts.STEADY
         self.write("base", rounds("c", times) + rounds("gone", times))
@@ -452,6 +521,10 @@ class Files(Compare):
                 self.assertIn(bad, done.stderr)
                 self.assertNotIn("json.exception", done.stderr)
         self.assertIn("name.json: benchmarks[1]: type must be string", done.stderr)
+        (self.folder / "large.json").write_text(
+            '{"context": {}, "benchmarks": [\n{"name": "x",\n"real_time": 1e999}]}')
+        self.assertIn("large.json: line 3: 1e999 is too large a number",
+                      self.run_program("compare", "base", "large.json", exit_code=64).stderr)
         self.run_program("compare", "base", exit_code=64)
         self.run_program("compare", "base", "base", "--min-effect", "-1", exit_code=64)
         self.run_program("compare", "base", "base", "--json", "--markdown", exit_code=64)
@@ -500,6 +573,17 @@ class History(Compare):
         cells = json.loads(self.run_program("history", "m0", "m1", "m2", "--json").stdout)["cells"]
         self.assertEqual([(cell["name"], [moment["verdict"] for moment in cell["moments"]]) for cell in cells],
                          [("a", ["first", "same"]), ("b", ["first", "slower"])])
+
+    def test_an_edited_ledger_is_told(self):
+        self.write("m0", rounds("a", self.STEADY))
+        self.write("m1", rounds("a", self.STEADY))
+        path = self.folder / "m1" / "ledger.jsonl"
+        path.write_text(path.read_text().replace("10.0,", "90.0,", 1))
+        told = "m1/ledger.jsonl: edited: line 2 is not as it was written"
+        self.assertIn(told, self.run_program("history", "m0", "m1", exit_code=4).stdout)
+        result = json.loads(self.run_program("history", "m0", "m1", "--json", exit_code=4).stdout)
+        self.assertIn(told, result["edited"][0])
+        self.assertEqual(json.loads(self.run_program("history", "m0", "--json").stdout)["edited"], [])
 
     def test_what_is_no_campaign_is_named(self):
         self.write("m0", [row("a", self.STEADY)])

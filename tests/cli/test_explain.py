@@ -123,6 +123,24 @@ class Figures(Program):
         self.assertNotIn("[2.00, 2.00]", page)
         self.assertNotIn("start by start", page)
 
+    def test_cells_are_of_one_problem(self):
+        def of_k(k, variant, ms):
+            return ledgers.row(variant, [ms] * 9, words=ledgers.problem(k=k, hash=f"of {k}"))
+
+        folder = ledgers.write(self.folder / "out", [
+            ledgers.header(), of_k(4, "kmeans_serial", 20.0), of_k(16, "kmeans_serial", 80.0),
+            of_k(16, "kmeans_openmp", 40.0)])
+        page = self.page("kmeans_openmp", "--from", "out")
+        self.assertEqual(page.count(" on Intel(R)"), 1)
+        self.assertIn("2.00 x faster", page)
+        lines = [ledgers.header(), of_k(4, "kmeans_serial", 20.0), of_k(4, "kmeans_openmp", 10.0),
+                 of_k(16, "kmeans_serial", 80.0), of_k(16, "kmeans_openmp", 20.0)]
+        ledgers.write(folder, lines)
+        page = self.page("kmeans_openmp", "--from", "out")
+        for cell, change in (("t/p/f32, k 4 on", "2.00 x faster"), ("t/p/f32, k 16 on", "4.00 x faster")):
+            self.assertIn(cell, page)
+            self.assertIn(change, page[page.index(cell):])
+
     def test_rounds_are_pooled(self):
         rounds = [ledgers.row(variant, [float(10 ** number)] * 3, round_number=number)
                   for variant in ("kmeans_serial", "kmeans_openmp") for number in (2, 3)]

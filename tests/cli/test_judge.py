@@ -249,6 +249,14 @@ class Right(Judge):
         self.assertIn(NO_BOUND, data["judged"])
         self.assertRegex(page, r'<pre id="?judged"? hidden')
 
+    def test_a_page_that_cannot_be_written_is_named_before_anything_is_run(self):
+        if not (pathlib.Path(BINARY).parent / "page" / "template.html").exists():
+            self.skipTest("the page was not bundled")
+        file = self.write("kmeans_own.py", HELPED)
+        done = self.judge(file, *SMALL, "--html", "none/page.html", exit_code=74)
+        self.assertIn("none/page.html", done.stderr)
+        self.assertEqual(done.stdout, "")
+
     def test_program_with_the_helper(self):
         file = self.write("kmeans_own.py", HELPED)
         done = self.judge(file, *SMALL, "--alone", "--json")

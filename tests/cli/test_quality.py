@@ -69,6 +69,12 @@ class QualityCommand(Program):
         self.assertEqual(len(ledger(self.folder / "out")[1]), 2)
         self.assertEqual(len(self.report()["attempts"]), 2)
 
+    def test_a_report_that_cannot_be_written_is_named_before_anything_is_run(self):
+        done = self.run_program("quality", *SMALL, *SERIAL, "--out", "out", "--json", "none/q.json",
+                                exit_code=74)
+        self.assertIn("none/q.json", done.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
     def test_a_wrong_variant_never_counts(self):
         done = self.run_program("quality", *SMALL, *SERIAL, "--variant", "kmeans_faulty_racy_sums",
                                 "--init", "random", "--out", "out", "--json", "q.json",

@@ -122,6 +122,15 @@ class ReportPage(Program):
                          [(row["problem"], row["label"], row["verdict"]) for row in table["beside"]])
         self.assertEqual(look.messages, [])
 
+    def test_weighted_runs_have_a_quality_of_their_own(self):
+        self.need_template()
+        plain = ledgers.row(samples=[10.0] * 3, trace={"inertia": [9.0, 4.0], "loss": [1.0] * 2})
+        words = ledgers.problem(weights="w.npy", weights_sha256="f", hash="g")
+        weighted = ledgers.row(samples=[10.0] * 3, words=words,
+                               trace={"inertia": [0.9, 0.4], "loss": [1.0] * 2})
+        _, data = self.report(plain, weighted)
+        self.assertEqual([cell.get("quality_ms") for cell in data["cells"]], [2.0, 2.0])
+
     def test_quick_runs_have_no_verdicts(self):
         self.need_template()
         definition = json.loads((SOURCE / "results/tables/article004.json").read_text())

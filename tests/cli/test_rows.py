@@ -43,6 +43,8 @@ class Rows(Program):
                             (("article000", "--rows", 0, 5), "make_classification: its rows depend on all others"),
                             (("file.npy", "--rows", 0, 1), "file.npy: only generated datasets"),
                             (("uniform:9223372036854775808,2,1", "--rows", 0, 1), "too large"),
+                            (("uniform:9,2,1", "--rows", 0, 2**64 - 1), f"--rows 0 {2**64 - 1}: there are no"),
+                            (("uniform:9,2,1", "--rows", 3, 2**64 - 2), f"no {2**64 - 2} rows from row 3 on of 9"),
                             (("uniform:9,2,1", "--rows", 1), "--rows"),
                             (("uniform:9,2,1", "--rows", -1, 2), "--rows: -1")):
             with self.subTest(words=words):

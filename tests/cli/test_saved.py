@@ -124,6 +124,20 @@ class AnotherChance(Program):
         self.assertIn("re-used 1 rows", said)
         self.assertEqual(rows, sorted([*once, *once, ("kmeans_serial", "ok")]))
 
+    def test_another_campaign_in_the_folder_changes_nothing(self):
+        for arguments, reused in ((SERIAL, 0), ([*SERIAL[:3], 4, *SERIAL[4:]], None), (SERIAL, 1)):
+            options = [] if reused is None else ["--resume"]
+            done = self.run_program("run", *arguments, *QUICK, *options, "--out", "out")
+            if reused is not None:
+                self.assertIn(f"re-used {reused} rows", done.stderr)
+
+    def test_what_ran_without_a_sandbox_runs_again_with_one(self):
+        for options, reused in ((["--unsandboxed"], 0), (["--unsandboxed"], 1), ([], 0), ([], 1)):
+            done = self.run_program("run", *SERIAL, *QUICK, *options, "--out", "out", "--resume")
+            self.assertIn(f"re-used {reused} rows", done.stderr)
+        rows = ledger(self.folder / "out")[1]
+        self.assertEqual([row.get("unsandboxed", False) for row in rows], [True, False])
+
     def test_the_newest_row_counts(self):
         self.campaign(*SERIAL)
         path = self.folder / "out" / "ledger.jsonl"

@@ -49,6 +49,8 @@ TEST(InitSpec, TextAndBack) {
 TEST(InitSpec, RefusesEverythingElse) {
   for (const char* text : {"",
                            "rows",
+                           "first:3",
+                           "first:",
                            "rows:",
                            "rows:1,",
                            "rows:,1",
@@ -89,7 +91,7 @@ TEST(StopRule, TextAndBack) {
 
 TEST(StopRule, RefusesEverythingElse) {
   for (const char* text : {"", "loss", "loss:", "loss:-1", "loss:nan", "loss:inf", "loss:1e999",
-                           "loss:0x1", "shift:a", "label"}) {
+                           "loss:0x1", "shift:a", "label", "labels:3", "iterations:", "labels:"}) {
     expect_contains(refusal([&] { parse_stop(text, 5); }), "--stop");
   }
   expect_contains(refusal([] { parse_stop("labels", 0); }), "at least 1");

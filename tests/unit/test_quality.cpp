@@ -195,6 +195,32 @@ TEST(QualityReport, AGivenInertiaCountsWhereItIsLess) {
   EXPECT_THROW(report_of(rows, {{"other", 3, 90.0}}), datasets::InputError);
 }
 
+TEST(QualityReport, AGivenInertiaCountsForOneNumberOfRowsOnly) {
+  std::vector<json> rows = {row("a", "random:1", {200.0}, 100.0)};
+  json fewer = row("a", "random:1", {20.0}, 10.0);
+  fewer["name"] = "quality/fewer/a/f32";
+  fewer["problem"].update({{"id", "fewer"}, {"n", 5}, {"take", 5}, {"data_sha256", "abd"}});
+  rows.push_back(fewer);
+  EXPECT_THROW(report_of(rows, {{"some", 3, 9.0}}), datasets::InputError);
+  EXPECT_THROW(report_of(rows, {{"some", 3, 9.0, 7}}), datasets::InputError);
+  const QualityReport report = report_of(rows, {{"some", 3, 9.0, 5}});
+  EXPECT_EQ(report.best[0].inertia, 9.0); // of 5 rows
+  EXPECT_EQ(report.best[1].inertia, 100.0);
+}
+
+TEST(QualityReport, NumbersOfRanksAreOtherSolvers) {
+  std::vector<json> rows;
+  for (const int ranks : {2, 4}) {
+    rows.push_back(row("mpi", "random:1", {200.0, 100.0}, 100.0));
+    rows.back().update({{"ranks", ranks}, {"threads", 4}});
+  }
+  const QualityReport report = report_of(rows);
+  ASSERT_EQ(report.attempts.solvers.size(), 2u);
+  const std::string text = quality_text(report, TextStyle::terminal);
+  EXPECT_NE(text.find("mpi f32, 2 ranks"), std::string::npos) << text;
+  EXPECT_EQ(to_json(report)["solvers"][1]["ranks"], 4);
+}
+
 TEST(QualityReport, LeavesOutWhatCannotBeJudged) {
   json fuzzy = row("f", "random:1", {200.0}, 100.0);
   fuzzy["problem"]["family"] = "fcm";
@@ -238,7 +264,9 @@ TEST(QualityPlan, SeedsAndBestAreParsed) {
   EXPECT_EQ(best.data, "a:b.npy");
   EXPECT_EQ(best.k, 8u);
   EXPECT_EQ(best.inertia, 1.5e7);
-  for (const char* bad : {"", "a:8", "a=1", "a:8=", "a:x=1", "a:8=-1", "a:8=nan", "a:8=inf"}) {
+  EXPECT_EQ(best.n, 0u);
+  EXPECT_EQ(parse_best("a:8,500=1").n, 500u);
+  for (const char* bad : {"", "a:8,=1", "a:8,0=1", "a:,5=1", "a:8", "a=1", "a:8=", "a:x=1", "a:8=-1", "a:8=nan", "a:8=inf"}) {
     EXPECT_THROW(parse_best(bad), datasets::InputError) << bad;
   }
 }

@@ -133,6 +133,72 @@ TEST(Report, OfSeveralRowsOfOneRoundTheNewestCounts) {
   EXPECT_TRUE(report_of({"a"}, {row("a", "ok", 2.0), row("a", "unavailable", 0.0)}).cells[0].ok());
 }
 
+/// A row of k clusters.
+json row_of_k(const std::string& variant, std::size_t k, double median, int round = 1) {
+  json line = row(variant, "ok", median, round);
+  line["problem"]["k"] = k;
+  line["problem"]["hash"] = fmt::format("of {} clusters", k);
+  return line;
+}
+
+TEST(Report, RoundsOfOtherProblemsOfTheNameAreOtherCells) {
+  const Measurements both =
+      measured({row_of_k("a", 4, 2.0, 1), row_of_k("a", 16, 9.0, 1), row_of_k("a", 4, 3.0, 2)});
+  ASSERT_EQ(both.cells.size(), 2u);
+  EXPECT_EQ(both.cells[0].rounds.size(), 2u);
+  EXPECT_EQ(both.cells[1].rounds.size(), 1u);
+  EXPECT_TRUE(both.cells[0].shown_first && both.cells[1].shown_first);
+  for (const char* key : {"init", "stop", "weights"}) {
+    json other = row("a", "ok", 2.0);
+    other["problem"][key] = "other";
+    EXPECT_EQ(measured({row("a", "ok", 2.0), other}).cells.size(), 2u) << key;
+  }
+  json limited = row("a", "ok", 2.0);
+  limited["memory"] = {{"limit_bytes", 1000}, {"peak_bytes", 1}, {"held_by", "it"}};
+  EXPECT_EQ(measured({row("a", "ok", 2.0), limited}).cells.size(), 2u);
+  json other_data = row("a", "ok", 2.0);
+  other_data["problem"]["hash"] = "another";
+  EXPECT_EQ(measured({row("a", "ok", 2.0), other_data}).cells.size(), 2u);
+}
+
+TEST(Report, ARowWithoutDataIsOfTheCellThatMendsIt) {
+  json no_data = row("a", "out_of_memory", 0.0);
+  for (const char* told : {"n", "d", "data_sha256", "hash"}) {
+    no_data["problem"].erase(told);
+  }
+  json mended = row("a", "ok", 2.0);
+  mended["memory"] = {{"limit_bytes", 1000}, {"peak_bytes", 1}, {"held_by", "it"}};
+  for (const auto& rows : {std::vector{no_data, mended}, std::vector{mended, no_data}}) {
+    const Measurements one = measured(rows);
+    ASSERT_EQ(one.cells.size(), 1u);
+    EXPECT_EQ(one.cells[0].rounds.size(), 1u);
+    EXPECT_EQ(one.cells[0].ok(), rows.back() == mended);
+  }
+}
+
+TEST(Report, TheTablesOwnProblemIsShown) {
+  const TableReport report = report_of(
+      {"a", "b"}, {row_of_k("a", 16, 9.0), row_of_k("b", 16, 9.0), row("a", "ok", 2.0), row("b", "ok", 3.0)});
+  ASSERT_EQ(report.cells.size(), 4u);
+  for (const ReportCell& cell : report.cells) {
+    const bool own = cell.measured->identity().hash == "of p";
+    EXPECT_EQ(cell.shown_first(), own);
+    EXPECT_EQ(cell.by_iteration.unranked, own ? "" : "k 16, the table says 4");
+  }
+}
+
+TEST(Report, ThreadsAreSaidWhereAVariantHasSeveral) {
+  json one = row("a", "ok", 5.0);
+  one["threads"] = 1;
+  const auto narrow = [](const std::vector<json>& rows) {
+    return table_text(report_of({"a"}, rows), TableForm::narrow, TextStyle::terminal);
+  };
+  EXPECT_EQ(narrow({one}).find("threads"), std::string::npos);
+  const std::string text = narrow({row("a", "ok", 2.0), one});
+  EXPECT_NE(text.find("variant  threads"), std::string::npos) << text;
+  EXPECT_EQ(line_of(text, "a").substr(0, 12), " 1 1 a 2 0.2") << text;
+}
+
 TEST(Report, RowsOfAnotherMachineAreOthers) {
   std::vector<Row> rows = made_up::rows_of({row("a", "ok", 2.0)});
   rows.push_back(made_up::rows_of({row("a", "wrong", 1.0)}, made_up::header("another")).front());

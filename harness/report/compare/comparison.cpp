@@ -13,8 +13,11 @@
 namespace clusterbench {
 namespace {
 
+// Of one sample that is none no logarithm can be taken, whatever the median.
 bool positive(const Rounds& rounds) {
-  return !rounds.empty() && median_of_rounds(rounds) > 0.0;
+  return !rounds.empty() && std::ranges::all_of(rounds, [](const std::vector<double>& round) {
+    return !round.empty() && std::ranges::all_of(round, [](double ms) { return ms > 0.0; });
+  });
 }
 
 ComparedCell without_ratio(const std::string& name, const std::string& verdict,
@@ -26,22 +29,48 @@ bool is_wrong(const CellTimings& cell) {
   return cell.status == "wrong" || cell.status == "cheated";
 }
 
-// The same cell in another campaign, with other threads if there is no other.
-const std::pair<const CellName, CellTimings>* counterpart(const Timings& timings,
-                                                          const CellName& cell) {
-  auto found = timings.cells.find(cell);
-  if (found == timings.cells.end()) {
-    found = timings.cells.lower_bound({cell.name, 0});
+using NamedCell = std::pair<const CellName, CellTimings>;
+
+// All cells of a name.
+std::vector<const NamedCell*> cells_named(const Timings& timings, const std::string& name) {
+  std::vector<const NamedCell*> cells;
+  for (auto cell = timings.cells.lower_bound({name, 0, {}});
+       cell != timings.cells.end() && cell->first.name == name; ++cell) {
+    cells.push_back(&*cell);
   }
-  return found == timings.cells.end() || found->first.name != cell.name ? nullptr : &*found;
+  return cells;
 }
 
-// A cell that was measured with several numbers of threads is named with them.
+int likeness(const CellName& a, const CellName& b) {
+  return (a.problem.same_definition(b.problem) ? 8 : 0) + (a.same_threads(b) ? 4 : 0) +
+         (a.problem.same_work(b.problem) ? 2 : 0) + (a.problem.may_be(b.problem) ? 1 : 0);
+}
+
+const NamedCell* most_alike(const Timings& timings, const CellName& cell) {
+  const NamedCell* best = nullptr;
+  for (const NamedCell* other : cells_named(timings, cell.name)) {
+    if (best == nullptr || likeness(other->first, cell) > likeness(best->first, cell)) {
+      best = other;
+    }
+  }
+  return best;
+}
+
+// The same cell in another campaign, with other threads or of another problem if there is no other.
+// Another problem's is none where its own counterpart is there.
+const NamedCell* counterpart(const Timings& theirs, const CellName& cell, const Timings& mine) {
+  const NamedCell* best = most_alike(theirs, cell);
+  const bool of_another = best != nullptr && !best->first.problem.may_be(cell.problem);
+  return of_another && most_alike(mine, best->first)->first != cell ? nullptr : best;
+}
+
+// A cell that was measured with several numbers of threads, or of several problems, is named with them.
 std::string shown_name(const Timings& timings, const CellName& cell) {
-  const auto first = timings.cells.lower_bound({cell.name, 0});
-  const auto next = first == timings.cells.end() ? first : std::next(first);
-  const bool several = next != timings.cells.end() && next->first.name == cell.name;
-  return several ? fmt::format("{}, {} threads", cell.name, cell.threads) : cell.name;
+  std::vector<CellName> names;
+  for (const NamedCell* other : cells_named(timings, cell.name)) {
+    names.push_back(other->first);
+  }
+  return shown_name(cell, names);
 }
 
 double passes_of(const CellTimings& cell) {
@@ -106,7 +135,7 @@ Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellT
 
 // A cell that one of the campaigns cannot give a time for; empty where both can.
 std::optional<ComparedCell> finding(const std::string& name, const CellTimings& base,
-                                    const CellTimings& fresh, bool other_threads) {
+                                    const CellTimings& fresh, bool other_work) {
   if (fresh.status == "ok" && base.status != "ok") {
     return without_ratio(name, "new", fmt::format("the base's was {}", base.status));
   }
@@ -122,12 +151,12 @@ std::optional<ComparedCell> finding(const std::string& name, const CellTimings& 
                                          : "failed",
                          text);
   }
-  if (other_threads || (!base.work.empty() && !fresh.work.empty() && base.work != fresh.work)) {
+  if (other_work) {
     return without_ratio(name, "different_work",
                          "the problem, its data or the number of threads differ");
   }
   if (!positive(base.runs_ms) || !positive(fresh.runs_ms)) {
-    return without_ratio(name, "failed", "a median time is not positive");
+    return without_ratio(name, "failed", "a time is not positive");
   }
   return std::nullopt;
 }
@@ -315,7 +344,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   std::vector<MeasuredTwice> measured;
   for (const auto& [key, old] : base.cells) {
     const std::string name = shown_name(base, key);
-    const auto* found = counterpart(fresh, key);
+    const auto* found = counterpart(fresh, key, base);
     if (found == nullptr) {
       const bool had_one = old.status == "ok";
       comparison.cells.push_back(without_ratio(name, had_one ? "missing" : "not_compared",
@@ -326,9 +355,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       continue;
     }
     const auto& [their_key, theirs] = *found;
-    const bool other_threads =
-        key.threads != 0 && their_key.threads != 0 && key.threads != their_key.threads;
-    if (auto cell = finding(name, old, theirs, other_threads)) {
+    const bool other_work = !key.same_threads(their_key) || !key.problem.same_work(their_key.problem);
+    if (auto cell = finding(name, old, theirs, other_work)) {
       comparison.cells.push_back(*cell);
       continue;
     }
@@ -343,7 +371,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   }
   judge(measured, comparison);
   for (const auto& [key, cell] : fresh.cells) {
-    if (counterpart(base, key) == nullptr) {
+    if (counterpart(base, key, fresh) == nullptr) {
       comparison.cells.push_back(
           without_ratio(shown_name(fresh, key), is_wrong(cell) ? "wrong" : "new",
                         cell.status == "ok" ? "the base lacks it" : cell.message));

@@ -31,13 +31,29 @@ double milliseconds_per(const std::string& unit) {
   return known->second;
 }
 
+// Of our own files, what `name` does not tell: an older one, or another program's, tells nothing of it.
+CellName cell_of(const json& row) {
+  const std::string name = row.at("name");
+  if (!row.contains("cell")) {
+    return {name, 0, {}};
+  }
+  const json& told = row.at("cell");
+  CellName cell{name_with_devices(told.at("name"), told.value("gpus", 0), told.value("ranks", 0)),
+                told.at("threads"),
+                {told.value("definition", ""), told.value("hash", ""), std::nullopt}};
+  if (told.contains("limits")) {
+    cell.problem.limits = told.at("limits").get<std::string>();
+  }
+  return cell;
+}
+
 void add_repetition(const json& row, Timings& timings,
-                    std::map<std::string, std::int64_t>& last_repetition) {
+                    std::map<CellName, std::int64_t>& last_repetition) {
   if (row.value("run_type", "iteration") != "iteration") {
     return;
   }
-  const std::string name = row.at("name");
-  CellTimings& cell = timings.cells[{name, 0}];
+  const CellName name = cell_of(row);
+  CellTimings& cell = timings.cells[name];
   if (row.value("error_occurred", false)) {
     cell.status = "error";
     cell.message = row.value("error_message", "");
@@ -73,7 +89,7 @@ Timings timings_of_google_benchmark(const json& file) {
   }
   Timings timings;
   timings.context = google_benchmark_hardware(file.at("context"));
-  std::map<std::string, std::int64_t> last_repetition;
+  std::map<CellName, std::int64_t> last_repetition;
   const json& rows = file.at("benchmarks");
   for (std::size_t i = 0; i < rows.size(); ++i) {
     try {

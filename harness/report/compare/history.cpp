@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
+#include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
 
 namespace clusterbench {
@@ -16,9 +18,55 @@ using nlohmann::json;
 
 // The campaign with this cell alone.
 Timings only(const Timings& campaign, const CellName& cell) {
-  Timings one = campaign;
+  Timings one;
+  one.source = campaign.source;
   one.cells = {{cell, campaign.cells.at(cell)}};
+  one.environments = campaign.environments;
+  one.environment = campaign.environment;
+  one.rates = campaign.rates;
+  one.context = campaign.context;
   return one;
+}
+
+// One cell in the campaigns that have it.
+struct Track {
+  CellName cell; ///< as far as any of them tells it
+  std::vector<std::pair<const Timings*, CellName>> campaigns;
+
+  // Of one campaign's cells of the same name each has its own.
+  bool may_have(const CellName& other, const Timings& campaign) const {
+    return campaigns.back().first != &campaign && cell.same_threads(other) &&
+           cell.problem.same_definition(other.problem);
+  }
+};
+
+// A campaign that does not tell threads or problem follows one that does.
+std::vector<Track> tracks_of(const std::vector<Timings>& campaigns) {
+  std::map<std::string, std::vector<Track>> by_name;
+  for (const Timings& campaign : campaigns) {
+    for (const auto& [name, timings] : campaign.cells) {
+      std::vector<Track>& tracks = by_name[name.name];
+      const auto find = [&](bool same) {
+        return std::ranges::find_if(tracks, [&](const Track& track) {
+          return track.may_have(name, campaign) && (!same || track.cell.problem.may_be(name.problem));
+        });
+      };
+      auto found = find(true);
+      found = found == tracks.end() ? find(false) : found; // of data that have changed
+      if (found == tracks.end()) {
+        found = tracks.insert(tracks.end(), {name, {}});
+      }
+      found->cell.threads = std::max(found->cell.threads, name.threads);
+      found->cell.problem.learn(name.problem);
+      found->campaigns.emplace_back(&campaign, name);
+    }
+  }
+  std::vector<Track> all;
+  for (auto& [name, tracks] : by_name) {
+    std::ranges::sort(tracks, {}, &Track::cell);
+    std::ranges::move(tracks, std::back_inserter(all));
+  }
+  return all;
 }
 
 bool ends_a_stretch(const std::string& verdict) {
@@ -34,29 +82,25 @@ Moment first_of_a_stretch(const Timings& campaign, const CellTimings& cell, std:
           median_of(cell), {}};
 }
 
-CellHistory history_of_cell(const CellName& name, const std::vector<Timings>& campaigns,
-                            const CompareOptions& options) {
-  CellHistory history{name, {}};
-  const Timings* first = nullptr; // of the stretch
-  for (const Timings& campaign : campaigns) {
-    const auto found = campaign.cells.find(name);
-    if (found == campaign.cells.end()) {
+CellHistory history_of_cell(const Track& track, const CompareOptions& options) {
+  CellHistory history{track.cell, track.cell.name, {}};
+  std::optional<Timings> first; // of the stretch, with this cell alone
+  for (const auto& [campaign, name] : track.campaigns) {
+    Timings here = only(*campaign, name);
+    const CellTimings& cell = here.cells.at(name);
+    const bool usable =
+        first && first->cells.begin()->second.status == "ok" && cell.status == "ok";
+    if (!usable || !environment_mismatch(*first, here).empty()) {
+      history.moments.push_back(
+          first_of_a_stretch(here, cell, !usable ? "first" : "other environment"));
+      first = std::move(here);
       continue;
     }
-    const bool usable = first != nullptr && first->cells.at(name).status == "ok" &&
-                        found->second.status == "ok";
-    if (!usable || !environment_mismatch(*first, campaign).empty()) {
-      history.moments.push_back(first_of_a_stretch(
-          campaign, found->second, first == nullptr || !usable ? "first" : "other environment"));
-      first = &campaign;
-      continue;
-    }
-    const ComparedCell compared =
-        compare_timings(only(*first, name), only(campaign, name), options).cells.at(0);
+    const ComparedCell compared = compare_timings(*first, here, options).cells.at(0);
     history.moments.push_back(
-        {campaign.source, compared.verdict, median_of(found->second), compared.change});
+        {campaign->source, compared.verdict, median_of(cell), compared.change});
     if (ends_a_stretch(compared.verdict)) {
-      first = &campaign;
+      first = std::move(here);
     }
   }
   return history;
@@ -97,27 +141,39 @@ bool is_change(const Moment& moment) {
 } // namespace
 
 std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, CompareOptions options) {
-  std::set<CellName> names;
+  const std::vector<Track> tracks = tracks_of(campaigns);
   std::size_t comparisons = 0;
-  for (const Timings& campaign : campaigns) {
-    for (const auto& [name, cell] : campaign.cells) {
-      comparisons += names.insert(name).second ? 0 : 1;
-    }
+  std::map<std::string, std::vector<CellName>> names;
+  for (const Track& track : tracks) {
+    comparisons += track.campaigns.size() - 1;
+    names[track.cell.name].push_back(track.cell);
   }
   options.level /= static_cast<double>(std::max<std::size_t>(comparisons, 1));
   std::vector<CellHistory> cells;
-  for (const CellName& name : names) {
-    cells.push_back(history_of_cell(name, campaigns, options));
+  for (const Track& track : tracks) {
+    cells.push_back(history_of_cell(track, options));
+    cells.back().shown = shown_name(track.cell, names.at(track.cell.name));
   }
   return cells;
 }
 
-std::string render_history(const std::vector<CellHistory>& cells, TextStyle style) {
+std::vector<std::string> edited_of(const std::vector<Timings>& campaigns) {
+  std::vector<std::string> edited;
+  for (const Timings& campaign : campaigns) {
+    if (!campaign.edited.empty()) {
+      edited.push_back(campaign.edited);
+    }
+  }
+  return edited;
+}
+
+std::string render_history(const std::vector<CellHistory>& cells,
+                           const std::vector<std::string>& edited, TextStyle style) {
   constexpr std::size_t kWidestSource = 42, kMostChanges = 10;
   std::string text, changed;
   std::size_t changes = 0;
   for (const CellHistory& history : cells) {
-    const std::string name = shortened(escaped(history.cell.name, TextStyle::terminal), 100);
+    const std::string name = shortened(escaped(history.shown, TextStyle::terminal), 100);
     std::vector<std::vector<std::string>> lines;
     std::vector<Paint> paints;
     for (const Moment& moment : history.moments) {
@@ -138,11 +194,15 @@ std::string render_history(const std::vector<CellHistory>& cells, TextStyle styl
                        lines, style, paints) +
             "\n";
   }
-  return text + fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
-         (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  text += fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
+          (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  for (const std::string& sentence : edited) {
+    text += escaped(sentence, TextStyle::terminal) + "\n";
+  }
+  return text;
 }
 
-json to_json(const std::vector<CellHistory>& cells) {
+json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited) {
   json all = json::array();
   for (const CellHistory& history : cells) {
     json moments = json::array();
@@ -157,9 +217,12 @@ json to_json(const std::vector<CellHistory>& cells) {
       }
       moments.push_back(std::move(entry));
     }
-    all.push_back({{"name", history.cell.name}, {"threads", history.cell.threads}, {"moments", moments}});
+    all.push_back({{"name", history.cell.name},
+                   {"shown", history.shown},
+                   {"threads", history.cell.threads},
+                   {"moments", moments}});
   }
-  return {{"schema", 2}, {"type", "history"}, {"cells", all}};
+  return {{"schema", 2}, {"type", "history"}, {"cells", all}, {"edited", edited}};
 }
 
 } // namespace clusterbench

@@ -20,15 +20,20 @@ struct Moment {
 /// A stretch ends where the cell is slower or faster than in the stretch's first campaign, where the
 /// environment differs, or after a failure: so a slow drift is seen, too, once it is larger than noise.
 struct CellHistory {
-  CellName cell;
+  CellName cell;     ///< as far as any campaign tells it
+  std::string shown; ///< its name, with what tells it from other cells of that name
   std::vector<Moment> moments; ///< in the order of the campaigns that have the cell
 };
 
 /// campaigns: in the order of time. The level is divided by the number of comparisons of all cells.
 std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, CompareOptions options);
 
+/// Of each campaign's ledger that is not as it was written, a sentence.
+std::vector<std::string> edited_of(const std::vector<Timings>& campaigns);
+
 /// In 100 columns: a table for each cell, the changes in colour, and at the end what changed where.
-std::string render_history(const std::vector<CellHistory>& cells, TextStyle style);
-nlohmann::json to_json(const std::vector<CellHistory>& cells);
+std::string render_history(const std::vector<CellHistory>& cells,
+                           const std::vector<std::string>& edited, TextStyle style);
+nlohmann::json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited);
 
 } // namespace clusterbench

@@ -21,7 +21,6 @@ CellTimings timings_of(const Measured& cell) {
   CellTimings timings;
   timings.status = representative.status;
   timings.message = representative.message;
-  timings.work = representative.problem().value("hash", "");
   if (cell.ok() && std::ranges::any_of(cell.rounds, &Row::unsandboxed)) {
     timings.status = "unsandboxed";
     timings.message = "it ran without a sandbox, and its answers vouch for nothing";
@@ -73,9 +72,8 @@ Timings from_ledger(const std::filesystem::path& path) {
   Timings timings;
   timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
   for (const Measured& cell : measurements.cells) {
-    const std::string gpus = cell.gpus() > 1 ? fmt::format(", {} GPUs", cell.gpus()) : "";
-    const std::string ranks = cell.ranks() > 1 ? fmt::format(", {} ranks", cell.ranks()) : "";
-    timings.cells[{cell.name() + gpus + ranks, cell.threads()}] = timings_of(cell);
+    timings.cells[{name_with_devices(cell.name(), cell.gpus(), cell.ranks()), cell.threads(),
+                   cell.identity()}] = timings_of(cell);
     for (const Row& row : cell.rounds) {
       timings.environments.insert(row.header->environment_hash);
       timings.rates = rates_of(row.header->line.value("limits", json()));
@@ -90,6 +88,20 @@ Timings from_ledger(const std::filesystem::path& path) {
 }
 
 } // namespace
+
+std::string shown_name(const CellName& cell, const std::vector<CellName>& of_that_name) {
+  std::string text = cell.name;
+  if (std::ranges::any_of(of_that_name,
+                          [&](const CellName& other) { return other.threads != cell.threads; })) {
+    text += fmt::format(", {} threads", cell.threads);
+  }
+  std::vector<ProblemIdentity> problems;
+  for (const CellName& other : of_that_name) {
+    problems.push_back(other.problem);
+  }
+  const std::string differs = difference(cell.problem, problems);
+  return differs.empty() ? text : text + ", " + differs;
+}
 
 Timings read_timings(const std::filesystem::path& path) {
   Timings timings;

@@ -1,6 +1,7 @@
 // The times that an earlier campaign left behind: a ledger, or Google Benchmark's JSON.
 #pragma once
 
+#include "harness/ledger/cell_identity.hpp"
 #include "harness/ledger/ratio.hpp"
 
 #include <compare>
@@ -9,21 +10,30 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace clusterbench {
 
-/// Which cell. Google Benchmark's JSON does not tell the threads: 0.
+/// Which cell. Google Benchmark's JSON of another program does not tell the threads, 0, nor the problem.
 struct CellName {
-  std::string name; ///< table/problem/variant/precision
+  std::string name; ///< table/problem/variant/precision, with GPUs and ranks if there are several
   int threads = 0;
+  ProblemIdentity problem;
   auto operator<=>(const CellName&) const = default;
+
+  /// Whether both have as many, as far as they tell it.
+  bool same_threads(const CellName& other) const {
+    return threads == 0 || other.threads == 0 || threads == other.threads;
+  }
 };
+
+/// The name, with the threads or what else is needed to tell it from other cells of that name.
+std::string shown_name(const CellName& cell, const std::vector<CellName>& of_that_name);
 
 /// One cell of a campaign, all its rounds together. A round that failed speaks for the cell.
 struct CellTimings {
   std::string status = "ok"; ///< as in the ledger, or `unsandboxed`
   std::string message;       ///< of a round that failed
-  std::string work;          ///< hash of the problem; empty: not recorded
   Rounds runs_ms;            ///< raw samples [ms]; empty unless ok
   Costs passes;              ///< of the same; no rounds where passes are not recorded
 };

@@ -48,6 +48,28 @@ CellShift shift_of(const Machine& machine, const Measured& before, const Measure
   return shift;
 }
 
+// Whether the other was measured on the same machine with as many threads, and did the same.
+bool is_counterpart(const Measured& cell, const Measured& other) {
+  return other.machine == cell.machine && other.threads() == cell.threads() &&
+         other.identity().same_work(cell.identity());
+}
+
+bool within_same_limits(const Measured& a, const Measured& b) {
+  return a.identity().limits == b.identity().limits;
+}
+
+// Cells of one name get what their problems differ by into it.
+void tell_apart(std::vector<CellShift>& shifts) {
+  std::map<std::string, std::vector<ProblemIdentity>> problems;
+  for (const CellShift& shift : shifts) {
+    problems[shift.cell].push_back(shift.before.identity());
+  }
+  for (CellShift& shift : shifts) {
+    const std::string differs = difference(shift.before.identity(), problems.at(shift.cell));
+    shift.cell += differs.empty() ? "" : ", " + differs;
+  }
+}
+
 } // namespace
 
 CellShifts cell_shifts(const std::vector<std::string>& ledgers, const std::string& before,
@@ -61,14 +83,19 @@ CellShifts cell_shifts(const std::vector<std::string>& ledgers, const std::strin
     if (row.variant != before || !first.ok() || fnmatch(cell.c_str(), name.c_str(), 0) != 0) {
       continue;
     }
-    const auto second = std::ranges::find_if(measurements.cells, [&](const Measured& other) {
-      return other.machine == first.machine && other.threads() == first.threads() && other.ok() &&
-             other.representative().variant == after && cell_of(other.representative()) == name;
-    });
-    if (second != measurements.cells.end()) {
+    const Measured* second = nullptr;
+    for (const Measured& other : measurements.cells) {
+      if (other.ok() && other.representative().variant == after &&
+          cell_of(other.representative()) == name && is_counterpart(first, other) &&
+          (second == nullptr || !within_same_limits(first, *second))) {
+        second = &other;
+      }
+    }
+    if (second != nullptr) {
       shifts.cells.push_back(shift_of(measurements.machines[first.machine], first, *second));
     }
   }
+  tell_apart(shifts.cells);
   return shifts;
 }
 

@@ -160,10 +160,12 @@ std::map<const Measured*, OtherWork> other_works(const Problems& problems) {
   return others;
 }
 
-// What runs whose inertias may be compared have in common: the points and the number of clusters.
+// What runs whose inertias may be compared have in common: the points with their weights, and the
+// number of clusters.
 std::string points_of(const json& problem) {
   json points = json::object();
-  for (const char* key : {"data", "take", "last_column_is_label", "k", "n", "d"}) {
+  for (const char* key : {"data", "data_sha256", "take", "last_column_is_label", "weights",
+                          "weights_sha256", "k", "n", "d"}) {
     points[key] = problem.value(key, json());
   }
   return points.dump();

@@ -2,6 +2,7 @@
 
 #include "datasets/errors.hpp"
 #include "harness/ledger/statistics.hpp"
+#include "harness/system/json_words.hpp"
 #include "harness/problem/problem_spec.hpp"
 
 #include <algorithm>
@@ -32,20 +33,22 @@ void put_inertia(Attempt& attempt, const Row& row) {
     return;
   }
   for (const json& verdict : row.field("verification")) { // the last is of that run
-    attempt.inertia.back() = number_or_nan(verdict.at("objective"));
+    attempt.inertia.back() = number_or_nan(verdict.value("objective", json()));
   }
   const json trace = row.field("trace");
   const json entering = trace.is_object() ? trace.value("inertia", json::array()) : json::array();
   attempt.recorded =
-      row.number("recorded_passes") == static_cast<double>(passes) && entering.size() >= passes;
+      row.number("recorded_passes") == static_cast<double>(passes) && entering.is_array() &&
+                     entering.size() >= passes;
   for (std::size_t pass = 1; attempt.recorded && pass < passes; ++pass) {
     attempt.inertia[pass - 1] = number_or_nan(entering.at(pass));
   }
 }
 
-QualityProblem problem_of(const json& problem) {
+QualityProblem problem_in(const json& problem) {
   ProblemSpec named;
   named.data = problem.at("data");
+  static_cast<void>(problem.at("init")); // which the attempt takes
   named.weights = problem.value("weights", "");
   return {.data = adhoc_name(named),
           .n = problem.at("n"),
@@ -55,6 +58,16 @@ QualityProblem problem_of(const json& problem) {
           .max_iterations = problem.at("max_iterations"),
           .data_sha256 = problem.at("data_sha256"),
           .weights_sha256 = problem.value("weights_sha256", "")};
+}
+
+// Throws InputError naming the ledger where the row does not say all of it.
+QualityProblem problem_of(const Row& row) {
+  try {
+    return problem_in(row.problem());
+  } catch (const json::exception& error) {
+    throw datasets::InputError(fmt::format("{}: {}, round {}: its problem: {}", row.header->ledger,
+                                           row.name, row.round, words_of(error)));
+  }
 }
 
 // What a whole answer takes besides its run.
@@ -95,6 +108,10 @@ bool matches(const std::string& name, const std::vector<std::string>& globs) {
 template <typename T>
 std::size_t index_in(const std::vector<T>& sorted, const T& value) {
   return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
+}
+
+int several(int devices) {
+  return devices > 1 ? devices : 0; // an older ledger does not say that it was one
 }
 
 using AttemptKey = std::tuple<QualityProblem, StartState, Solver>;
@@ -145,15 +162,16 @@ Attempts make_attempts(const Measurements& measurements, const std::vector<std::
     if (!matches(row.variant, only)) {
       continue;
     }
-    if (problem.at("family") != "kmeans") {
+    if (problem.value("family", "") != "kmeans") {
       ++fuzzy;
     } else if (!problem.contains("data_sha256")) {
       not_built.insert(row.variant);
     } else if (row.unsandboxed) {
       unsandboxed.insert(row.variant);
     } else {
-      by_key[{problem_of(problem), start_state(problem.at("init")),
-              Solver{row.variant, row.precision, cell.threads()}}] = attempt_of(cell);
+      by_key[{problem_of(row), start_state(problem.at("init")),
+              Solver{row.variant, row.precision, cell.threads(), several(cell.gpus()),
+                     several(cell.ranks())}}] = attempt_of(cell);
     }
   }
   result.notes = measurements.edited;

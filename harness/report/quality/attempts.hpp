@@ -22,6 +22,7 @@ struct QualityProblem {
 struct Solver {
   std::string variant, precision;
   int threads = 0;
+  int gpus = 0, ranks = 0; ///< 0: one, or none
   auto operator<=>(const Solver&) const = default;
 };
 

@@ -89,9 +89,15 @@ json to_json(const QualityReport& report) {
   }
   json solvers = json::array();
   for (const Solver& solver : report.attempts.solvers) {
-    solvers.push_back({{"variant", solver.variant},
-                       {"precision", solver.precision},
-                       {"threads", solver.threads}});
+    json& entry = solvers.emplace_back(json{{"variant", solver.variant},
+                                            {"precision", solver.precision},
+                                            {"threads", solver.threads}});
+    if (solver.gpus > 0) {
+      entry["gpus"] = solver.gpus;
+    }
+    if (solver.ranks > 0) {
+      entry["ranks"] = solver.ranks;
+    }
   }
   json attempts = json::array();
   for (const Attempt& attempt : report.attempts.attempts) {

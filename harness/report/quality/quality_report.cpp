@@ -21,6 +21,38 @@ bool same_data(const QualityProblem& a, const QualityProblem& b) {
          std::tie(b.data_sha256, b.weights_sha256, b.n, b.k);
 }
 
+std::string to_string(const GivenBest& known) {
+  const std::string rows = known.n == 0 ? "" : fmt::format(",{}", known.n);
+  return fmt::format("--best {}:{}{}={}", known.data, known.k, rows, known.inertia);
+}
+
+// Data of which only the first rows are taken are another problem, with another inertia.
+void take_given(const GivenBest& known, const std::vector<QualityProblem>& problems,
+                std::vector<BestKnown>& best) {
+  const QualityProblem* first = nullptr;
+  for (std::size_t p = 0; p < best.size(); ++p) {
+    const QualityProblem& problem = problems[p];
+    if (problem.data != known.data || problem.k != known.k ||
+        (known.n != 0 && problem.n != known.n)) {
+      continue;
+    }
+    if (first != nullptr && problem.n != first->n) {
+      throw InputError(fmt::format("{0}: there are problems of {1} and of {2} rows of {3}; "
+                                   "{3}:{4},{1}={5} names one of them",
+                                   to_string(known), first->n, problem.n, known.data, known.k,
+                                   known.inertia));
+    }
+    first = &problem;
+    if (!best[p].inertia || known.inertia < *best[p].inertia) {
+      best[p] = {known.inertia, std::nullopt};
+    }
+  }
+  if (first == nullptr) {
+    throw InputError(fmt::format("{}: there is no problem of that data {}", to_string(known),
+                                 known.n == 0 ? "and k" : "with that k and number of rows"));
+  }
+}
+
 std::vector<BestKnown> best_known(const Attempts& all, const std::vector<GivenBest>& given) {
   std::vector<BestKnown> best(all.problems.size());
   for (std::size_t p = 0; p < best.size(); ++p) {
@@ -37,19 +69,7 @@ std::vector<BestKnown> best_known(const Attempts& all, const std::vector<GivenBe
     }
   }
   for (const GivenBest& known : given) {
-    bool found = false;
-    for (std::size_t p = 0; p < best.size(); ++p) {
-      if (all.problems[p].data == known.data && all.problems[p].k == known.k) {
-        found = true;
-        if (!best[p].inertia || known.inertia < *best[p].inertia) {
-          best[p] = {known.inertia, std::nullopt};
-        }
-      }
-    }
-    if (!found) {
-      throw InputError(fmt::format("--best {}:{}={}: there is no problem of that data and k",
-                                   known.data, known.k, known.inertia));
-    }
+    take_given(known, all.problems, best);
   }
   return best;
 }
@@ -186,12 +206,18 @@ GivenBest parse_best(std::string_view text) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
     return error == std::errc{} && end == part.data() + part.size();
   };
-  if (equals == std::string_view::npos || colon == std::string_view::npos ||
-      !number(text.substr(colon + 1, equals - colon - 1), best.k) ||
+  const bool has_both = equals != std::string_view::npos && colon != std::string_view::npos;
+  const std::string_view sizes = has_both ? text.substr(colon + 1, equals - colon - 1) : "";
+  const auto comma = sizes.find(',');
+  const bool has_rows = comma != std::string_view::npos;
+  if (!number(sizes.substr(0, comma), best.k) ||
+      (has_rows && (!number(sizes.substr(comma + 1), best.n) || best.n == 0)) ||
       !number(text.substr(equals + 1), best.inertia) || !(best.inertia >= 0.0) ||
       !std::isfinite(best.inertia)) {
     throw InputError(
-        fmt::format("--best {}: DATA:K=INERTIA is needed, such as article002:8=1.5e7", text));
+        fmt::format("--best {}: DATA:K=INERTIA is needed, such as article002:8=1.5e7, or "
+                    "DATA:K,ROWS=INERTIA where several --take of the data are there",
+                    text));
   }
   best.data = text.substr(0, colon);
   return best;

@@ -23,9 +23,10 @@ struct GivenBest {
   std::string data;
   std::size_t k = 0;
   double inertia = 0.0;
+  std::size_t n = 0; ///< rows of the data; 0: not said, and only one number of them may be there
 };
 
-/// "DATA:K=INERTIA". Throws datasets::InputError.
+/// "DATA:K=INERTIA" or "DATA:K,ROWS=INERTIA". Throws datasets::InputError.
 GivenBest parse_best(std::string_view text);
 
 /// The least inertia that any attempt on the same data and k has in any pass, whatever its stop
@@ -66,7 +67,8 @@ struct QualityReport {
   ExitCode exit_code = ExitCode::ok; ///< the gravest of the attempts' ends
 };
 
-/// Throws datasets::InputError for a given inertia of a problem that is not there.
+/// Throws datasets::InputError for a given inertia of a problem that is not there,
+/// or of one of several that only their numbers of rows tell apart.
 QualityReport make_quality_report(Attempts attempts, std::vector<Machine> machines,
                                   const std::vector<GivenBest>& given);
 

@@ -32,14 +32,18 @@ std::string percent(double share) {
   return fmt::format("{:.3g} %", 100.0 * share);
 }
 
-// Threads are said where solvers differ by them.
+// Threads, GPUs and ranks are said where solvers differ by them.
 std::string solver_name(const QualityReport& report, std::size_t index) {
-  std::set<int> threads;
+  std::set<int> threads, gpus, ranks;
   for (const Solver& solver : report.attempts.solvers) {
     threads.insert(solver.threads);
+    gpus.insert(solver.gpus);
+    ranks.insert(solver.ranks);
   }
   const Solver& solver = report.attempts.solvers[index];
-  const std::string name = fmt::format("{} {}", solver.variant, solver.precision);
+  std::string name = fmt::format("{} {}", solver.variant, solver.precision);
+  name += gpus.size() > 1 && solver.gpus > 0 ? fmt::format(", {} GPUs", solver.gpus) : "";
+  name += ranks.size() > 1 && solver.ranks > 0 ? fmt::format(", {} ranks", solver.ranks) : "";
   return threads.size() > 1
              ? fmt::format("{}, {} thread{}", name, solver.threads, solver.threads == 1 ? "" : "s")
              : name;
