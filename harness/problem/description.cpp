@@ -146,6 +146,10 @@ Meta meta_from(const json& variant) {
   meta.points_on_host = field(variant, "points_on_host", false);
   meta.takes_weights = field(variant, "takes_weights", false);
   meta.approximate_within = field(variant, "approximate_within", 0.0);
+  // Of twice the oracle's objective or more there is nothing to say.
+  if (!(meta.approximate_within >= 0.0 && meta.approximate_within <= 1.0)) {
+    fail("approximate_within", variant.at("approximate_within"), "number from 0 to 1");
+  }
   meta.min_d = field(variant, "min_d", meta.min_d);
   meta.max_d = field(variant, "max_d", meta.max_d);
   meta.max_k = field(variant, "max_k", meta.max_k);

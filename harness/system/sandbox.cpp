@@ -1,6 +1,7 @@
 #include "harness/system/sandbox.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -164,6 +165,13 @@ void allow_reading_beside(Landlock& rules, const fs::path& folder,
   }
 }
 
+// Devices that say nothing to others, and what CUDA computes on. No terminal and no disk.
+bool is_of_use(const std::string& device, bool own_shared_memory) {
+  constexpr std::array kUsual{"null", "zero", "full", "random", "urandom", "dri", "dxg"};
+  return std::ranges::find(kUsual, device) != kUsual.end() || device.starts_with("nvidia") ||
+         (device == "shm" && own_shared_memory);
+}
+
 bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_memory) {
   std::vector<fs::path> hidden;
   for (const fs::path& folder : plan.hidden) {
@@ -174,7 +182,7 @@ bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_me
   allow_reading_beside(rules, "/", hidden);
   std::error_code error;
   for (const auto& device : fs::directory_iterator("/dev", error)) {
-    if (device.path().filename() != "shm" || own_shared_memory) {
+    if (is_of_use(device.path().filename().string(), own_shared_memory)) {
       rules.allow_writing(device.path());
     }
   }
@@ -251,6 +259,9 @@ bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
   filter.forbid(SCMP_SYS(setpriority), 0, PRIO_USER);
   filter.forbid(SCMP_SYS(ioprio_set), 0, IOPRIO_WHO_PGRP);
   filter.forbid(SCMP_SYS(ioprio_set), 0, IOPRIO_WHO_USER);
+  // What a terminal takes for typed by its user; reading it is enough for that.
+  filter.forbid(SCMP_SYS(ioctl), 1, TIOCSTI);
+  filter.forbid(SCMP_SYS(ioctl), 1, TIOCLINUX);
   for (const int call : {SCMP_SYS(pidfd_send_signal), SCMP_SYS(ptrace), SCMP_SYS(process_vm_writev),
                          SCMP_SYS(process_vm_readv)}) {
     filter.forbid(call);

@@ -3,6 +3,7 @@ the cheat changes the answer or the time."""
 
 import os
 import pathlib
+import select
 import unittest
 
 import numpy
@@ -40,7 +41,8 @@ CHEATS = {
 # What can only be found where a second processor is idle, because only then it has an effect.
 ON_IDLE_PROCESSORS = ["two_threads"]
 # What the sandbox keeps from having an effect: right, and no faster.
-WITHOUT_EFFECT = ["keeps_a_file", "loads_the_machine", "own_clock", "slows_the_session"]
+WITHOUT_EFFECT = ["keeps_a_file", "loads_the_machine", "own_clock", "slows_the_session",
+                  "writes_to_terminals"]
 
 
 def running_tasks():
@@ -106,6 +108,17 @@ class Cheats(Program):
         before = group.read_text()
         self.row("slows_the_session", UNIFORM, 0)
         self.assertEqual(group.read_text(), before)
+
+    def test_terminals_show_nothing_of_it(self):
+        try:
+            master, terminal = os.openpty()
+        except OSError:
+            self.skipTest("no terminals here")
+        self.addCleanup(os.close, master)
+        self.addCleanup(os.close, terminal)
+        row = self.row("writes_to_terminals", UNIFORM, 0)
+        if not any(what.startswith("Landlock: ") for what in row["sandbox_lacks"]):
+            self.assertEqual(select.select([master], [], [], 0)[0], [])
 
     def test_what_has_no_effect(self):
         for cheat in WITHOUT_EFFECT:

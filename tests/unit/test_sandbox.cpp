@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -235,8 +237,53 @@ TEST_F(Sandbox, TheScratchFolderIsFree) {
 }
 
 TEST_F(Sandbox, DevicesAndTheProcessItselfAreOpen) {
-  EXPECT_TRUE(works([] { return writes("/dev/null"); }));
+  for (const char* device : {"/dev/null", "/dev/zero", "/dev/urandom"}) {
+    EXPECT_TRUE(works([=] { return writes(device); })) << device;
+  }
   EXPECT_TRUE(works([] { return writes("/proc/self/comm", std::ios::out); })); // its own name
+}
+
+class Terminal {
+public:
+  Terminal() {
+    if (grantpt(master_) == 0 && unlockpt(master_) == 0 && ptsname(master_) != nullptr) {
+      name_ = ptsname(master_);
+    }
+  }
+  ~Terminal() { close(master_); }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  const std::string& name() const { return name_; } ///< empty where there is none
+
+private:
+  int master_ = posix_openpt(O_RDWR | O_NOCTTY);
+  std::string name_;
+};
+
+TEST_F(Sandbox, TerminalsAreNotWrittenTo) {
+  SKIP_WITHOUT("Landlock: ");
+  const Terminal terminal;
+  if (terminal.name().empty()) {
+    GTEST_SKIP() << "no terminals here";
+  }
+  const auto opens = [&] { return open(terminal.name().c_str(), O_WRONLY | O_NOCTTY) >= 0; };
+  EXPECT_TRUE(opens());
+  EXPECT_FALSE(works(opens));
+}
+
+TEST_F(Sandbox, NothingIsTypedIntoATerminal) {
+  SKIP_WITHOUT("seccomp");
+  const Terminal terminal;
+  const int opened = open(terminal.name().c_str(), O_RDWR | O_NOCTTY);
+  if (opened < 0) {
+    GTEST_SKIP() << "no terminals here";
+  }
+  const std::uint64_t with_other_bits = 1ULL << 32 | TIOCSTI; // the kernel looks at half of it
+  EXPECT_FALSE(works([&] { return ioctl(opened, TIOCSTI, "x") == 0; }));
+  EXPECT_FALSE(works([&] { return calls(SYS_ioctl, opened, with_other_bits, "x"); }));
+  char subcode = 0;
+  EXPECT_FALSE(works([&] { return ioctl(opened, TIOCLINUX, &subcode) == 0 || errno != EPERM; }));
+  close(opened);
 }
 
 // Memory that it inherits is opened anew by its path.
