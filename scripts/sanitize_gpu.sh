@@ -4,8 +4,9 @@
 #   scripts/sanitize_gpu.sh [BUILD] [OUT]     default: build/release, sanitizer.txt
 #   JOBS=8 SIZE=200000 TOOLS="memcheck racecheck" scripts/sanitize_gpu.sh ...
 #
-# SIZE bounds n * d * k. OUT gets a line for each variant and tool: how many errors were found. Ends with 2
-# if there is any, with 5 if a run gave no summary.
+# SIZE bounds n * d * k. OUT gets a line for each variant and tool: how many errors were found, or that the
+# variant takes no shape so small. What is in OUT already is not run again, so a run that was interrupted
+# goes on. Ends with 2 if there is any error, with 5 if a run gave no summary.
 set -uo pipefail
 build=${1:-build/release} out=${2:-sanitizer.txt}
 export CLUSTERBENCH_FOLDER=$build CLUSTERBENCH_GPU_SUBSET=${SIZE:-200000}
@@ -13,23 +14,28 @@ sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-san
 [[ -x $sanitizer ]] || { echo "compute-sanitizer was not found (CUDA toolkit)" >&2; exit 64; }
 [[ -x $build/tests/test_cuda_variants ]] || { echo "$build/tests/test_cuda_variants was not built" >&2; exit 64; }
 logs=$(mktemp -d) && trap 'rm -rf "$logs"' EXIT
-export sanitizer build logs
+export sanitizer build out logs
 
 one() { # variant, tool
   local log=$logs/$1.$2 found
   CLUSTERBENCH_GPU_VARIANT=$1 timeout "${LIMIT:-300}" "$sanitizer" --tool "$2" \
     "$build/tests/test_cuda_variants" > "$log" 2>&1
   found=$(grep -oE '(ERROR|RACECHECK) SUMMARY: [0-9]+' "$log" | grep -oE '[0-9]+' | tail -1)
-  echo "$1 $2: ${found:-no summary}"
+  if [[ -z $found ]] && grep -q 'SKIPPED' "$log" && ! grep -q 'FAILED' "$log"; then
+    found="no shape so small" # the device was never asked anything
+  fi
+  echo "$1 $2: ${found:-no summary}" >> "$out"
   [[ ${found:-x} == 0 ]] || grep -m5 -A3 '=========' "$log" | head -20 >&2
 }
 export -f one
 
+touch "$out"
 for variant in $(cd "$build/modules" && ls | sed -nE 's/^((kmeans|fcm)_(cuda|cublas|thrust)[a-z0-9_]*)\.so$/\1/p'); do
   for tool in ${TOOLS:-memcheck racecheck initcheck synccheck}; do
-    printf '%s %s\n' "$variant" "$tool"
+    grep -q "^$variant $tool: " "$out" || printf '%s %s\n' "$variant" "$tool"
   done
-done | xargs -P "${JOBS:-4}" -L 1 bash -c 'one "$@"' - | sort > "$out"
+done | xargs -P "${JOBS:-4}" -L 1 bash -c 'one "$@"' -
+sort -o "$out" "$out"
 cat "$out"
 ! grep -q 'no summary' "$out" || exit 5
 ! grep -qE ': [1-9]' "$out" || exit 2
