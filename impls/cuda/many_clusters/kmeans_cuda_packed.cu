@@ -156,9 +156,10 @@ struct Operands {
       }
     }
     const unsigned own = quarter % 2 == 0 ? row0 : row1;
-    residual = points.residual[own];
-    norm = points.norm[own];
-    label = own < points.n ? labels[own] : 0;
+    const bool exists = own < points.n; // the last piece has rows behind the points
+    residual = exists ? points.residual[own] : 0.0f;
+    norm = exists ? points.norm[own] : 0.0f;
+    label = exists ? labels[own] : 0;
   }
 };
 
