@@ -263,11 +263,10 @@ private:
 TEST_F(Sandbox, TerminalsAreNotWrittenTo) {
   SKIP_WITHOUT("Landlock: ");
   const Terminal terminal;
-  if (terminal.name().empty()) {
+  const auto opens = [&] { return open(terminal.name().c_str(), O_WRONLY | O_NOCTTY) >= 0; };
+  if (!opens()) {
     GTEST_SKIP() << "no terminals here";
   }
-  const auto opens = [&] { return open(terminal.name().c_str(), O_WRONLY | O_NOCTTY) >= 0; };
-  EXPECT_TRUE(opens());
   EXPECT_FALSE(works(opens));
 }
 
