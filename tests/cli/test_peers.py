@@ -46,6 +46,7 @@ FAULTS = {
     "floods_errors": ("crashed", "exited with code (1|120) before it answered$"),  # at 256 MiB
     "floods_output": ("error", "^it printed a megabyte instead of a reply$"),
     "starts_a_thread": ("ok", "^$"),
+    "computes_late": ("ok", "^$"),
 }
 
 
@@ -238,6 +239,12 @@ class Faulty(Peers):
         self.assertGreaterEqual(row["clock"]["clock_off"], len(row["samples_ms"]))
         for fault in ("claims_nothing", "claims_a_nanosecond"):  # what the outside clock saw counts
             self.assertGreater(min(self.rows[f"kmeans_fake_{fault}"]["samples_ms"]), 1e-3, fault)
+
+    def test_what_is_computed_after_a_run_belongs_to_it(self):
+        row = self.rows["kmeans_fake_computes_late"]
+        self.assertGreaterEqual(min(row["samples_ms"]), 45.0)
+        self.assertGreaterEqual(min(whole["ms"] for whole in row["whole"]), 45.0)
+        self.assertGreaterEqual(row["clock"]["answers_late"], len(row["samples_ms"]))
 
     def test_nobody_is_bound_who_starts_threads_later(self):
         if not pathlib.Path("/proc/self/schedstat").exists():

@@ -16,7 +16,7 @@ FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
           "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
           "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
           "unavailable", "closes", "no_numbers", "leaves_a_process", "floods_errors",
-          "floods_output", "starts_a_thread"]
+          "floods_output", "starts_a_thread", "computes_late"]
 
 
 def describe():
@@ -143,6 +143,8 @@ class Fake:
         return None
 
     def take(self, _):
+        if self.strikes("computes_late"):  # after its run, where no clock of its own counts
+            time.sleep(0.05)
         files = self.files["answer"]
         centroids = [value for row in self.centroids for value in row]
         if self.strikes("writes_too_little"):
