@@ -63,9 +63,10 @@ std::string summary(const Comparison& comparison, TextStyle style) {
 // The sentences below the table.
 std::vector<std::string> rules(const Comparison& comparison) {
   std::vector<std::string> rules = {
-      fmt::format("Changes below {:g} % count as none. The level is {:g} %: of false alarms, all cells "
-                  "together.",
-                  comparison.options.min_effect * 100.0, comparison.options.level * 100.0)};
+      fmt::format("Changes below {:g} % count as none; where no change can be as large as {:g} %, nothing "
+                  "has changed. The level is {:g} %: of false alarms, all cells together.",
+                  comparison.options.min_effect * 100.0, comparison.options.same_within() * 100.0,
+                  comparison.options.level * 100.0)};
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && cell.change->is_range;
       })) {

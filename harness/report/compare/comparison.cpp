@@ -1,7 +1,7 @@
 #include "harness/report/compare/comparison.hpp"
 
+#include "harness/report/compare/machine_state.hpp"
 #include "harness/report/compare/process_test.hpp"
-#include "harness/report/compare/quiet_part.hpp"
 #include "harness/machine/environment.hpp"
 
 #include <algorithm>
@@ -89,29 +89,26 @@ Costs costs_of_runs(const CellTimings& timings) {
 struct MeasuredTwice {
   std::size_t index; ///< among the compared cells
   Costs base, fresh;
-  std::optional<ProcessTest> test; ///< empty: a side has too few processes
+  std::string unlike_machine;      ///< why that is no comparison; or empty
+  std::optional<ProcessTest> test; ///< empty: that, or a side has too few processes
 };
 
 MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh) {
   const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
   MeasuredTwice cell{index, by_pass ? base.passes : costs_of_runs(base),
-                     by_pass ? fresh.passes : costs_of_runs(fresh), std::nullopt};
-  cell.test = ProcessTest::of(cell.base, cell.fresh);
+                     by_pass ? fresh.passes : costs_of_runs(fresh), "", std::nullopt};
+  cell.unlike_machine = unlike_machine(cell.base, cell.fresh);
+  if (cell.unlike_machine.empty()) {
+    cell.test = ProcessTest::of(cell.base, cell.fresh);
+  }
   return cell;
 }
 
 std::string why_no_test(const MeasuredTwice& cell) {
-  const QuietPart part(cell.base, cell.fresh);
-  const auto& [quiet_base, quiet_fresh] = part.quiet;
-  const auto& [all_base, all_fresh] = part.samples;
-  const std::string busy =
-      quiet_base == all_base && quiet_fresh == all_fresh
-          ? ""
-          : fmt::format("the machine was busy: it was quiet for {} of {} samples before and {} of {} "
-                        "now; ",
-                        quiet_base, all_base, quiet_fresh, all_fresh);
-  return fmt::format("{}fewer than {} processes cannot tell what processes differ by", busy,
-                     kLeastProcesses);
+  return !cell.unlike_machine.empty()
+             ? cell.unlike_machine
+             : fmt::format("fewer than {} processes cannot tell what processes differ by",
+                           kLeastProcesses);
 }
 
 Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellTimings& fresh) {
@@ -172,8 +169,10 @@ std::string verdict_of(const Change& change, const CompareOptions& options) {
   if (change.q <= options.level && change.ratio <= 1.0 / most) {
     return "faster";
   }
-  const bool within = change.interval.low > 1.0 / most && change.interval.high < most;
-  return within ? "same" : "inconclusive";
+  const double bound = 1.0 + options.same_within();
+  const bool is_small = change.ratio > 1.0 / most && change.ratio < most;
+  const bool is_certain = change.interval.low > 1.0 / bound && change.interval.high < bound;
+  return is_small && is_certain ? "same" : "inconclusive";
 }
 
 // The p-values of a family of tests, adjusted so that the smallest true one is rejected by mistake as
@@ -193,7 +192,7 @@ std::vector<double> holm(const std::vector<double>& p_values) {
 }
 
 // A change beyond the minimum effect needs an interval that leaves out 1, among so many cells; a smaller
-// one needs an interval within the minimum effect.
+// one needs an interval within which nothing has changed.
 std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& test, std::size_t cells,
                                             const CompareOptions& options) {
   if (!test) {
@@ -204,7 +203,7 @@ std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& te
   const auto rounds =
       size >= effect
           ? test->rounds_for(size, 1.0 - 2.0 * options.level / static_cast<double>(cells))
-          : test->rounds_for(std::max(effect - size, effect / 2.0), 0.95);
+          : test->rounds_for(std::log1p(options.same_within()) - size, 0.95);
   constexpr std::size_t kMost = 64; // more take longer than the gate
   return rounds && *rounds <= kMost ? std::optional(std::max(*rounds, kUsualRounds)) : std::nullopt;
 }
@@ -216,7 +215,9 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   bool has_scatter = true;
   for (const MeasuredTwice& cell : measured) {
     const Change& change = *comparison.cells[cell.index].change;
-    p_values.push_back(change.p);
+    if (cell.test) { // the others are no tests
+      p_values.push_back(change.p);
+    }
     sum += std::log(change.ratio);
     if (cell.test) {
       variance_of_processes += std::pow(cell.test->standard_error(), 2) - std::pow(kCampaignScatter, 2);
@@ -224,9 +225,10 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     has_scatter = has_scatter && cell.test;
   }
   const std::vector<double> adjusted = holm(p_values);
+  auto q = adjusted.begin();
   for (std::size_t i = 0; i < measured.size(); ++i) {
     ComparedCell& cell = comparison.cells[measured[i].index];
-    cell.change->q = adjusted[i];
+    cell.change->q = measured[i].test ? *q++ : 1.0;
     cell.verdict = verdict_of(*cell.change, comparison.options);
     if (cell.verdict != "inconclusive") {
       continue;
@@ -234,9 +236,10 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     cell.change->rounds_needed =
         rounds_that_tell(measured[i].test, measured.size(), comparison.options);
     const std::string why = measured[i].test ? "" : why_no_test(measured[i]);
-    const std::string how = cell.change->rounds_needed
-                                ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
-                                : "too close for rounds: `clusterbench gate` would tell";
+    const std::string how =
+        !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
+        : cell.change->rounds_needed ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
+                                     : "too close for rounds: `clusterbench gate` would tell";
     for (const std::string& part : {why, how}) {
       cell.message += fmt::format("{}{}", cell.message.empty() || part.empty() ? "" : "; ", part);
     }
@@ -296,7 +299,8 @@ ExitCode Comparison::exit_code() const {
     } else if (cell.verdict == "slower") {
       code = graver(code, ExitCode::regression);
     } else if (cell.verdict == "inconclusive" &&
-               (cell.change->is_range || cell.change->interval.high >= 1.0 + options.min_effect)) {
+               (cell.change->is_range || cell.change->ratio >= 1.0 + options.min_effect ||
+                cell.change->interval.high >= 1.0 + options.same_within())) {
       code = graver(code, ExitCode::inconclusive);
     }
   }

@@ -4,6 +4,7 @@
 #include "harness/report/compare/timings.hpp"
 #include "harness/system/exit_codes.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace clusterbench {
@@ -11,6 +12,9 @@ namespace clusterbench {
 struct CompareOptions {
   double min_effect = 0.02; ///< changes below this share count as none
   double level = 0.01;      ///< how often equal builds may be called slower, all cells together
+
+  /// Where a change can only be smaller than this share, nothing has changed.
+  double same_within() const { return std::max(min_effect, 0.05); }
 };
 
 /// Both campaigns' times of one cell, where both have some.
@@ -30,7 +34,8 @@ struct Change {
 
 struct ComparedCell {
   /// `slower` and `faster`: the ratio is beyond the minimum effect, and q is at most the level; never
-  /// of a side with fewer than kLeastProcesses. `same`: the whole interval is within the minimum effect.
+  /// of a side with fewer than kLeastProcesses. `same`: the ratio is within the minimum effect, and the whole
+  /// interval within same_within().
   /// `inconclusive`: neither. `missing`, `wrong`, `failed`: the new campaign lacks the cell or its
   /// answer. `wrong` is also one that cheated. `different_work`: problem or threads differ. `new`:
   /// only the new campaign has it. `not_compared`: neither could be used, in the same way as

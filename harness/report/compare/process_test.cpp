@@ -1,11 +1,11 @@
 #include "harness/report/compare/process_test.hpp"
 
-#include "harness/report/compare/quiet_part.hpp"
-
 #include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <map>
+#include <numeric>
+#include <random>
 #include <stdexcept>
 #include <vector>
 
@@ -14,107 +14,128 @@ namespace {
 
 using boost::math::students_t;
 
-double mean(const std::vector<double>& values) {
-  double sum = 0.0;
-  for (const double value : values) {
-    sum += value;
-  }
-  return sum / static_cast<double>(values.size());
-}
-
-double sum_of_squares(const std::vector<double>& values) {
-  const double centre = mean(values);
-  double sum = 0.0;
-  for (const double value : values) {
-    sum += (value - centre) * (value - centre);
-  }
-  return sum;
-}
-
-std::vector<double> logs_of_medians(const Rounds& rounds) {
-  std::vector<double> logs = medians_of_rounds(rounds);
-  for (double& value : logs) {
-    if (!(value > 0.0)) {
-      throw std::invalid_argument("a ratio of times that are not positive");
+// The logarithms of a side's samples, in order, with the process that each is of.
+class SortedSamples {
+public:
+  explicit SortedSamples(const Rounds& rounds) {
+    for (const std::vector<double>& round : rounds) {
+      if (round.empty() || !std::ranges::all_of(round, [](double ms) { return ms > 0.0; })) {
+        throw std::invalid_argument("a ratio of times that are not positive");
+      }
+      for (const double ms : round) {
+        samples_.push_back({std::log(ms), sizes_.size()});
+      }
+      sizes_.push_back(round.size());
     }
-    value = std::log(value);
+    std::ranges::sort(samples_, {}, &Sample::log);
   }
-  return logs;
-}
 
-// The trimmed mean of one side's processes.
-struct Side {
-  double centre = 0.0;
-  double variance = 0.0; ///< of one process: that of the centre, times the number of processes
-  double degrees = 0.0;
+  std::size_t processes() const { return sizes_.size(); }
+
+  /// The quantile of the samples, where process r counts so many times. The second one at least: the
+  /// first may be a clock's mistake.
+  double fastest(const std::vector<std::size_t>& times) const {
+    std::size_t count = 0;
+    for (std::size_t r = 0; r < sizes_.size(); ++r) {
+      count += times[r] * sizes_[r];
+    }
+    const auto share = static_cast<std::size_t>(std::ceil(kFastestShare * static_cast<double>(count)));
+    const std::size_t wanted = std::min(std::max<std::size_t>(share, 2), count);
+    auto sample = samples_.begin();
+    for (std::size_t seen = times[sample->process]; seen < wanted; seen += times[sample->process]) {
+      ++sample;
+    }
+    return sample->log;
+  }
+
+private:
+  struct Sample {
+    double log;
+    std::size_t process;
+  };
+  std::vector<Sample> samples_;
+  std::vector<std::size_t> sizes_; // of the processes
 };
 
-Side side_of(std::vector<double> logs) {
-  std::ranges::sort(logs);
-  const std::size_t cut = logs.size() / 6;
-  const std::size_t kept = logs.size() - 2 * cut;
-  const std::vector<double> middle(logs.begin() + static_cast<std::ptrdiff_t>(cut),
-                                   logs.end() - static_cast<std::ptrdiff_t>(cut));
-  // Winsorized: what is cut off counts as the outermost that is kept.
-  for (std::size_t i = 0; i < cut; ++i) {
-    logs[i] = middle.front();
-    logs[logs.size() - 1 - i] = middle.back();
+double variance(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double sum = 0.0;
+  for (const double value : values) {
+    sum += (value - mean) * (value - mean);
   }
-  const auto h = static_cast<double>(kept);
-  const double of_centre = sum_of_squares(logs) / (h * (h - 1.0));
-  return {mean(middle), of_centre * static_cast<double>(logs.size()), h - 1.0};
+  return sum / (count - 1.0);
 }
 
-// Of the side's centre: how far it moves with the starts that were drawn. Where a start costs more than
-// another, all processes of the side have met the same ones.
+struct Side {
+  double log = 0.0;
+  double variance = 0.0;
+};
+
+// Draws from R processes scatter by R - 1 parts of R only. Their scatter is that of the middle nine in ten:
+// a few draws have disturbed processes alone.
+Side side_of(const Costs& costs) {
+  constexpr int kDraws = 400;
+  const SortedSamples samples(costs.ms());
+  const std::size_t processes = samples.processes();
+  std::mt19937_64 random(1); // the same answer for the same campaigns
+  std::uniform_int_distribution<std::size_t> any(0, processes - 1);
+  std::vector<double> draws;
+  for (int i = 0; i < kDraws; ++i) {
+    std::vector<std::size_t> times(processes);
+    for (std::size_t r = 0; r < processes; ++r) {
+      ++times[any(random)];
+    }
+    draws.push_back(samples.fastest(times));
+  }
+  constexpr double kNineInTen = 2.0 * 1.644854; // standard deviations of a normal distribution
+  const double scatter = (quantile(draws, 0.95) - quantile(draws, 0.05)) / kNineInTen;
+  const auto count = static_cast<double>(processes);
+  return {samples.fastest(std::vector<std::size_t>(processes, 1)),
+          scatter * scatter * count / (count - 1.0)};
+}
+
+// Of the side: how far it moves with the starts that were drawn. Where a start costs more than another,
+// all processes of the side have met the same ones.
 double variance_of_starts(const Costs& costs) {
-  std::map<std::size_t, std::vector<double>> by_start;
+  std::map<std::size_t, double> least;
   for (const Costs::Round& round : costs.rounds) {
     for (std::size_t i = 0; i < round.starts.size(); ++i) {
-      by_start[round.starts[i]].push_back(std::log(round.ms[i]));
+      const double log = std::log(round.ms[i]);
+      const auto [known, is_new] = least.try_emplace(round.starts[i], log);
+      known->second = std::min(known->second, log);
     }
   }
   std::vector<double> effects;
-  for (const auto& [start, logs] : by_start) {
-    effects.push_back(median(logs));
+  for (const auto& [start, log] : least) {
+    effects.push_back(log);
   }
-  if (effects.size() < kLeastPairs) {
-    return 0.0;
-  }
-  const auto count = static_cast<double>(effects.size());
-  return sum_of_squares(effects) / (count * (count - 1.0));
+  return effects.size() < kLeastPairs ? 0.0
+                                      : variance(effects) / static_cast<double>(effects.size());
 }
 
 } // namespace
 
 std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh) {
-  const auto free = free_of_starts(base, fresh);
-  const QuietPart part = free ? QuietPart((*free)[0], (*free)[1]) : QuietPart(base, fresh);
-  const auto& [base_costs, fresh_costs] = part.costs;
-  const auto base_rounds = static_cast<double>(base_costs.rounds.size());
-  const auto fresh_rounds = static_cast<double>(fresh_costs.rounds.size());
-  if (std::min(base_rounds, fresh_rounds) < static_cast<double>(kLeastProcesses)) {
+  if (std::min(base.rounds.size(), fresh.rounds.size()) < kLeastProcesses) {
     return std::nullopt;
   }
-  const Side before = side_of(logs_of_medians(base_costs.ms()));
-  const Side after = side_of(logs_of_medians(fresh_costs.ms()));
+  const auto free = free_of_starts(base, fresh);
+  const Side before = side_of(free ? (*free)[0] : base);
+  const Side after = side_of(free ? (*free)[1] : fresh);
+  const auto base_rounds = static_cast<double>(base.rounds.size());
+  const auto fresh_rounds = static_cast<double>(fresh.rounds.size());
   ProcessTest test;
-  test.log_ratio_ = after.centre - before.centre;
-  test.degrees_ = before.degrees + after.degrees;
-  test.process_variance_ =
-      (before.degrees * before.variance + after.degrees * after.variance) / test.degrees_;
-  if (constexpr double known = kProcessScatter * kProcessScatter; test.process_variance_ < known) {
-    const double degrees = test.degrees_ + kScatterDegrees;
-    test.process_variance_ =
-        (test.degrees_ * test.process_variance_ + kScatterDegrees * known) / degrees;
-    test.degrees_ = degrees;
-  }
-  const double of_processes =
-      test.process_variance_ * (1.0 / base_rounds + 1.0 / fresh_rounds);
-  const double of_starts =
-      free ? 0.0 : variance_of_starts(base_costs) + variance_of_starts(fresh_costs);
-  test.standard_error_ =
-      std::sqrt(of_processes + of_starts + kCampaignScatter * kCampaignScatter);
+  test.log_ratio_ = after.log - before.log;
+  test.process_variance_ = (before.variance * base_rounds + after.variance * fresh_rounds) / 2.0;
+  const double of_starts = free ? 0.0 : variance_of_starts(base) + variance_of_starts(fresh);
+  const double of_processes = before.variance + after.variance;
+  const double of_all = of_processes + of_starts + kCampaignScatter * kCampaignScatter;
+  constexpr double kMostDegrees = 1e6; // no scatter at all
+  // Half of the processes' own: the faster half decides.
+  test.degrees_ = ((base_rounds + fresh_rounds) / 2.0 - 1.0) *
+                  std::min(of_all * of_all / (of_processes * of_processes), kMostDegrees);
+  test.standard_error_ = std::sqrt(of_all);
   return test;
 }
 

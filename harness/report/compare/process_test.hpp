@@ -1,5 +1,6 @@
-// Do two campaigns' processes differ? A t-test on what one process is worth, not on its samples: they
-// have in common what processes of one build differ by.
+// Do two campaigns' processes differ? Each side is worth what its fastest tenth of samples took; how
+// far that is to be trusted, its processes tell and never its samples: they have in common what
+// processes of one build differ by.
 #pragma once
 
 #include "harness/ledger/ratio.hpp"
@@ -9,27 +10,24 @@
 
 namespace clusterbench {
 
-// Assumed before a cell is looked at; scripts/compare_calibration counts what comes of it.
-
-/// Keeps a cell whose few processes happen to agree from being trusted too much.
-inline constexpr double kProcessScatter = 0.012; ///< of the logarithms of processes' medians
-inline constexpr double kScatterDegrees = 4.0;   ///< that this is worth as much as
+/// Whatever else runs only adds time. So the fastest samples are the variant's own, while a median is
+/// also that of the machine's guests. scripts/compare_calibration counts what comes of these two.
+inline constexpr double kFastestShare = 0.1;
 /// What two campaigns of one build differ by, however many processes they have: the machine is
-/// another one a minute later.
-inline constexpr double kCampaignScatter = 0.006;
+/// another one a minute later. Of the logarithm.
+inline constexpr double kCampaignScatter = 0.012;
 
 inline constexpr std::size_t kLeastProcesses = 3;
 
 /// The logarithm of new / base with its scatter: Student's t with so many degrees of freedom.
 ///
-/// Each side is the trimmed mean of its processes' logarithms (Yuen 1974; a sixth is cut off at each
-/// end, so that a disturbed process decides little). Both sides' variances are pooled, and where that is
-/// less than kProcessScatter's, with this as well, weighted by degrees of freedom (Smyth 2004). Where the
-/// starts are not the same, what they differ by is added. Samples that met a busy machine are left out.
+/// Each side is the quantile at kFastestShare of the logarithms of all its samples. Its variance is that
+/// of 400 sides drawn from its processes, each taken whole (a cluster bootstrap: Davison and Hinkley 1997,
+/// section 3.8). Where the starts are not the same, what they differ by is added. Only the processes' part
+/// is estimated, so the others add degrees of freedom (Satterthwaite 1946).
 class ProcessTest {
 public:
-  /// Empty where a side has fewer than kLeastProcesses with quiet samples: too little is known of what
-  /// processes differ by.
+  /// Empty where a side has fewer than kLeastProcesses: too little is known of what processes differ by.
   /// Throws std::invalid_argument for an empty round and for a cost that is not positive.
   static std::optional<ProcessTest> of(const Costs& base, const Costs& fresh);
 
@@ -50,7 +48,7 @@ private:
   double log_ratio_ = 0.0;
   double standard_error_ = 0.0;
   double degrees_ = 1.0;
-  double process_variance_ = 0.0; ///< of one process
+  double process_variance_ = 0.0; ///< of a side, times its number of processes: the mean of both sides
 };
 
 } // namespace clusterbench
