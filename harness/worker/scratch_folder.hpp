@@ -7,7 +7,12 @@
 
 namespace clusterbench {
 
-/// A new folder among the temporary ones; it is gone with this object, with all that is in it.
+/// Removes the scratch folders in that folder which a program left behind that was killed: a living
+/// one holds a lock on each of its own.
+void remove_abandoned_scratch_folders(const std::filesystem::path& among);
+
+/// A new folder among the temporary ones; it is gone with this object, with all that is in it. The
+/// first one of a process removes abandoned ones beside it.
 class ScratchFolder {
 public:
   /// Throws WorkerFailure.
@@ -21,6 +26,7 @@ public:
 
 private:
   std::filesystem::path path_;
+  int lock_ = -1; ///< descriptor of the folder, locked; -1 where that file system has no locks
 };
 
 /// NAME=value for a process that runs a variant: `more`; how many threads libraries are to use; the

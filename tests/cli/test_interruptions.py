@@ -1,6 +1,7 @@
 """A campaign may be stopped at any moment: no line is lost or torn, and --resume goes on."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -183,6 +184,25 @@ class Interrupted(Program):
         process.kill()
         process.communicate()
         self.wait_until_none_is_left()
+
+    def test_what_a_killed_campaign_left_among_temporary_files_goes_with_the_next(self):
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        self.environment["TMPDIR"] = str(temporary)
+        process = self.start("run", *PROBLEM, "--variant", "kmeans_faulty_hangs", *QUICK, "--out",
+                             "out", program=FAULTY)
+        self.wait_for_lines(process, 1)
+        while not list(temporary.iterdir()):
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        self.wait_until_none_is_left()
+        left = list(temporary.iterdir())
+        self.assertNotEqual(left, [])
+        for folder in left:
+            os.utime(folder, (0, 0))
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        self.assertEqual(list(temporary.iterdir()), [])
 
     def test_torn_line_is_cut_off(self):
         first = self.campaign(*PROBLEM, "--variant", "kmeans_serial")

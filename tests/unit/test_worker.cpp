@@ -9,10 +9,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <tuple>
 #include <unistd.h>
@@ -203,6 +205,32 @@ TEST_F(WorkerTest, ItsScratchFolderGoesWithIt) {
     std::ofstream(scratch / "kept") << "for the next process";
   }
   EXPECT_FALSE(fs::exists(scratch));
+}
+
+TEST_F(WorkerTest, ScratchFoldersOfKilledProgramsGo) {
+  const fs::path among = folder_ / "tmp";
+  const auto make = [&](const char* name, std::chrono::minutes age) {
+    const fs::path path = among / name;
+    fs::create_directories(path / "kept" / "deep");
+    fs::last_write_time(path, fs::file_time_type::clock::now() - age);
+    return path;
+  };
+  constexpr std::chrono::minutes kOld{2}, kNew{0};
+  const fs::path abandoned = make("clusterbench-scratch-aaaaaa", kOld);
+  const fs::path held = make("clusterbench-scratch-bbbbbb", kOld);
+  const fs::path being_made = make("clusterbench-scratch-cccccc", kNew);
+  const fs::path of_others = make("clusterbench-results", kOld);
+  const fs::path link = among / "clusterbench-scratch-dddddd";
+  fs::create_directory_symlink(of_others, link);
+  const int descriptor = open(held.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(descriptor, LOCK_EX | LOCK_NB), 0);
+  remove_abandoned_scratch_folders(among);
+  close(descriptor);
+  EXPECT_FALSE(fs::exists(abandoned));
+  for (const fs::path& stays : {held, being_made, of_others, link}) {
+    EXPECT_TRUE(fs::exists(stays / "kept" / "deep")) << stays;
+  }
+  remove_abandoned_scratch_folders(among / "nowhere");
 }
 
 TEST_F(WorkerTest, NothingStaysBehind) {
