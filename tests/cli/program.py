@@ -15,6 +15,15 @@ FAULTY = os.environ["CLUSTERBENCH_FAULTY"]
 
 # One sample of everything, and no probe: what is tested here is not how fast it is.
 QUICK = ["--samples", "1", "--budget", "0", "--no-probe", "--threads", "1"]
+# A run that nothing is wrong with.
+GOOD = ["--data", "uniform:50,2,1", "--k", 3, "--iterations", 2, "--variant", "kmeans_serial"]
+
+
+def replaced(*changes):
+    """GOOD with some options set to other values, or to None: left out."""
+    options = dict(zip(GOOD[::2], GOOD[1::2]))
+    options.update(zip(changes[::2], changes[1::2]))
+    return [word for item in options.items() if item[1] is not None for word in item]
 
 
 def ledger(folder):
