@@ -12,6 +12,7 @@
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {
