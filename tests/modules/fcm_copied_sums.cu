@@ -1,4 +1,5 @@
 // fcm_nccl with sums that the host copies in the place of NCCL, so that ranks may share a device.
+#include "impls/cuda/few_clusters/fcm_rows.cuh"
 #include "impls/cuda/few_clusters/ranked_fcm.cuh"
 
 #include <barrier>
@@ -60,7 +61,7 @@ const Registration registration(ranked_fcm({.name = "fcm_copied_sums",
                                             .source = "tests",
                                             .multiplier = Multiplier::tensor_tf32,
                                             .previous = "fcm_nccl"}),
-                                ranked_fcm_with<CopiedSums>());
+                                ranked_fcm_with<CopiedSums, FcmRun<FcmSweep>>());
 
 } // namespace
 } // namespace clusterbench

@@ -1,8 +1,8 @@
-// Words that count who has added to them: impls/cuda/few_features/counted_word.hpp; and the units that
+// Words that count who has added to them: impls/cuda/few_features/counted_sums.cuh; and the units that
 // take sums to what they hold: magnitudes.hpp.
 
 #include "impls/cuda/common/magnitudes.hpp"
-#include "impls/cuda/few_features/counted_word.hpp"
+#include "impls/cuda/few_features/counted_sums.cuh"
 #include "tests/unit/magnitudes_of.hpp"
 
 #include <cmath>

@@ -1,6 +1,6 @@
-// How many points fit shared memory, and where they lie: impls/cuda/few_features/resident_points.hpp.
+// How many points fit shared memory, and where they lie: impls/cuda/few_features/column_points.cuh.
 
-#include "impls/cuda/few_features/resident_points.hpp"
+#include "impls/cuda/few_features/column_points.cuh"
 
 #include <gtest/gtest.h>
 #include <set>

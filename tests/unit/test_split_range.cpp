@@ -23,7 +23,8 @@ std::vector<float> plain_rows() {
 }
 
 SplitRange range_of(const std::vector<float>& rows) {
-  return SplitRange(magnitudes_of(rows, 2));
+  const Magnitudes of = magnitudes_of(rows, 2);
+  return SplitRange(of.finite, of.shortest, of.longest, of.largest);
 }
 
 TEST(SplitRange, TheScaleTakesTheLargestValueNearTheEndOfFloat16) {

@@ -126,16 +126,9 @@ inline PlainError float_error(std::size_t d) {
 
 /// Numbers in two float16 parts of 11 bits, on tensor cores: what both parts lose (2^-22 of either
 /// factor, and no less than half of float16's smallest step, 2^-25), the product of the low parts
-/// (2^-22), three products that are cut like any other, and the rounding of the score.
-inline PlainError split_error(std::size_t d) {
-  const double cut = kCutPerProduct * 3.0 * static_cast<double>((d + 15) / 16 * 16);
-  return {static_cast<float>(1.01 * (0x1p-19 + cut + kScoreRounding)),
-          static_cast<float>(1.01 * 0x1p-25 * std::sqrt(static_cast<double>(d)))};
-}
-
-/// The same where the products with low parts, which are 2^-10 of |x| |c|, are added up before
-/// those of the high parts, and |c|^2 / 2 is added to them in float: only the latter products are
-/// cut at length.
+/// (2^-22), and what is cut. The products with low parts, which are 2^-10 of |x| |c|, are added up
+/// before those of the high parts, and |c|^2 / 2 is added to them in float: only the latter products
+/// are cut at length.
 inline PlainError split_error_small_first(std::size_t d) {
   const double products = static_cast<double>((d + 15) / 16 * 16);
   const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 2.0 * 0x1p-10);

@@ -6,7 +6,7 @@
 // times with 20 bits), is added exactly as well.
 #pragma once
 
-#include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/common/runtime.hpp"
 
 #include <cuda_runtime.h>
 
@@ -34,6 +34,30 @@ struct Words {
 
 __device__ inline void add_integer(long long* to, long long value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
+/// All threads: what a block's first warp reads, for all its threads. Where all warps of a launch read the same few
+/// words, these come from a few places of the L2 cache, one after another.
+template <typename Read>
+__device__ double by_one_warp(Read read) {
+  __shared__ double s_value;
+  if (threadIdx.x < 32) {
+    const double value = read();
+    if (threadIdx.x == 0) {
+      s_value = value;
+    }
+  }
+  __syncthreads(); // the value is there
+  return s_value;
+}
+
+/// Adds up values that other blocks left in memory, always in the same order. Whole warps; all lanes get it.
+__device__ inline double sum_of_blocks(const double* values, unsigned blocks) {
+  double sum = 0.0;
+  for (unsigned block = threadIdx.x % 32; block < blocks; block += 32) {
+    sum += __ldcg(values + block); // L1 could hold old ones
+  }
+  return over_lanes<32>(sum);
 }
 
 /// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of the

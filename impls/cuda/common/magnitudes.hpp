@@ -15,7 +15,6 @@
 #ifdef __CUDACC__
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 
 #include <cuda_runtime.h>
 #endif

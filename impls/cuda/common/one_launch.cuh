@@ -3,7 +3,6 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -183,6 +182,15 @@ inline std::string refuse_size(const Shape& shape, unsigned max_d, unsigned max_
 inline std::string refuse_clustered(const Shape& shape, unsigned max_d, unsigned max_k) {
   return lacks_clusters() ? "the device has no clusters of blocks (compute capability 9.0)"
                           : refuse_size(shape, max_d, max_k);
+}
+
+/// Why a kernel that gives each multiprocessor a block does not take so many rows; or empty.
+inline std::string refuse_rows(std::size_t n, std::size_t most_of_a_block) {
+  const std::size_t count = multiprocessors();
+  return count == 0 || n <= count * most_of_a_block
+             ? ""
+             : std::to_string(n) + " points, at most " + std::to_string(most_of_a_block) +
+                   " for each of " + std::to_string(count) + " multiprocessors";
 }
 
 /// Why a block does not get so many bytes of shared memory; empty if it does.

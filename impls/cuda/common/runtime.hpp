@@ -1,4 +1,5 @@
-// The CUDA runtime as the variants use it: errors, streams and buffers; what the device has; launches.
+// The CUDA runtime as the variants use it: errors, streams and buffers; what the device has; launches;
+// and the sum over the lanes of a warp.
 #pragma once
 
 #include <algorithm>
@@ -69,8 +70,6 @@ public:
   }
 
   operator cudaStream_t() const { return handle_.get(); }
-  /// Waits for all work in the stream. Throws std::runtime_error, also for earlier faults.
-  void synchronize() const { check(cudaStreamSynchronize(*this), "cudaStreamSynchronize"); }
 
 private:
   struct Destroy {
@@ -194,38 +193,26 @@ public:
   const T& operator[](std::size_t index) const { return this->data()[index]; }
 };
 
-/// Memory of the device. Copies begin at its front; more than it holds throws std::runtime_error.
+/// Memory of the device.
 template <typename T>
 class DeviceBuffer : public Buffer<T, allocate_on_device, free_on_device> {
 public:
   using Buffer<T, allocate_on_device, free_on_device>::Buffer;
 
-  /// From or to other memory of the device, in the order of `stream`; does not block.
-  void copy_from(std::span<const T> source, cudaStream_t stream = nullptr) {
-    require_room(source.size());
-    copy_values(source, this->data(), stream);
-  }
-  void copy_to(std::span<T> target, cudaStream_t stream = nullptr) const {
-    require_room(target.size());
-    copy_values(this->span().first(target.size()), target.data(), stream);
-  }
-  /// To memory of the host, in the order of `stream`; blocks.
+  /// From its front to memory of the host, in the order of `stream`; blocks. Throws std::runtime_error
+  /// if that is more than it holds.
   void download(std::span<T> target, cudaStream_t stream = nullptr) const {
-    copy_to(target, stream);
+    if (target.size() > this->size()) {
+      throw std::runtime_error("a device buffer has " + std::to_string(this->size()) +
+                               " elements, not " + std::to_string(target.size()));
+    }
+    copy_values(this->span().first(target.size()), target.data(), stream);
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize after a download");
   }
   /// Sets every byte, in the order of `stream`; does not block.
   void zero(cudaStream_t stream = nullptr) { fill_bytes(0, stream); }
   void fill_bytes(unsigned char byte, cudaStream_t stream = nullptr) {
     cuda::fill_bytes(this->span(), byte, stream);
-  }
-
-private:
-  void require_room(std::size_t size) const {
-    if (size > this->size()) {
-      throw std::runtime_error("a device buffer of " + std::to_string(this->size()) +
-                               " elements has no room for " + std::to_string(size));
-    }
   }
 };
 
@@ -254,15 +241,6 @@ inline std::size_t shared_memory_limit() {
 /// Multiprocessors of the current device; 0 where there is none.
 inline std::size_t multiprocessors() {
   return static_cast<std::size_t>(device_attribute(cudaDevAttrMultiProcessorCount));
-}
-
-/// Why a kernel that gives each multiprocessor a block does not take so many rows; or empty.
-inline std::string refuse_rows(std::size_t n, std::size_t most_of_a_block) {
-  const std::size_t count = multiprocessors();
-  return count == 0 || n <= count * most_of_a_block
-             ? ""
-             : std::to_string(n) + " points, at most " + std::to_string(most_of_a_block) +
-                   " for each of " + std::to_string(count) + " multiprocessors";
 }
 
 /// Compute capability of the current device times ten, 90 for 9.0; 0 where there is none.
@@ -320,6 +298,20 @@ std::size_t resident_blocks(Kernel* kernel, std::size_t threads, std::size_t sha
                                                       shared_bytes),
         "cudaOccupancyMaxActiveBlocksPerMultiprocessor");
   return multiprocessors() * static_cast<std::size_t>(std::max(1, blocks));
+}
+
+// ---- lanes of a warp
+
+inline constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// Adds up over lanes that differ in the bits below `width`; all of them get the same bits.
+template <unsigned width, typename T>
+__device__ T over_lanes(T value) {
+#pragma unroll
+  for (unsigned offset = width / 2; offset > 0; offset /= 2) {
+    value += __shfl_xor_sync(kAllLanes, value, static_cast<int>(offset));
+  }
+  return value;
 }
 
 } // namespace clusterbench::cuda

@@ -24,16 +24,10 @@ using namespace cuda;
 
 class FcmCudaFused final : public Variant<float> {
 public:
-  std::string refuse(const Shape& shape) const override {
-    if (!(shape.fuzzifier > 1.0)) {
-      return "the fuzzifier must be greater than 1";
-    }
-    return refuse_tiles<TileKernel<FcmWholeRun>>(kFcmKernels<FcmWholeRun>, shape);
-  }
+  std::string refuse(const Shape& shape) const override { return Run::refuse(shape); }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
-    run_.prepare(kFcmKernels<FcmWholeRun>, shape, points.rows, task_);
-    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
+    run_.prepare(shape, points.rows, task_);
   }
 
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
@@ -42,8 +36,10 @@ public:
   }
 
 private:
+  using Run = FcmRun<FcmWholeRun>;
+
   FcmWholeRun task_{};
-  TileRun<FcmWholeRun> run_;
+  Run run_;
 };
 
 const Registration registration({.name = "fcm_cuda_fused",

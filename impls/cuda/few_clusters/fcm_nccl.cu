@@ -13,6 +13,7 @@
 //   libnccl.so.2 when it is prepared, and refuses where there is none; without its multicast.
 // Needs: a stream per thread
 #include "impls/cuda/common/nccl.hpp"
+#include "impls/cuda/few_clusters/fcm_rows.cuh"
 #include "impls/cuda/few_clusters/ranked_fcm.cuh"
 
 namespace clusterbench {
@@ -58,7 +59,7 @@ const Registration registration(
                 .source = "article 001, sections 4.2 to 4.4; NCCL's manual",
                 .multiplier = Multiplier::tensor_tf32,
                 .previous = "fcm_cuda_fused"}),
-    ranked_fcm_with<AllGather>());
+    ranked_fcm_with<AllGather, FcmRun<FcmSweep>>());
 
 } // namespace
 } // namespace clusterbench

@@ -9,10 +9,8 @@
 
 #include "impls/cuda/common/integer_sums.cuh"
 #include "impls/cuda/common/one_launch.cuh"
-#include "impls/cuda/few_clusters/exact_rows.cuh"
 #include "impls/cuda/few_clusters/incremental_state.cuh"
 #include "impls/cuda/few_clusters/split_teams.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
 
 #include <cuda_runtime.h>
 

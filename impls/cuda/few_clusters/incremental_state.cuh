@@ -4,7 +4,7 @@
 #include "impls/cuda/common/integer_sums.cuh"
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
-#include "impls/cuda/few_clusters/split_teams.cuh"
+#include "impls/cuda/few_clusters/split_rows.cuh"
 
 #include <cstddef>
 #include <cstdint>

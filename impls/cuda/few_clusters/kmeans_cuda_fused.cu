@@ -14,7 +14,7 @@
 //   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all runs.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 #include "impls/cuda/few_clusters/tile_run.cuh"
 

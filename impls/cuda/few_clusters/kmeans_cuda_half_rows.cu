@@ -17,15 +17,12 @@
 #include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
-#include "impls/cuda/few_clusters/exact_rows.cuh"
 #include "impls/cuda/few_clusters/incremental_launch.cuh"
 #include "impls/cuda/few_clusters/incremental_run.cuh"
 #include "impls/cuda/few_clusters/incremental_state.cuh"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "impls/cuda/few_clusters/split_rows.cuh"
 #include "impls/cuda/few_clusters/split_teams.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
 
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

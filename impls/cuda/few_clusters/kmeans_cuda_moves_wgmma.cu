@@ -16,7 +16,7 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/few_clusters/incremental_launch.cuh"
 #include "impls/cuda/few_clusters/incremental_run.cuh"
-#include "impls/cuda/few_clusters/tile_ring.cuh"
+#include "impls/cuda/few_clusters/split_teams.cuh"
 
 #include <array>
 #include <string>

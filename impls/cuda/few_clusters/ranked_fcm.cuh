@@ -3,7 +3,7 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/ranks.cuh"
-#include "impls/cuda/few_clusters/fcm_rows.cuh"
+#include "impls/cuda/common/runtime.hpp"
 
 #include <cmath>
 #include <cstddef>
@@ -67,26 +67,21 @@ struct FcmMember : RankMember<Exchange> {
   SumsOfRanks gather() const { return this->exchange->gather(this->rank); }
 };
 
-/// The run of one rank. Nothing but sums leaves its device.
-template <typename Exchange>
+/// The run of one rank. Nothing but sums leaves its device. Sweeps:
+/// FcmRun<FcmSweep> (fcm_rows.cuh).
+template <typename Exchange, typename Sweeps>
 class RankedFcm final : public Variant<float> {
 public:
   explicit RankedFcm(FcmMember<Exchange> ranks = {}) : ranks_(std::move(ranks)) {}
 
-  std::string refuse(const Shape& shape) const override {
-    if (!(shape.fuzzifier > 1.0)) {
-      return "the fuzzifier must be greater than 1";
-    }
-    return refuse_tiles<TileKernel<FcmSweep>>(kFcmKernels<FcmSweep>, shape);
-  }
+  std::string refuse(const Shape& shape) const override { return Sweeps::refuse(shape); }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
     shape_ = shape;
-    sweeps_.prepare(kFcmKernels<FcmSweep>, shape, points.rows, task_);
+    sweeps_.prepare(shape, points.rows, task_);
     if (!ranks_.has_points()) {
       task_.n = 0; // the tile has a row, which belongs to nobody
     }
-    task_.fuzzifier = static_cast<float>(shape.fuzzifier);
     task_.starts_from_memberships = shape.starts_from_memberships;
     d_shift_ = DeviceBuffer<double>(1);
     host_ = PinnedBuffer<double>(kMostRanks + 1);
@@ -191,8 +186,8 @@ private:
 
   FcmMember<Exchange> ranks_;
   Shape shape_;
-  FcmSweep task_{};
-  TileRun<FcmSweep> sweeps_;
+  typename Sweeps::Task task_{};
+  Sweeps sweeps_;
   unsigned next_stamp_ = 1;
   DeviceBuffer<double> d_shift_;
   PinnedBuffer<double> host_; // [kMostRanks] of the stop rule, and the shift
@@ -209,9 +204,9 @@ inline Meta ranked_fcm(Meta of_exchange) {
 }
 
 /// Its factories.
-template <typename Exchange>
+template <typename Exchange, typename Sweeps>
 Factories ranked_fcm_with() {
-  return f32_only<RankedRun<RankedFcm<Exchange>, FcmMember<Exchange>, Exchange>>();
+  return f32_only<RankedRun<RankedFcm<Exchange, Sweeps>, FcmMember<Exchange>, Exchange>>();
 }
 
 } // namespace clusterbench::cuda

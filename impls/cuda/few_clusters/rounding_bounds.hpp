@@ -3,7 +3,6 @@
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
-#include "impls/cuda/common/magnitudes.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -83,10 +82,12 @@ CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
 class SplitRange {
 public:
   SplitRange() = default;
-  explicit SplitRange(const Magnitudes& rows)
-      : finite_(rows.finite), shortest_(static_cast<float>(rows.shortest)),
-        longest_(1.001f * static_cast<float>(rows.longest)) { // which is rounded
-    for (const float value : rows.largest) {
+  /// Of rows: whether all values are finite; the length of the shortest that is not zero and of the longest;
+  /// the magnitude of every feature.
+  SplitRange(bool finite, double shortest, double longest, std::span<const float> largest)
+      : finite_(finite), shortest_(static_cast<float>(shortest)),
+        longest_(1.001f * static_cast<float>(longest)) { // which is rounded
+    for (const float value : largest) {
       largest_ = std::max(largest_, value);
       smallest_feature_ = value > 0.0f ? std::min(smallest_feature_, value) : smallest_feature_;
     }

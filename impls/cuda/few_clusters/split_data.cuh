@@ -9,7 +9,6 @@
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "impls/cuda/few_clusters/split_rows.cuh"
-#include "impls/cuda/few_clusters/split_teams.cuh"
 
 #include <cuda_runtime.h>
 
@@ -78,7 +77,8 @@ public:
   SplitData() = default;
   /// Makes the tiles, with a scale that suits the points. Throws Refusal or std::runtime_error.
   SplitData(const Shape& shape, std::span<const float> d_points)
-      : magnitudes_(device_magnitudes(d_points, shape.d)), range_(magnitudes_),
+      : magnitudes_(device_magnitudes(d_points, shape.d)),
+        range_(magnitudes_.finite, magnitudes_.shortest, magnitudes_.longest, magnitudes_.largest),
         d_points_(d_points) {
     const std::size_t n = shape.n, d = shape.d;
     throw_if(range_.refuse());

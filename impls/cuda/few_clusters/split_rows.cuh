@@ -1,75 +1,25 @@
-// Numbers as two or more narrow ones, whose products the tensor cores make exactly.
+// Rows of numbers in two float16 parts: the parts, tiles of them that a warpgroup multiplies (wgmma), and
+// how tiles are made.
 #pragma once
 
-#include "impls/cuda/common/copies.cuh"
+#include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/few_clusters/narrow_products.cuh"
 
 #include <cstddef>
 #include <cstdint>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-#include <nv/target>
 #include <span>
 
 namespace clusterbench::cuda {
 
-// ---- rows
-//
-// Rows as two float16 parts for the tensor cores: their layout, the products of 16 rows with all
-// centres, and the weighted sums of 16 rows, as m16n8k16 products with float32 sums.
+// ---- parts
 //
 // A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either has 11
 // bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as float16 ends at
 // 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a product of two such
 // values that of the two low parts is left out: 2^-22 of the term. Both parts lie in memory side by side,
-// four bytes a value, so nothing is split during a sweep. Sums of a tile are added to those of the
-// sweep in float32, as the tensor cores' own additions do not round to nearest.
-//
-// Lanes are counted as the instruction does: lane = 4 g + t. A warp looks after kSteps groups of 16
-// features from a first one on; features behind the last read column 0 and are multiplied by zero.
-
-inline constexpr unsigned kSplitRows = 16;
-
-/// Rows of whole columns of eight halves (16 bytes), and one more if they would be even: so eight rows of
-/// one column lie in different banks. A tile: high parts, low parts [rows, stride], lengths |x| [rows].
-struct SplitLayout {
-  unsigned columns;
-
-  __host__ __device__ static SplitLayout of(std::size_t d) {
-    return {static_cast<unsigned>((d + 7) / 8)};
-  }
-  /// Features of a centre.
-  __host__ __device__ unsigned width() const { return 8 * columns; }
-  /// Halves from row to row.
-  __host__ __device__ unsigned stride() const { return 8 * (columns | 1u); }
-};
-
-/// Four 8x8 matrices; the address is that of row lane % 8 of matrix lane / 8.
-template <bool kTransposed>
-__device__ void load_matrices(unsigned (&to)[4], const __half* from) {
-  if constexpr (kTransposed) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(shared_address(from)));
-  } else {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-                 : "r"(shared_address(from)));
-  }
-}
-
-/// c (16 x 8) += a (16 x 16) b (16 x 8)
-__device__ inline void multiply_halves(float (&c)[4], const unsigned (&a)[4],
-                                       const unsigned (&b)[2]) {
-  NV_IF_ELSE_TARGET(
-      NV_PROVIDES_SM_80,
-      (asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-           "{%8, %9}, {%0, %1, %2, %3};"
-           : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));),
-      (__trap();))
-}
+// four bytes a value, so nothing is split during a sweep.
 
 struct SplitPair {
   __half high, low;
@@ -85,109 +35,176 @@ __device__ inline unsigned packed(__half first, __half second) {
   return unsigned{__half_as_ushort(first)} | unsigned{__half_as_ushort(second)} << 16;
 }
 
-/// A warp's features of 8 T centres, in registers for a whole sweep.
-template <unsigned kSteps, unsigned T>
-class SplitCentres {
-public:
-  /// s_centres: [k, width]; s_scales: [8 T], powers of two that take each centre below 2^15.
-  __device__ SplitCentres(const float* s_centres, const float* s_scales, unsigned k, unsigned width,
-                          unsigned first_step) {
-    const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (unsigned e = 0; e < kSteps * T * 2; ++e) {
-      const unsigned step = e / (2 * T), tile = e / 2 % T, half = e % 2, j = tile * 8 + g;
-      const unsigned f = (first_step + step) * 16 + 8 * half + 2 * t;
-      const bool real = j < k && f < width; // width is even
-      const auto first = SplitPair::of(real ? s_centres[j * width + f] * s_scales[j] : 0.0f);
-      const auto second = SplitPair::of(real ? s_centres[j * width + f + 1] * s_scales[j] : 0.0f);
-      high_[step][tile][half] = packed(first.high, second.high);
-      low_[step][tile][half] = packed(first.low, second.low);
-    }
-  }
-  /// products[tile]: of rows g and g + 8 with clusters 8 tile + 2 t and the next, in this order:
-  /// (g, 2 t), (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1). high, low: the parts of 16 rows.
-  __device__ void multiply(const __half* high, const __half* low, SplitLayout layout,
-                           unsigned first_step, float (&products)[T][4]) const {
-    float sums[3][T][4] = {}; // several, as one would wait for itself
-    const unsigned lane = threadIdx.x % 32;
-#pragma unroll
-    for (unsigned step = 0; step < kSteps; ++step) {
-      const unsigned column = (first_step + step) * 2 + lane / 16;
-      const unsigned at = lane % 16 * layout.stride() + 8 * (column < layout.columns ? column : 0);
-      unsigned a_high[4], a_low[4];
-      load_matrices<false>(a_high, high + at);
-      load_matrices<false>(a_low, low + at);
-#pragma unroll
-      for (unsigned tile = 0; tile < T; ++tile) {
-        multiply_halves(sums[0][tile], a_high, high_[step][tile]);
-        multiply_halves(sums[1][tile], a_low, high_[step][tile]);
-        multiply_halves(sums[2][tile], a_high, low_[step][tile]);
-      }
-    }
-#pragma unroll
-    for (unsigned e = 0; e < T * 4; ++e) {
-      products[e / 4][e % 4] =
-          sums[0][e / 4][e % 4] + (sums[1][e / 4][e % 4] + sums[2][e / 4][e % 4]);
-    }
-  }
+// ---- products
+//
+// Products of a warpgroup (wgmma) with few columns, on operands that are not swizzled. Needs sm_90a.
+//
+// An operand in shared memory is 8 x 8 matrices of halves, 16 bytes a row and 128 in all. Rows and
+// features change places for free, so the tile that is multiplied with the centroids is the one that is
+// summed. Of 64 x N results s, s[i][e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and column
+// 8 i + 2 (lane % 4) + e % 2, as in an m16n8k16 product of each warp.
+//
+// The shape is part of an instruction's name, and every result an operand of its own: hence the length.
 
-private:
-  unsigned high_[kSteps][T][2], low_[kSteps][T][2];
-};
+/// An operand in shared memory, all in units of 16 bytes, of which an address is less than 2^14: from one
+/// matrix to the next along the dimension that is added up, and across it.
+__device__ inline std::uint64_t operand(unsigned place, unsigned along, unsigned across) {
+  std::uint64_t both = 0;
+  asm("mov.b64 %0, {%1, %2};" : "=l"(both) : "r"(place + (along << 16)), "r"(across));
+  return both;
+}
 
-/// A warp's features of the weighted sums of 8 T clusters.
-template <unsigned kSteps, unsigned T>
-class SplitSums {
-public:
-  /// Adds 16 rows. w_high, w_low [tile]: weights of rows (2 t, 2 t + 1) and (2 t + 8, 2 t + 9) in cluster
-  /// 8 tile + g.
-  __device__ void add(const __half* high, const __half* low, SplitLayout layout,
-                      unsigned first_step, const unsigned (&w_high)[T][2],
-                      const unsigned (&w_low)[T][2]) {
-    const unsigned lane = threadIdx.x % 32, row = lane / 16 * 8 + lane % 8;
-#pragma unroll
-    for (unsigned step = 0; step < kSteps; ++step) {
-      const unsigned column = (first_step + step) * 2 + lane / 8 % 2;
-      const unsigned at = row * layout.stride() + 8 * (column < layout.columns ? column : 0);
-      unsigned a_high[4], a_low[4];
-      load_matrices<true>(a_high, high + at);
-      load_matrices<true>(a_low, low + at);
-#pragma unroll
-      for (unsigned tile = 0; tile < T; ++tile) {
-        float sums[4] = {}, rests[4] = {};
-        multiply_halves(sums, a_high, w_high[tile]);
-        multiply_halves(rests, a_low, w_high[tile]);
-        multiply_halves(rests, a_high, w_low[tile]);
-#pragma unroll
-        for (unsigned e = 0; e < 4; ++e) {
-          sums_[step][tile][e] += sums[e] + rests[e];
-        }
-      }
-    }
+// Every sum is an operand of its own.
+#define CLUSTERBENCH_SUMS(i) "+f"(s[i][0]), "+f"(s[i][1]), "+f"(s[i][2]), "+f"(s[i][3])
+
+/// s = rows (64 x 16) * columns (16 x N), plus s if `add`. N: 8, 16, 24, 32, 48 or 64.
+template <unsigned N>
+__device__ void multiply_rows(float (&s)[N / 8][4], std::uint64_t rows, std::uint64_t columns,
+                              bool add) {
+  if constexpr (N == 8) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %6, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3"
+                 "}, %4, %5, p, 1, 1, 0, 0;\n}"
+                 : CLUSTERBENCH_SUMS(0)
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 16) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %10, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7"
+                 "}, %8, %9, p, 1, 1, 0, 0;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1)
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 24) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %14, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11"
+                 "}, %12, %13, p, 1, 1, 0, 0;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2)
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 32) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %18, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+                 "}, %16, %17, p, 1, 1, 0, 0;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2),
+                   CLUSTERBENCH_SUMS(3)
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 48) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %26, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "
+                 "%18, %19, %20, %21, %22, %23"
+                 "}, %24, %25, p, 1, 1, 0, 0;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2),
+                   CLUSTERBENCH_SUMS(3), CLUSTERBENCH_SUMS(4), CLUSTERBENCH_SUMS(5)
+                 : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+  } else {
+    static_assert(N == 64);
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, %32, %33, p, 1, 1, 0, 0;\n}"
+        : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2), CLUSTERBENCH_SUMS(3),
+          CLUSTERBENCH_SUMS(4), CLUSTERBENCH_SUMS(5), CLUSTERBENCH_SUMS(6), CLUSTERBENCH_SUMS(7)
+        : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
   }
-  /// Puts the sums, times s_factors [8 T], into s_sums [k, width], or adds them to what is there.
-  __device__ void store(const float* s_factors, unsigned first_step, unsigned k, unsigned width,
-                        bool add, float* s_sums) const {
-    const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-    for (unsigned e = 0; e < kSteps * T * 4; ++e) {
-      const unsigned step = e / (4 * T), tile = e / 4 % T, j = tile * 8 + 2 * t + e % 2;
-      const unsigned f = (first_step + step) * 16 + g + 8 * (e % 4 / 2);
-      if (f < width && j < k) {
-        const float sum = sums_[step][tile][e % 4] * s_factors[j];
-        s_sums[j * width + f] = add ? s_sums[j * width + f] + sum : sum;
-      }
-    }
+}
+
+/// s = a (64 x 16) * rows (16 x N), plus s if `add`. a: of each warp, as in an m16n8k16 product. The rows
+/// are as multiply_rows() has them, with the other dimension added up. N: 8, 16, ... 64.
+template <unsigned N>
+__device__ void add_rows(float (&s)[N / 8][4], const unsigned (&a)[4], std::uint64_t rows,
+                         bool add) {
+  if constexpr (N == 8) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %9, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3"
+                 "}, {%4, %5, %6, %7}, %8, p, 1, 1, 1;\n}"
+                 : CLUSTERBENCH_SUMS(0)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows),
+                   "r"(static_cast<int>(add)));
+  } else if constexpr (N == 16) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %13, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7"
+                 "}, {%8, %9, %10, %11}, %12, p, 1, 1, 1;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows),
+                   "r"(static_cast<int>(add)));
+  } else if constexpr (N == 24) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %17, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n24k16.f32.f16.f16 {"
+                 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11"
+                 "}, {%12, %13, %14, %15}, %16, p, 1, 1, 1;\n}"
+                 : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2)
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows),
+                   "r"(static_cast<int>(add)));
+  } else if constexpr (N == 32) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %21, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
+        "}, {%16, %17, %18, %19}, %20, p, 1, 1, 1;\n}"
+        : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2), CLUSTERBENCH_SUMS(3)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 40) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %25, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n40k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19"
+        "}, {%20, %21, %22, %23}, %24, p, 1, 1, 1;\n}"
+        : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
+          "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]),
+          "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3]), "+f"(s[4][0]), "+f"(s[4][1]),
+          "+f"(s[4][2]), "+f"(s[4][3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 48) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %29, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n48k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23"
+        "}, {%24, %25, %26, %27}, %28, p, 1, 1, 1;\n}"
+        : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2), CLUSTERBENCH_SUMS(3),
+          CLUSTERBENCH_SUMS(4), CLUSTERBENCH_SUMS(5)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "r"(static_cast<int>(add)));
+  } else if constexpr (N == 56) {
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %33, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n56k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27"
+        "}, {%28, %29, %30, %31}, %32, p, 1, 1, 1;\n}"
+        : "+f"(s[0][0]), "+f"(s[0][1]), "+f"(s[0][2]), "+f"(s[0][3]), "+f"(s[1][0]), "+f"(s[1][1]),
+          "+f"(s[1][2]), "+f"(s[1][3]), "+f"(s[2][0]), "+f"(s[2][1]), "+f"(s[2][2]), "+f"(s[2][3]),
+          "+f"(s[3][0]), "+f"(s[3][1]), "+f"(s[3][2]), "+f"(s[3][3]), "+f"(s[4][0]), "+f"(s[4][1]),
+          "+f"(s[4][2]), "+f"(s[4][3]), "+f"(s[5][0]), "+f"(s[5][1]), "+f"(s[5][2]), "+f"(s[5][3]),
+          "+f"(s[6][0]), "+f"(s[6][1]), "+f"(s[6][2]), "+f"(s[6][3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "r"(static_cast<int>(add)));
+  } else {
+    static_assert(N == 64);
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "
+        "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+        "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}"
+        : CLUSTERBENCH_SUMS(0), CLUSTERBENCH_SUMS(1), CLUSTERBENCH_SUMS(2), CLUSTERBENCH_SUMS(3),
+          CLUSTERBENCH_SUMS(4), CLUSTERBENCH_SUMS(5), CLUSTERBENCH_SUMS(6), CLUSTERBENCH_SUMS(7)
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows), "r"(static_cast<int>(add)));
   }
+}
 
-private:
-  float sums_[kSteps][T][4] = {};
-};
+#undef CLUSTERBENCH_SUMS
 
-// ---- columns
+// ---- tiles
 //
 // Tiles of 64 rows in two float16 parts, as wgmma reads them without swizzle, for products with
-// rows and for sums of them; and how they are made. What a part loses: see the rows above.
+// rows and for sums of them; and how they are made.
 //
 // Columns of eight features, first of the high parts, then of the low ones: [2 columns, 64 rows,
 // 8]. Eight rows of a column are 128 bytes in a row, which is all that either reading asks for.
@@ -255,5 +272,27 @@ inline void pack_split_columns(std::span<const float> d_rows, std::size_t d, flo
       reinterpret_cast<uint4*>(tiles.data()));
   check_launch("pack_split_columns");
 }
+
+// ---- what a kernel is told of them
+
+/// Rows of whole columns of four features, and the centroids in shared memory.
+struct ExactRows {
+  const float* rows; ///< [n, width], zero behind d
+  unsigned n, width, k;
+  float* s_centroids; ///< [k to the next 8, stride()], zero behind k and d
+
+  __host__ __device__ unsigned stride() const { return width + 4; }
+};
+
+/// The rows, in parts and as they came, and how the parts were made.
+struct SplitRun {
+  ExactRows exact;
+  const float* tiles; ///< SplitTile
+  unsigned d, tiles_count;
+  float scale;   ///< of the parts, a power of two
+  float longest; ///< row, times the scale
+  float lost;    ///< by the parts of a row, at most, times the scale
+  PlainError of_scores;
+};
 
 } // namespace clusterbench::cuda

@@ -1,33 +1,311 @@
-// What a warpgroup ("team") does with tiles of rows in two float16 parts: their scores, and their sums by
-// label, both by wgmma. What the parts lose: split_rows.cuh. Needs sm_90a.
+// What a warpgroup ("team") does with tiles of rows in two float16 parts (split_rows.cuh): brings them to
+// shared memory, and makes their scores, their labels, and their sums by label, both products by wgmma.
+// Needs sm_90a.
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/copies.cuh"
-#include "impls/cuda/few_clusters/exact_rows.cuh"
-#include "impls/cuda/few_clusters/grid_sums.cuh"
-#include "impls/cuda/few_clusters/narrow_products.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_clusters/split_rows.cuh"
-
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
 
 namespace clusterbench::cuda {
 
-/// The rows, in parts and as they came, and how the parts were made.
-struct SplitRun {
-  ExactRows exact;
-  const float* tiles; ///< see split_rows.cuh
-  unsigned d, tiles_count;
-  float scale;   ///< of the parts, a power of two
-  float longest; ///< row, times the scale
-  float lost;    ///< by the parts of a row, at most, times the scale
-  PlainError of_scores;
+// ---- tiles on their way
+//
+// Tiles that a team works through again and again, copied by all of its threads while others are used.
+// A bulk copy takes one thread 300 cycles and more to start, for which the others would wait: they
+// multiply together.
+
+/// The same value. Of a thread's number: to read that again, to save a register, takes long.
+__device__ inline unsigned keep_in_register(unsigned value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+/// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
+/// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
+/// has the tile at hand, kBehind those before it, and the others tiles that are on their way. Of each tile's
+/// kTileBytes the first kBytes are copied. A team may take kAtOnce of its tiles at a time, which share a place.
+template <unsigned kStages, unsigned kBytes, unsigned kBehind, unsigned kTileBytes = kBytes,
+          unsigned kAtOnce = 1>
+class CopiedRing {
+  static constexpr unsigned kAhead = kStages - 1 - kBehind; // tiles on their way
+  static_assert(kStages > 1 + kBehind);
+  static constexpr unsigned kPlaceBytes = kAtOnce * kBytes;
+  static constexpr unsigned kThreads = 128, kPieceBytes = kThreads * 16;
+  static constexpr unsigned kPieces = (kBytes + kPieceBytes - 1) / kPieceBytes;
+
+public:
+  CopiedRing() = default; ///< of nothing
+  /// tiles: [count, kTileBytes]; s_tiles: [kStages, kAtOnce, kBytes]. Sends for the first tiles and waits for this
+  /// thread's share of one. A barrier must follow.
+  __device__ CopiedRing(const float* tiles, unsigned count, float* s_tiles, unsigned team,
+                        unsigned teams)
+      : s_first_(shared_address(s_tiles)), team_(team), teams_(teams), tiles_(count),
+        count_(count > team ? (count - team - 1) / (teams * kAtOnce) + 1 : 0),
+        own_(keep_in_register(threadIdx.x % kThreads * 16)),
+        from_(reinterpret_cast<const char*>(tiles) + std::size_t{team} * kTileBytes + own_),
+        next_(team), left_(count_), stride_(teams * kAtOnce) {
+    for (unsigned tile = 0; tile < kAhead; ++tile) {
+      fetch();
+    }
+    cp_async_wait<kAhead - 1>();
+    fence_proxy_async();
+  }
+  /// How many times the team takes tiles.
+  __device__ unsigned count() const { return count_; }
+  /// Which of all tiles is the first of those that are taken at the i-th time of a sweep. The others: tile_step()
+  /// apart; behind all tiles if the team has no more.
+  __device__ unsigned tile(std::size_t sweep, unsigned i) const {
+    return team_ + teams_ * kAtOnce * (sweep % 2 == 1 ? count_ - 1 - i : i);
+  }
+  __device__ unsigned tile_step() const { return teams_; }
+  /// From the first tile of one time to that of the next; backwards modulo 2^32.
+  __device__ unsigned stride(std::size_t sweep) const {
+    return sweep % 2 == 1 ? 0u - teams_ * kAtOnce : teams_ * kAtOnce;
+  }
+  /// The tiles at hand: their address in shared memory, in units of 16 bytes.
+  __device__ unsigned place() const { return (s_first_ + stage_ * kPlaceBytes) / 16; }
+  /// Waits for this thread's share of the next tiles. After a barrier of the team it is there, and
+  /// advance() makes it the one at hand.
+  __device__ void await_next() const {
+    cp_async_wait<kAhead - 1>();
+    fence_proxy_async();
+  }
+  __device__ void advance() { stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1; }
+  /// Sends for more tiles, into the place of those that nobody needs any more: once for each time.
+  __device__ void fetch() {
+    if (count_ > 0) {
+      const unsigned to = s_first_ + own_ + fetched_stage_ * kPlaceBytes;
+#pragma unroll
+      for (unsigned e = 0; e < kAtOnce * kPieces; ++e) {
+        const unsigned tile = e / kPieces, piece = e % kPieces;
+        const bool whole = kBytes % kPieceBytes == 0 || piece + 1 < kPieces;
+        // Of the last ones of a sweep some may not be there.
+        if ((tile == 0 || next_ + tile * teams_ < tiles_) &&
+            (whole || own_ < kBytes % kPieceBytes)) {
+          cp_async(to + tile * kBytes + piece * kPieceBytes,
+                   from_ + std::size_t{tile * teams_} * kTileBytes + piece * kPieceBytes);
+        }
+      }
+      if (--left_ > 0) {
+        next_ += stride_;
+        from_ += std::ptrdiff_t{static_cast<int>(stride_)} * static_cast<int>(kTileBytes);
+      } else { // the next sweep begins where this one ends
+        left_ = count_;
+        stride_ = 0 - stride_;
+      }
+    }
+    cp_async_commit();
+    fetched_stage_ = fetched_stage_ + 1 == kStages ? 0 : fetched_stage_ + 1;
+  }
+
+private:
+  unsigned s_first_ = 0, team_ = 0, teams_ = 0, tiles_ = 0, count_ = 0;
+  unsigned stage_ = 0, fetched_stage_ = 0;
+  unsigned own_ = 0;           // where this thread's share of a tile begins
+  const char* from_ = nullptr; // it, of the first tile that is fetched next
+  unsigned next_ = 0;          // that tile
+  unsigned left_ = 0;          // times of its sweep
+  unsigned stride_ = 0;        // to the next after it, modulo 2^32
 };
+
+// ---- a row a warp
+//
+// Labels from scores. Those that scores do not decide are decided by squared differences, of the row as it
+// came.
+
+inline constexpr float kNever = 1e38f; ///< the score of a cluster behind k
+
+/// What a comparison finds: the nearest centroid, its squared distance, and the next one's.
+struct NearestTwo {
+  unsigned label = 0;
+  float nearest = INFINITY, second = INFINITY;
+};
+
+/// Compares a row with centroids by sums of squared differences, by all lanes of a warp together, each
+/// of which has features 2 lane and 2 lane + 1; ties to the lowest. Of the centroids, lane 4 g + t knows
+/// some: bit e of `close` is centroid 8 (e / 2) + 2 t + e % 2.
+__device__ inline NearestTwo compare(const ExactRows& exact, float2 x, unsigned g, unsigned close) {
+  const unsigned f = threadIdx.x % 32 * 2;
+  NearestTwo found;
+  for (unsigned t = 0; t < 4; ++t) {
+    unsigned left = __shfl_sync(kAllLanes, close, static_cast<int>(4 * g + t));
+#pragma unroll 1
+    for (; left != 0; left &= left - 1) {
+      const unsigned e = __ffs(static_cast<int>(left)) - 1, j = e / 2 * 8 + 2 * t + e % 2;
+      if (j >= exact.k) {
+        continue; // behind k: close only where the bound is infinite
+      }
+      float squared = 0.0f;
+      if (f < exact.width) { // which is even
+        const float2 m =
+            *reinterpret_cast<const float2*>(exact.s_centroids + j * exact.stride() + f);
+        squared = (x.x - m.x) * (x.x - m.x) + (x.y - m.y) * (x.y - m.y);
+      }
+      squared = over_lanes<32>(squared);
+      const bool better = squared < found.nearest || (squared == found.nearest && j < found.label);
+      found.label = better ? j : found.label;
+      found.second = fminf(found.second, fmaxf(found.nearest, squared));
+      found.nearest = fminf(found.nearest, squared);
+    }
+  }
+  return found;
+}
+
+/// This lane's two features of a row as it came.
+__device__ inline float2 two_of_row(const ExactRows& exact, unsigned row) {
+  const unsigned f = threadIdx.x % 32 * 2;
+  const float* values = exact.rows + std::size_t{min(row, exact.n - 1)} * exact.width;
+  return f < exact.width ? __ldg(reinterpret_cast<const float2*>(values + f)) : float2{};
+}
+
+/// Labels of 16 rows from a warp's products -x.c as an m16n8k16 product has them: score[e] of rows
+/// g, g, g + 8, g + 8 and clusters 8 e + 2 t, ... + 1, ... , ... + 1 for lane 4 g + t. The labels of rows g
+/// and g + 8 are known to their four lanes. `certain`: twice the error of a score. Where scores do not
+/// decide, settle(row, among) does, called by all lanes, where among(x) compares the centroids in question
+/// with a row of which the lane has two features.
+template <unsigned T, typename Settle>
+__device__ void label_rows(const ExactRows& exact, const float* s_half_squares, float certain,
+                           float (&score)[T][4], unsigned (&label)[2], Settle settle) {
+  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  float least[4]; // of rows and columns apart, so that comparisons do not wait for one another
+#pragma unroll
+  for (unsigned e = 0; e < T; ++e) {
+    const float2 half = *reinterpret_cast<const float2*>(s_half_squares + 8 * e + 2 * t);
+#pragma unroll
+    for (unsigned v = 0; v < 4; ++v) {
+      score[e][v] += v % 2 == 0 ? half.x : half.y;
+      least[v] = e == 0 ? score[e][v] : fminf(least[v], score[e][v]);
+    }
+  }
+  float limit[2];
+  unsigned counts[2]; // of scores as close as rounding allows, times 256, and their numbers
+#pragma unroll
+  for (unsigned h = 0; h < 2; ++h) {
+    limit[h] = fminf(least[2 * h], least[2 * h + 1]);
+    limit[h] = fminf(limit[h], __shfl_xor_sync(kAllLanes, limit[h], 1));
+    limit[h] = fminf(limit[h], __shfl_xor_sync(kAllLanes, limit[h], 2)) + certain;
+    unsigned count[2] = {};
+#pragma unroll
+    for (unsigned e = 0; e < 2 * T; ++e) {
+      if (score[e / 2][2 * h + e % 2] <= limit[h]) {
+        count[e % 2] += 256 + e / 2 * 8 + e % 2;
+      }
+    }
+    counts[h] = count[0] + count[1];
+  }
+#pragma unroll
+  for (unsigned h = 0; h < 2; ++h) {
+    counts[h] += counts[h] / 256 * 2 * t;
+    counts[h] += __shfl_xor_sync(kAllLanes, counts[h], 1);
+    counts[h] += __shfl_xor_sync(kAllLanes, counts[h], 2);
+    label[h] = counts[h] % 256;
+  }
+  const unsigned mine = t == 0 ? counts[0] : counts[1]; // one lane a row
+  unsigned open = __ballot_sync(kAllLanes, static_cast<int>(t < 2) & (mine / 256 != 1));
+  if (open != 0) {
+    unsigned close[2] = {};
+#pragma unroll
+    for (unsigned e = 0; e < 4 * T; ++e) {
+      const unsigned h = e / (2 * T), bit = e % (2 * T);
+      // Not the comparison above: the compiler would keep all of its results, for all rows.
+      close[h] |= score[bit / 2][2 * h + bit % 2] - limit[h] <= 0.0f ? 1u << bit : 0u;
+    }
+#pragma unroll 1
+    for (; open != 0; open &= open - 1) { // the other rows wait
+      const unsigned bit = __ffs(static_cast<int>(open)) - 1, of = bit / 4, h = bit % 4;
+      const unsigned found = settle(of + 8 * h, [&](float2 x) {
+        return compare(exact, x, of, h == 0 ? close[0] : close[1]);
+      });
+      label[0] = g == of && h == 0 ? found : label[0];
+      label[1] = g == of && h == 1 ? found : label[1];
+    }
+  }
+}
+
+/// The distance of a row to its centroid, by the row's four lanes.
+__device__ inline float row_distance(const ExactRows& exact, unsigned row, unsigned label) {
+  const float* values = exact.rows + std::size_t{min(row, exact.n - 1)} * exact.width;
+  float squared = 0.0f;
+  for (unsigned f = threadIdx.x % 4 * 4; f < exact.width; f += 16) {
+    const float4 x = __ldg(reinterpret_cast<const float4*>(values + f));
+    const float4 c =
+        *reinterpret_cast<const float4*>(exact.s_centroids + label * exact.stride() + f);
+    squared += (x.x - c.x) * (x.x - c.x) + (x.y - c.y) * (x.y - c.y) + (x.z - c.z) * (x.z - c.z) +
+               (x.w - c.w) * (x.w - c.w);
+  }
+  return sqrtf(over_lanes<4>(squared));
+}
+
+// ---- a row a quarter of a warp
+//
+// A row as it came, read by four lanes: so a warp looks at eight rows at once.
+
+/// Four features of every 16 of a row as it came, and of a centroid: lane t of four has 4 t, ... 4 t + 3.
+template <unsigned D>
+class QuarterRow {
+public:
+  __device__ QuarterRow(const ExactRows& exact, unsigned row, unsigned t)
+      : width_(exact.width), t_(t) {
+    const float* values = exact.rows + std::size_t{row} * exact.width;
+#pragma unroll
+    for (unsigned i = 0; i < kParts; ++i) { // loads do not wait for one another
+      x_[i] = here(i) ? __ldg(reinterpret_cast<const float4*>(values + f(i))) : float4{};
+    }
+  }
+  /// Four lanes: its squared distance to a centroid.
+  __device__ float squared(const ExactRows& exact, unsigned j) const {
+    float sum = 0.0f;
+#pragma unroll
+    for (unsigned i = 0; i < kParts; ++i) {
+      if (here(i)) {
+        const float4 c =
+            *reinterpret_cast<const float4*>(exact.s_centroids + j * exact.stride() + f(i));
+        sum += (x_[i].x - c.x) * (x_[i].x - c.x) + (x_[i].y - c.y) * (x_[i].y - c.y) +
+               (x_[i].z - c.z) * (x_[i].z - c.z) + (x_[i].w - c.w) * (x_[i].w - c.w);
+      }
+    }
+    return over_lanes<4>(sum);
+  }
+  /// What both float16 parts keep of each value, times `scale`: use(feature, value).
+  template <typename Use>
+  __device__ void in_parts(float scale, Use use) const {
+#pragma unroll
+    for (unsigned i = 0; i < kParts; ++i) {
+      if (here(i)) {
+        const float values[4] = {x_[i].x, x_[i].y, x_[i].z, x_[i].w};
+#pragma unroll
+        for (unsigned v = 0; v < 4; ++v) {
+          use(f(i) + v, SplitPair::of(values[v] * scale).sum());
+        }
+      }
+    }
+  }
+
+private:
+  static constexpr unsigned kParts = (D + 15) / 16;
+  __device__ unsigned f(unsigned i) const {
+    return i * 16 + t_ * 4;
+  }
+  __device__ bool here(unsigned i) const {
+    return f(i) < width_;
+  }
+
+  unsigned width_, t_;
+  float4 x_[kParts];
+};
+
+// ---- tiles of a team
+//
+// Their scores and sums.
 
 /// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of kStages tiles
 /// each.
@@ -40,9 +318,9 @@ struct SplitShape {
   static constexpr unsigned kRings = kTeams * kStages * Tile::kBytes / 4; ///< floats
   /// Halves of a part of the centroids: [2 kSteps columns, K, 8].
   static constexpr unsigned kPart = kSteps * 16 * K;
-  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then means, or what
-  /// GridMeans needs.
-  static constexpr unsigned kPartBytes = std::max(kPart * 4, GridMeans<kThreads>::kScratchBytes);
+  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then means, or two
+  /// doubles of each thread.
+  static constexpr unsigned kPartBytes = std::max<unsigned>(kPart * 4, kThreads * sizeof(double2));
   static_assert(K * D * sizeof(float) <= kPartBytes);
 };
 

@@ -5,7 +5,6 @@
 #include "impls/cuda/common/copies.cuh"
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_clusters/grid_sums.cuh"
 
 #include <algorithm>

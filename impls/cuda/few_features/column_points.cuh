@@ -1,17 +1,43 @@
-// Points of few features, stored by columns: fetching several at a time, and comparing them with all
-// centroids in shared memory.
+// Points of few features, stored by columns: how many stay in shared memory, fetching several at a time, and
+// comparing them with all centroids. A host without CUDA sees the first alone.
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cmath>
 #include <cstddef>
 
+#ifdef __CUDACC__
+#include <cuda_runtime.h>
+#endif
+
 namespace clusterbench::cuda {
+
+/// How many points of its share a block keeps in shared memory, [d, stride] floats and a byte of label each.
+struct ResidentPoints {
+  std::size_t count, stride; ///< points; floats from one feature to the next
+
+  /// Of `share` points, in `room` bytes. What does not fit begins behind whole steps of so many
+  /// points, so that points are left over only once.
+  static ResidentPoints of(std::size_t share, std::size_t step, std::size_t d, std::size_t room) {
+    const std::size_t fits = room / (d * sizeof(float) + 1);
+    const std::size_t count = fits >= share ? share : fits / step * step;
+    return {count, count};
+  }
+  /// The same with features so far apart that lanes which have all features and the count of
+  /// neighbouring points read from different banks.
+  static ResidentPoints apart(std::size_t share, std::size_t step, std::size_t d,
+                              std::size_t room) {
+    const std::size_t apart = 32 / (d + 1), most = (31 + apart) * d * sizeof(float);
+    const std::size_t count = of(share, step, d, room > most ? room - most : 0).count;
+    return {count, (count + 31) / 32 * 32 + apart};
+  }
+};
+
+#ifdef __CUDACC__
 
 /// Floats between centroids in shared memory, so that they can be read 16 bytes at a time.
 template <unsigned D>
 constexpr unsigned kStride = D <= 2 ? D : (D + 3) / 4 * 4;
+
 /// C points, kThreads apart, from point i on; behind the last point that one again.
 template <unsigned D, unsigned C, unsigned kThreads>
 __device__ void fetch(const float* points, std::size_t stride, unsigned i, unsigned count,
@@ -118,5 +144,7 @@ __device__ void compare(const float (&x)[C][D], const float* s_centroids, unsign
     }
   }
 }
+
+#endif // __CUDACC__
 
 } // namespace clusterbench::cuda

@@ -2,7 +2,7 @@
 // flag, and an addition is the only thing that a block sends. No barrier of the grid, no fence on
 // the way, no clusters of blocks.
 //
-// A block's part, a double, is two integers of 46 bits and a sign (counted_word.hpp), the second of
+// A block's part, a double, is two integers of 46 bits and a sign (CountedWord), the second of
 // which is the rest of the first: only what is less than 2^-91 of the largest that a part can be is
 // rounded off. Integers have no order, so all blocks get the same bits in every run.
 //
@@ -13,21 +13,55 @@
 //
 // Additions to words of one line of the L2 cache wait for one another, and for those who look at
 // it. So there are copies of all words, each for some of the blocks; and of a block one warp looks
-// at one word until that is complete, before all are read.
+// at one word until that is complete, before all are read. A host without CUDA sees CountedWord alone.
 #pragma once
 
 #include "impls/cuda/common/magnitudes.hpp"
-#include "impls/cuda/common/one_launch.cuh"
-#include "impls/cuda/common/warp_sums.cuh"
-#include "impls/cuda/few_features/counted_word.hpp"
-
-#include <cuda_runtime.h>
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 
+#ifdef __CUDACC__
+#include "impls/cuda/common/one_launch.cuh"
+#include "impls/cuda/common/runtime.hpp"
+
+#include <cuda_runtime.h>
+#endif
+
 namespace clusterbench::cuda {
+
+/// A word that counts who has added to it: a sum in its lower 56 bits, and the number of parts in the
+/// upper eight. A part is an integer of 46 bits and a sign, made positive by an offset; so parts never
+/// borrow from the count, and 255 of them do not reach it. A word is never cleared: what it was before a
+/// round is subtracted, modulo 2^64.
+struct CountedWord {
+  static constexpr unsigned kMostParts = 255;
+  static constexpr double kMost = 0x1p46; ///< magnitude of a part
+
+  /// What a part adds. One beyond kMost counts as that, and what is no number as the least: the
+  /// count must not be touched, or blocks would wait for ever.
+  CLUSTERBENCH_HOST_DEVICE static std::uint64_t part(double integer) {
+    const double within = fmin(fmax(integer, -kMost), kMost);
+    return kOne + static_cast<std::uint64_t>(static_cast<std::int64_t>(within) + kOffset);
+  }
+  /// Whether so many parts have been added since.
+  CLUSTERBENCH_HOST_DEVICE static bool complete(std::uint64_t now, std::uint64_t before,
+                                                unsigned parts) {
+    return (now - before) / kOne == parts;
+  }
+  /// Their sum, exactly.
+  CLUSTERBENCH_HOST_DEVICE static double sum(std::uint64_t now, std::uint64_t before,
+                                             unsigned parts) {
+    return static_cast<double>(static_cast<std::int64_t>((now - before) % kOne) - parts * kOffset);
+  }
+
+private:
+  static constexpr std::uint64_t kOne = std::uint64_t{1} << 56;
+  static constexpr std::int64_t kOffset = std::int64_t{1} << 46;
+};
+
+#ifdef __CUDACC__
 
 /// The words of CountedSums in device memory.
 struct CountedWords {
@@ -177,5 +211,7 @@ private:
   ulonglong2 before_{},
       of_next_{}; // this thread's words, of this round's set and of the next one's
 };
+
+#endif // __CUDACC__
 
 } // namespace clusterbench::cuda

@@ -6,7 +6,6 @@
 #pragma once
 
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/few_features/column_points.cuh"
 
 #include <cuda_runtime.h>

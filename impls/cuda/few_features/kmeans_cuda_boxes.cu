@@ -15,10 +15,9 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
-#include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_features/column_points.cuh"
 #include "impls/cuda/few_features/counted_sums.cuh"
-#include "impls/cuda/few_features/counted_word.hpp"
 #include "impls/cuda/few_features/kd_boxes.cuh"
 #include "impls/cuda/few_features/moved_points.cuh"
 

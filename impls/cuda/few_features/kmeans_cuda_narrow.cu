@@ -19,9 +19,7 @@
 #include "impls/cuda/common/one_launch.cuh"
 #include "impls/cuda/few_features/column_points.cuh"
 #include "impls/cuda/few_features/counted_sums.cuh"
-#include "impls/cuda/few_features/counted_word.hpp"
 #include "impls/cuda/few_features/moved_points.cuh"
-#include "impls/cuda/few_features/resident_points.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,11 +6,9 @@
 #include "impls/cuda/common/columns.cuh"
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/one_launch.cuh"
-#include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/few_features/column_points.cuh"
 #include "impls/cuda/few_features/counted_sums.cuh"
-#include "impls/cuda/few_features/counted_word.hpp"
-#include "impls/cuda/few_features/resident_points.hpp"
 
 #include <algorithm>
 #include <array>
@@ -48,6 +46,25 @@ struct PersistentTask {
   std::uint64_t* words; // of CountedSums
   Totals totals;        // see below
 };
+
+/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the sum of value l % N of
+/// its group. Each step halves the values that a lane carries, so that 32 values take 31 shuffles instead of 160.
+template <unsigned N>
+__device__ float transposing_sum(const float (&value)[N], unsigned lane) {
+  if constexpr (N == 1) {
+    return value[0];
+  } else {
+    float half[N / 2];
+    const bool upper = (lane & (N / 2)) != 0;
+#pragma unroll
+    for (unsigned v = 0; v < N / 2; ++v) {
+      const float given = upper ? value[v] : value[v + N / 2];
+      const float kept = upper ? value[v + N / 2] : value[v];
+      half[v] = kept + __shfl_xor_sync(kAllLanes, given, static_cast<int>(N / 2));
+    }
+    return transposing_sum(half, lane);
+  }
+}
 
 /// Makes the block's sums, s_totals [values], and clears those of its lanes: a warp adds up four
 /// values at a time over the lanes of all warps. A barrier must come before, and another one

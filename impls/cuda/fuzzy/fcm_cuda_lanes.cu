@@ -13,7 +13,6 @@
 //   Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/fuzzy/fuzzy_run.cuh"
 
 #include <algorithm>

@@ -15,7 +15,6 @@
 #include "impls/contract.hpp"
 #include "impls/cuda/common/copies.cuh"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 #include "impls/cuda/fuzzy/fuzzy_run.cuh"
 
 #include <algorithm>

@@ -4,7 +4,6 @@
 
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
-#include "impls/cuda/common/warp_sums.cuh"
 
 #include <cuda_runtime.h>
 

@@ -1,15 +1,19 @@
-// Sums by cluster: exact, and over rows in the order of their labels.
+// Sums by cluster: exact, over rows in the order of their labels, and of several devices.
 #pragma once
 
+#include "impls/contract.hpp"
 #include "impls/cuda/common/exact_words.cuh"
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/half_copy.cuh"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cub/device/device_radix_sort.cuh>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace clusterbench::cuda {
 
@@ -377,6 +381,48 @@ private:
   unsigned blocks_ = 0, k_ = 0;
   Kernel kernel_ = nullptr;
   SortArrays at_{};
+};
+
+// ---- sums of a pass
+//
+// What a device has added up, and that of all devices.
+
+/// In device memory.
+struct PassTotals {
+  SumsView sums;
+  std::size_t words; ///< of 64 bits that the sums are, from `high` to the counts, all integers
+  const double* loss;
+  const unsigned* moved; ///< points whose label changed
+};
+
+/// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums are.
+template <typename Run>
+std::size_t agree_on_sums(const Shape& shape, const std::vector<Run*>& runs) {
+  double largest = 0.0;
+  for (const Run* run : runs) {
+    largest = std::max(largest, run->largest());
+  }
+  for (Run* run : runs) {
+    run->take_range(shape.n, largest);
+  }
+  return runs.front()->words();
+}
+
+/// Totals whose sums lie at `high` in the order of a rank's own.
+inline PassTotals totals_at(long long* high, const PassTotals& own, const double* loss,
+                            const unsigned* moved) {
+  const auto* counts = reinterpret_cast<const long long*>(own.sums.counts);
+  return {{own.sums.point, high, high + (own.sums.low - own.sums.high),
+           reinterpret_cast<unsigned*>(high + (counts - own.sums.high))},
+          own.words,
+          loss,
+          moved};
+}
+
+/// A run on one device: its points are all points.
+struct OneDevice {
+  static bool has_points() { return true; }
+  PassTotals of_all(const PassTotals& own) const { return own; }
 };
 
 } // namespace clusterbench::cuda

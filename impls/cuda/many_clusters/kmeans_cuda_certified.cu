@@ -11,7 +11,7 @@
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 16) flops, and 68 n d bytes for groups.
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
-#include "impls/cuda/common/warp_sums.cuh"
+#include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {
@@ -148,6 +148,25 @@ __global__ void group_centroids(const float* centroids, unsigned k, unsigned d, 
     const unsigned f = e % width, place = e / width;
     const unsigned j = in_group(first_of(place / kGroup), place % kGroup);
     grouped[e] = f >= d ? 0.0f : j < k ? centroids[std::size_t{j} * d + f] : INFINITY;
+  }
+}
+
+/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the sum of value l % N of
+/// its group. Each step halves the values that a lane carries, so that 32 values take 31 shuffles instead of 160.
+template <unsigned N>
+__device__ float transposing_sum(const float (&value)[N], unsigned lane) {
+  if constexpr (N == 1) {
+    return value[0];
+  } else {
+    float half[N / 2];
+    const bool upper = (lane & (N / 2)) != 0;
+#pragma unroll
+    for (unsigned v = 0; v < N / 2; ++v) {
+      const float given = upper ? value[v] : value[v + N / 2];
+      const float kept = upper ? value[v + N / 2] : value[v];
+      half[v] = kept + __shfl_xor_sync(kAllLanes, given, static_cast<int>(N / 2));
+    }
+    return transposing_sum(half, lane);
   }
 }
 

@@ -11,6 +11,7 @@
 //   32 where a block has room for fewer points; 2 n k d flops.
 // Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
+#include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {

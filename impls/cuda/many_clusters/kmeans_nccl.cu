@@ -12,6 +12,7 @@
 // Needs: sm_90a, a stream per thread
 #include "impls/cuda/common/nccl.hpp"
 #include "impls/cuda/common/ranks.cuh"
+#include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
 namespace clusterbench {

@@ -10,6 +10,7 @@
 // Limits: those of kmeans_cuda_wgmma; at most 16 devices. Where a pair of devices has no access to one
 //   another's memory, or CLUSTERBENCH_NO_PEER_WRITES is set, the host copies the sums.
 // Needs: sm_90a, a stream per thread
+#include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/peer_writes.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 

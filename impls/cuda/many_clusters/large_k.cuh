@@ -17,8 +17,6 @@
 
 namespace clusterbench::cuda {
 
-inline constexpr std::size_t kMostFeatures = 1024; ///< 64 rows and two stages fit shared memory
-
 inline constexpr unsigned kLossBlocks = 1024;
 
 /// A sweep that moves rows itself says how many copies of the sums it adds to.
@@ -123,38 +121,6 @@ private:
   }
 };
 
-/// What a pass has added up over points, in device memory.
-struct PassTotals {
-  SumsView sums;
-  std::size_t words; ///< of 64 bits that the sums are, from `high` to the counts, all integers
-  const double* loss;
-  const unsigned* moved; ///< points whose label changed
-};
-
-/// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums are.
-template <typename Run>
-std::size_t agree_on_sums(const Shape& shape, const std::vector<Run*>& runs) {
-  double largest = 0.0;
-  for (const Run* run : runs) {
-    largest = std::max(largest, run->largest());
-  }
-  for (Run* run : runs) {
-    run->take_range(shape.n, largest);
-  }
-  return runs.front()->words();
-}
-
-/// Totals whose sums lie at `high` in the order of a rank's own.
-inline PassTotals totals_at(long long* high, const PassTotals& own, const double* loss,
-                            const unsigned* moved) {
-  const auto* counts = reinterpret_cast<const long long*>(own.sums.counts);
-  return {{own.sums.point, high, high + (own.sums.low - own.sums.high),
-           reinterpret_cast<unsigned*>(high + (counts - own.sums.high))},
-          own.words,
-          loss,
-          moved};
-}
-
 /// Bytes of memory of the current device; 0 where there is none. Does not create a context.
 inline std::size_t device_memory() {
   int device = 0;
@@ -166,12 +132,6 @@ inline std::size_t device_memory() {
   }
   return properties.totalGlobalMem;
 }
-
-/// A run on one device: its points are all points.
-struct OneDevice {
-  static bool has_points() { return true; }
-  PassTotals of_all(const PassTotals& own) const { return own; }
-};
 
 /// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty;
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the

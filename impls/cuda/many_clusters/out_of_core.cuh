@@ -1,6 +1,8 @@
 // The run of the variants for many clusters whose points stay in host memory: kernels, memory, passes.
 #pragma once
 
+#include "impls/contract.hpp"
+#include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
 #include "impls/cuda/many_clusters/half_copy.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"

@@ -2,7 +2,8 @@
 #pragma once
 
 #include "impls/cuda/common/ranks.cuh"
-#include "impls/cuda/many_clusters/large_k.cuh"
+#include "impls/cuda/common/runtime.hpp"
+#include "impls/cuda/many_clusters/exact_sums.cuh"
 
 #include <barrier>
 #include <cstddef>

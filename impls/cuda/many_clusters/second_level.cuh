@@ -53,6 +53,7 @@ __device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, con
 
 inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
 inline constexpr unsigned kSecondQueue = 256;
+inline constexpr std::size_t kMostFeatures = 1024; ///< rows and stages fit shared memory
 
 inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
   return (std::size_t{kSecondRows} * shape.chunks + kSecondStages * kHalfTileRows) * shape.width *

@@ -1,8 +1,17 @@
 // The first sweep by wgmma: scores of all centroids for a tile of rows, and who competes.
 #pragma once
 
-#include "impls/cuda/many_clusters/large_k.cuh"
+#include "impls/contract.hpp"
+#include "impls/cuda/common/copies.cuh"
+#include "impls/cuda/common/runtime.hpp"
+#include "impls/cuda/many_clusters/half_copy.cuh"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cuda_fp16.h>
+#include <string>
 
 namespace clusterbench::cuda {
 
