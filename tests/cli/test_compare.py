@@ -26,6 +26,7 @@ def row(name, samples, status="ok", round_number=1, problem="p", threads=2, mess
 # What processes of one build differ by, and campaigns.
 PACES = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
 CAMPAIGN_SCATTER = 0.012
+UNSEEN_SCATTER = 1.3  # of processes that were not drawn
 
 
 def rounds(name, samples, paces=PACES, **changes):
@@ -56,7 +57,7 @@ def expected_test(base, new):
         count = len(logs)
         drawn = logs[random.integers(0, count, (20000, count))].reshape(20000, -1)
         low, high = np.quantile(fastest_tenth(drawn), (0.05, 0.95))
-        of_processes += ((high - low) / (2 * stats.norm.ppf(0.95)))**2 * count / (count - 1)
+        of_processes += (UNSEEN_SCATTER * (high - low) / (2 * stats.norm.ppf(0.95)))**2 * count / (count - 1)
         sides.append(fastest_tenth(logs.ravel()))
     variance = of_processes + CAMPAIGN_SCATTER**2
     degrees = ((len(base) + len(new)) / 2 - 1) * (variance / of_processes)**2

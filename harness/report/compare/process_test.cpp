@@ -72,8 +72,9 @@ struct Side {
   double variance = 0.0;
 };
 
-// Draws from R processes scatter by R - 1 parts of R only. Their scatter is that of the middle nine in ten:
-// a few draws have disturbed processes alone.
+// Draws from R processes scatter by R - 1 parts of R only, and those of a low quantile by less than that:
+// they know no process that is faster than the fastest they have seen. Their scatter is that of the middle
+// nine in ten: a few draws have disturbed processes alone.
 Side side_of(const Costs& costs) {
   constexpr int kDraws = 400;
   const SortedSamples samples(costs.ms());
@@ -89,7 +90,8 @@ Side side_of(const Costs& costs) {
     draws.push_back(samples.fastest(times));
   }
   constexpr double kNineInTen = 2.0 * 1.644854; // standard deviations of a normal distribution
-  const double scatter = (quantile(draws, 0.95) - quantile(draws, 0.05)) / kNineInTen;
+  const double scatter =
+      kUnseenScatter * (quantile(draws, 0.95) - quantile(draws, 0.05)) / kNineInTen;
   const auto count = static_cast<double>(processes);
   return {samples.fastest(std::vector<std::size_t>(processes, 1)),
           scatter * scatter * count / (count - 1.0)};

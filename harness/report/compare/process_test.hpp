@@ -17,6 +17,10 @@ inline constexpr double kFastestShare = 0.1;
 /// another one a minute later. Of the logarithm.
 inline constexpr double kCampaignScatter = 0.012;
 
+/// A bootstrap of so low a quantile of a few processes is too narrow by this factor, where processes
+/// scatter to both sides; test_process_test holds the rate of false alarms.
+inline constexpr double kUnseenScatter = 1.3;
+
 inline constexpr std::size_t kLeastProcesses = 3;
 
 /// The logarithm of new / base with its scatter: Student's t with so many degrees of freedom.
