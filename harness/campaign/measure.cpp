@@ -1,12 +1,28 @@
 #include "harness/campaign/measure.hpp"
 
+#include <algorithm>
 #include <benchmark/benchmark.h>
 #include <chrono>
 #include <exception>
+#include <iterator>
 #include <sstream>
 
 namespace clusterbench {
 namespace {
+
+// Reports raw samples alone. What the library adds to several repetitions need not be a number: where the
+// kernel counts a thread's time in ticks, the mean may be 0, by which it divides.
+class SamplesReporter final : public benchmark::JSONReporter {
+public:
+  void ReportRuns(const std::vector<Run>& reports) override {
+    std::vector<Run> samples;
+    std::ranges::copy_if(reports, std::back_inserter(samples),
+                         [](const Run& run) { return run.run_type == Run::RT_Iteration; });
+    if (!samples.empty()) {
+      benchmark::JSONReporter::ReportRuns(samples);
+    }
+  }
+};
 
 // One invocation of Google Benchmark: `repetitions` repetitions of one iteration each, so that
 // every number is a raw sample and not a mean. Returns its JSON.
@@ -35,7 +51,7 @@ nlohmann::json run_batch(const std::string& name, std::size_t repetitions,
       ->Unit(benchmark::kMillisecond);
   std::ostringstream text;
   std::ostringstream errors;
-  benchmark::JSONReporter reporter;
+  SamplesReporter reporter;
   reporter.SetOutputStream(&text);
   reporter.SetErrorStream(&errors);
   benchmark::RunSpecifiedBenchmarks(&reporter);
@@ -73,11 +89,7 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
     if (step.more > 0) {
       const nlohmann::json batch = run_batch(name, step.more, timed_and_noted);
       samples.context = batch.at("context");
-      for (const auto& row : batch.at("benchmarks")) {
-        if (row.at("run_type") == "iteration") { // the others sum up the repetitions
-          rows.push_back(row);
-        }
-      }
+      std::ranges::copy(batch.at("benchmarks"), std::back_inserter(rows));
     }
   } while (step.more > 0);
 

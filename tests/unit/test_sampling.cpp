@@ -259,6 +259,12 @@ TEST(TakeSamples, SplitsTheRunsAtTheEndOfTheWarmUp) {
   EXPECT_EQ(samples.ended_because, "the interval is narrow");
 }
 
+TEST(TakeSamples, TimesWithoutADeviationInPercentAreTaken) { // a mean of 0: nobody may divide by it
+  const Samples samples = take_samples("a name", kPlan, [] { return 0.0; });
+  EXPECT_GE(samples.seconds.size(), 9U);
+  EXPECT_EQ(samples.seconds, Series(samples.seconds.size(), 0.0));
+}
+
 TEST(TakeSamples, PassesOnWhatARunThrows) {
   std::size_t run = 0;
   const auto third_fails = [&]() -> double {
