@@ -52,10 +52,15 @@ function(clusterbench_module backend source)
 endfunction()
 
 # What its files are called stays known, to tell a variant that is not built from a misspelt one.
+# FILES: default all in its folder.
 function(clusterbench_backend_missing name reason)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "FILES")
   message(STATUS "Backend ${name} is not built: ${reason}")
-  file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp
-    ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/*.py)
+  set(files ${arg_FILES})
+  if(NOT files)
+    file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp
+      ${CMAKE_CURRENT_SOURCE_DIR}/*.cu ${CMAKE_CURRENT_SOURCE_DIR}/*.py)
+  endif()
   list(FILTER files INCLUDE REGEX "/(kmeans|fcm)_[a-z0-9_]+\\.[a-z]+$")
   list(TRANSFORM files REPLACE "^.*/([^/]*)\\.[a-z]+$" "\\1")
   list(JOIN files " " files)

@@ -29,8 +29,16 @@ namespace clusterbench {
 /// Which algorithm a variant implements.
 enum class Family { kmeans, fcm };
 
-/// Where a variant computes; mpi: on the processors of several processes, its ranks (docs/ranks.md).
-enum class Device { cpu, gpu, multi_gpu, mpi };
+/// Where a variant computes; mpi: on the processors of several processes, its ranks (docs/ranks.md);
+/// mpi_gpu: on the GPUs of its ranks, one each.
+enum class Device { cpu, gpu, multi_gpu, mpi, mpi_gpu };
+
+constexpr bool computes_on_gpus(Device device) {
+  return device == Device::gpu || device == Device::multi_gpu || device == Device::mpi_gpu;
+}
+constexpr bool has_ranks(Device device) {
+  return device == Device::mpi || device == Device::mpi_gpu;
+}
 
 /// The arithmetic of the distances: that of the data, or a narrower one on the same data.
 enum class Arithmetic { as_data, tf32, bf16, f16 };
@@ -212,8 +220,8 @@ struct [[gnu::visibility("default")]] Refusal : std::runtime_error {
 };
 
 /// One implementation in one precision. All spans that it is given lie where it computes: in device
-/// memory if Meta says `Device::gpu` (points aside, if it says `points_on_host`), otherwise in host
-/// memory. For several devices: ShardedVariant.
+/// memory if Meta says `Device::gpu` or `mpi_gpu` (points aside, if it says `points_on_host`), otherwise
+/// in host memory. For several devices of one process: ShardedVariant.
 template <typename T>
 class Variant {
 public:
@@ -284,7 +292,7 @@ struct Meta {
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
   bool streams = false;
-  /// Of Device::gpu and multi_gpu: rows and weights stay in host memory, and the variant brings to the
+  /// Of a variant on GPUs: rows and weights stay in host memory, and the variant brings to the
   /// device what it needs of them. Start and answer lie on the device all the same.
   bool points_on_host = false;
   bool takes_weights = false; ///< of points (k-means); else the harness refuses such problems for it

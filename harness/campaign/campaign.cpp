@@ -408,8 +408,8 @@ private:
     if (gpus > 0) {
       row["gpus"] = gpus;
     }
-    const int ranks = ranks_of(variant->meta, options_.cell.ranks);
-    if (ranks > 0) {
+    const int ranks = ranks_of(variant->meta, options_.cell.ranks, options_.cell.gpus);
+    if (ranks > 0 && gpus == 0) { // ranks with a GPU each are as many as GPUs
       row["ranks"] = ranks;
       row["threads"] = std::max(options_.cell.threads, ranks); // a rank has at least one
     }

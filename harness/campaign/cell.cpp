@@ -122,7 +122,7 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
 std::string refusal_of_device_memory(const KnownVariant& variant, std::size_t points_bytes,
                                      std::size_t limit, int gpus) {
   const Meta& meta = variant.meta;
-  if (limit == 0 || (meta.device != Device::gpu && meta.device != Device::multi_gpu)) {
+  if (limit == 0 || !computes_on_gpus(meta.device)) {
     return {};
   }
   if (variant.is_program) {
@@ -254,7 +254,7 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
   }
 
   std::optional<MemoryGroup::Lifted> each_rank_alone;
-  if (variant.meta.device == Device::mpi && options_.memory_group != nullptr) {
+  if (has_ranks(variant.meta.device) && options_.memory_group != nullptr) {
     each_rank_alone.emplace(*options_.memory_group); // the limit is one of each process
   }
   const CellTask<T> cell =

@@ -20,7 +20,7 @@ namespace clusterbench {
 
 struct CellOptions {
   int threads = 1;
-  int gpus = 1; ///< for variants of Device::multi_gpu
+  int gpus = 1; ///< for variants of Device::multi_gpu and mpi_gpu
   int ranks = kUsualRanks; ///< of variants of Device::mpi
   SamplingPlan sampling;
   std::chrono::duration<double> timeout{900};    ///< for each process of a cell

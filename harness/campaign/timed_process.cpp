@@ -49,8 +49,8 @@ public:
 
 private:
   int computing_threads() const {
-    const bool has_ranks = cell_.variant.meta.device == Device::mpi;
-    return cell_.options.threads * (has_ranks ? cell_.options.ranks : 1);
+    const bool of_ranks = cell_.variant.meta.device == Device::mpi;
+    return cell_.options.threads * (of_ranks ? cell_.options.ranks : 1);
   }
 
   // Whether the machine is quiet. What else runs on the host hardly slows a GPU.
@@ -357,7 +357,7 @@ private:
       row_["gpu_after"] = gpu_state(0);
     }
     row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
-    if (cell_.variant.meta.device == Device::mpi) {
+    if (has_ranks(cell_.variant.meta.device)) {
       row_["peak_rss_bytes_of_rank"] = worker_.peak_rss_bytes_of_largest();
     }
     row_["sandbox_lacks"] = worker_.sandbox_lacks();

@@ -1,5 +1,6 @@
 #include "harness/machine/probe.hpp"
 
+#include "harness/machine/processor_clock.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
 #include "harness/system/available_memory.hpp"
@@ -12,7 +13,6 @@
 #include <barrier>
 #include <chrono>
 #include <cmath>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <span>
@@ -104,12 +104,6 @@ bool pin_to(const std::vector<int>& cpus, std::size_t thread) {
   return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
 }
 
-double thread_cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
 struct Together {
   double seconds = 0.0;   ///< from the first thread's start to the last one's end
   double cpu_share = 0.0; ///< processor time per thread over those seconds
@@ -135,11 +129,11 @@ Together run_together(std::size_t threads, const std::function<void(std::size_t)
         Lap& lap = laps[thread];
         lap.pinned = pin_to(cpus, thread);
         start.arrive_and_wait();
-        const double cpu_before = thread_cpu_seconds();
+        const double cpu_before = processor_seconds_of_thread();
         lap.start = Clock::now();
         work(thread);
         lap.end = Clock::now();
-        lap.cpu_seconds = thread_cpu_seconds() - cpu_before;
+        lap.cpu_seconds = processor_seconds_of_thread() - cpu_before;
       });
     }
   }

@@ -24,7 +24,7 @@ std::string obstacle(const CellSpec& cell) {
   if (variant->is_program) {
     return cell.variant + " is a program of its own, no part of a build";
   }
-  if (variant->meta.device == Device::mpi) { // whose threads are not given processors by turns
+  if (has_ranks(variant->meta.device)) { // whose threads are not given processors by turns
     return cell.variant + " is several processes, and two builds of it are not compared";
   }
   if (variant->meta.family != cell.problem.family) {

@@ -120,7 +120,8 @@ Meta meta_from(const json& variant) {
   meta.device =
       one_of(variant, "device", "cpu",
              std::array{std::pair{"cpu", Device::cpu}, std::pair{"gpu", Device::gpu},
-                        std::pair{"multi_gpu", Device::multi_gpu}, std::pair{"mpi", Device::mpi}});
+                        std::pair{"multi_gpu", Device::multi_gpu}, std::pair{"mpi", Device::mpi},
+                        std::pair{"mpi_gpu", Device::mpi_gpu}});
   meta.arithmetic = one_of(
       variant, "arithmetic", "as data",
       std::array{std::pair{"as data", Arithmetic::as_data}, std::pair{"tf32", Arithmetic::tf32},

@@ -19,6 +19,8 @@ std::string_view to_string(Device device) {
     return "multi_gpu";
   case Device::mpi:
     return "mpi";
+  case Device::mpi_gpu:
+    return "mpi_gpu";
   }
   throw std::logic_error("unknown device");
 }

@@ -127,19 +127,24 @@ bool supports(const KnownVariant& variant, Precision precision) {
 }
 
 int gpus_of(const Meta& meta, int gpus) {
-  return meta.device == Device::multi_gpu ? gpus : meta.device == Device::gpu ? 1 : 0;
+  if (!computes_on_gpus(meta.device)) {
+    return 0;
+  }
+  return meta.device == Device::gpu ? 1 : gpus;
 }
 
-int ranks_of(const Meta& meta, int ranks) {
-  return meta.device == Device::mpi ? ranks : 0;
+int ranks_of(const Meta& meta, int ranks, int gpus) {
+  if (!has_ranks(meta.device)) {
+    return 0;
+  }
+  return meta.device == Device::mpi ? ranks : gpus;
 }
 
 std::string unavailable_reason(const KnownVariant& variant) {
-  if (variant.meta.device == Device::mpi && find_program("mpirun").empty()) {
+  if (has_ranks(variant.meta.device) && find_program("mpirun").empty()) {
     return "mpirun was not found on the PATH (Debian package openmpi-bin)";
   }
-  const bool needs_gpu =
-      variant.meta.device == Device::gpu || variant.meta.device == Device::multi_gpu;
+  const bool needs_gpu = computes_on_gpus(variant.meta.device);
   if (!variant.is_program) {
     return needs_gpu ? cuda_missing_reason() : "";
   }

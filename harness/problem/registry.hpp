@@ -72,8 +72,9 @@ int gpus_of(const Meta& meta, int gpus);
 /// How many processes a variant for several of them has, unless told otherwise.
 inline constexpr int kUsualRanks = 2;
 
-/// How many ranks the variant has where it may have `ranks`; 0 if it computes in one process.
-int ranks_of(const Meta& meta, int ranks);
+/// How many ranks the variant has where it may have `ranks`, or one for each of `gpus`; 0 if it computes
+/// in one process.
+int ranks_of(const Meta& meta, int ranks, int gpus);
 
 /// Why the variant cannot run on this machine at all; empty if it can. Creates no device context.
 std::string unavailable_reason(const KnownVariant& variant);

@@ -12,7 +12,7 @@ using nlohmann::json;
 
 bool on_gpu(const Measured& cell) {
   const std::string& device = cell.representative().device;
-  return device == "gpu" || device == "multi_gpu";
+  return device == "gpu" || device == "multi_gpu" || device == "mpi_gpu";
 }
 
 bool of_ranks(const Measured& cell) {

@@ -35,10 +35,6 @@ bool is_taken(const KnownVariant& variant, const ProblemSpec& problem) {
          n * d * kBytesPerNumber < available_memory_bytes();
 }
 
-bool is_on_gpu(const Meta& meta) {
-  return meta.device == Device::gpu || meta.device == Device::multi_gpu;
-}
-
 } // namespace
 
 Table default_problems(const KnownVariant& variant) {
@@ -69,7 +65,8 @@ std::vector<const KnownVariant*> usual_company(const KnownVariant& variant, Prec
   for (const std::string& name : order) {
     const KnownVariant* const other = find_variant(name);
     if (other == nullptr || other->meta.family != variant.meta.family ||
-        is_on_gpu(other->meta) != is_on_gpu(variant.meta) || !supports(*other, precision) ||
+        computes_on_gpus(other->meta.device) != computes_on_gpus(variant.meta.device) ||
+        !supports(*other, precision) ||
         (weighted && !other->meta.takes_weights) ||
         (other->meta.approximate_within > 0.0 && variant.meta.approximate_within == 0.0)) {
       continue;

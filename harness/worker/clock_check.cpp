@@ -46,8 +46,9 @@ double ClockCheck::judge(const TimedRequest& request) {
   // Threads of the worker may spin on all processors before the request and after it, and let this
   // process wait between two readings.
   const double of_cpu = std::max(request.outside, request.of_cpu);
+  const double miscounted = (threads_ + 1) * processor_step_; // a step of each thread, and of one more
   if (threads_ > 0 && request.outside > kShortestCrowd &&
-      request.cpu > (threads_ + kExtraProcessors) * of_cpu) {
+      request.cpu - miscounted > (threads_ + kExtraProcessors) * of_cpu) {
     ++crowded_;
     last_crowd_ = request;
   }

@@ -28,8 +28,9 @@ class ClockCheck {
 public:
   /// threads: that the variant may use; 0: its processor time is not looked at. A program's run that
   /// is too short for the clocks to be compared counts with the outside time; a runner's clock is the
-  /// harness's own.
-  ClockCheck(bool is_program, int threads) : is_program_(is_program), threads_(threads) {}
+  /// harness's own. processor_step: in which the kernel counts processor time [s].
+  ClockCheck(bool is_program, int threads, double processor_step = 0.0)
+      : is_program_(is_program), threads_(threads), processor_step_(processor_step) {}
 
   /// A round trip without work. The median of them is allowed for, and a millisecond at most, since
   /// the variant may lengthen some.
@@ -58,6 +59,7 @@ private:
 
   bool is_program_;
   int threads_;
+  double processor_step_;
   std::vector<double> round_trips_;
   std::vector<double> outside_ms_;
   std::size_t off_ = 0;       ///< requests whose claim was not believed

@@ -52,7 +52,7 @@ const char* name_of(Multiplier multiplier) {
 }
 
 const char* name_of(Device device) {
-  constexpr std::array kNames = {"cpu", "gpu", "multi_gpu", "mpi"};
+  constexpr std::array kNames = {"cpu", "gpu", "multi_gpu", "mpi", "mpi_gpu"};
   return kNames.at(static_cast<std::size_t>(device));
 }
 

@@ -203,10 +203,17 @@ json reply_of_all(const std::vector<json>& replies) {
     const double ended = std::ranges::max(values_of(replies, "ended"));
     all["seconds"] = ended - began;
     if (all.contains("prepare_s")) {
+      // The way to and from a rank's GPU lies in these two; that of the slowest rank counts.
+      const auto slowest = [&](const char* way) {
+        return all.contains(way) ? std::ranges::max(values_of(replies, way)) : 0.0;
+      };
+      const double upload = slowest("upload_s"), download = slowest("download_s");
       const double prepared = std::ranges::max(values_of(replies, "prepared"));
-      all["prepare_s"] = prepared - began;
+      all["upload_s"] = upload;
+      all["prepare_s"] = std::max(prepared - began - upload, 0.0);
       if (all.contains("run_s")) {
-        all["run_s"] = ended - prepared;
+        all["run_s"] = std::max(ended - prepared - download, 0.0);
+        all["download_s"] = download;
       }
     }
   }

@@ -59,7 +59,8 @@ private:
 };
 
 /// One reply of all: the windows are from the moment when the first rank began to that when the last one
-/// had ended, everything else is rank 0's. Throws WorkerFailure where ranks disagree about the passes.
+/// had ended, less the longest upload and download; everything else is rank 0's. Throws WorkerFailure
+/// where ranks disagree about the passes.
 nlohmann::json reply_of_all(const std::vector<nlohmann::json>& replies);
 
 /// A rank that ended before it was asked to, in words: "rank 1: signal 9 (Killed)", say.

@@ -5,9 +5,11 @@
 #include "harness/worker/module.hpp"
 
 #include <chrono>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <new>
 #include <numeric>
+#include <sstream>
 #include <sys/prctl.h>
 
 namespace clusterbench {
@@ -33,6 +35,21 @@ json answer_with(Work<T>& work, const std::string& asked, const json& request) {
     return work.take();
   }
   throw std::runtime_error("the protocol has no request " + asked);
+}
+
+// A rank's GPU becomes the only one that its process sees, and so the first, as of any variant for one
+// GPU. All ranks are on this machine. Before CUDA is there.
+void see_one_gpu(std::size_t rank) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::string own = std::to_string(rank);
+  if (visible != nullptr) {
+    std::istringstream all(visible);
+    for (std::size_t i = 0; i <= rank; ++i) {
+      own.clear(); // none, behind the last one
+      std::getline(all, own, ',');
+    }
+  }
+  setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
 }
 
 } // namespace
@@ -68,10 +85,14 @@ json Server::load(const json& request) {
   variant_ = &load_module(request.contains("module")
                               ? std::filesystem::path(request.at("module").get<std::string>())
                               : module_file(modules_, request.at("variant")));
-  if (computes_on_devices(variant_->meta)) {
+  if (computes_on_gpus(variant_->meta.device)) {
     const auto start = std::chrono::steady_clock::now();
-    devices_.resize(request.value("gpus", std::size_t{1}));
-    std::iota(devices_.begin(), devices_.end(), 0);
+    if (is_rank_) {
+      see_one_gpu(static_cast<std::size_t>(rank_calls().rank()));
+    } else {
+      devices_.resize(request.value("gpus", std::size_t{1}));
+      std::iota(devices_.begin(), devices_.end(), 0);
+    }
     for (const int device : devices_) {
       device_calls().open(device); // makes the context
       if (request.contains("device_memory")) {
@@ -80,6 +101,7 @@ json Server::load(const json& request) {
       }
     }
     reply["context_s"] =
+        reply.at("context_s").get<double>() +
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   return reply;

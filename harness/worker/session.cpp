@@ -48,8 +48,7 @@ void open_or_close(PlacedArray<T>& array, Range& range, bool open) {
 }
 
 Place place_of(const Meta& meta) {
-  return meta.device == Device::gpu || meta.device == Device::multi_gpu ? Place::device
-                                                                        : Place::host;
+  return computes_on_gpus(meta.device) ? Place::device : Place::host;
 }
 
 } // namespace
@@ -67,21 +66,22 @@ Session<T>::Session(const RegisteredVariant& variant, std::filesystem::path modu
       place_(place_of(variant.meta)),
       points_place_(variant.meta.points_on_host ? Place::host : place_),
       has_memberships_(variant.meta.family == Family::fcm) {
-  if (variant.meta.device == Device::mpi) {
+  if (has_ranks(variant.meta.device)) {
     rows_ = shard_of_rows(shape.n, static_cast<std::size_t>(shape.world),
                           static_cast<std::size_t>(shape.rank));
     shape_.n = rows_.count;
-    parts_.emplace_back().rows = rows_;
-    return;
-  }
-  if (variant.meta.device != Device::multi_gpu) {
     devices = {0};
+  } else {
+    if (variant.meta.device != Device::multi_gpu) {
+      devices = {0};
+    }
+    shape_.world = static_cast<int>(devices.size());
   }
-  shape_.world = static_cast<int>(devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
+    const auto [first, count] = shard_of_rows(rows_.count, devices.size(), i);
     Part part;
     part.device = devices[i];
-    part.rows = shard_of_rows(shape.n, devices.size(), i);
+    part.rows = {rows_.first + first, count};
     parts_.push_back(std::move(part));
     if (place_ == Place::device) {
       device_calls().open(devices[i]);
@@ -207,7 +207,8 @@ template <typename T>
 void Session<T>::upload() {
   const auto upload_rows = [this](const PlacedArray<T>& from, const Part& part, std::size_t width) {
     PlacedArray<T> to(place_, part.rows.count * width, part.device);
-    to.copy_from(from.span().subspan(part.rows.first * width, part.rows.count * width));
+    const std::size_t first = part.rows.first - rows_.first;
+    to.copy_from(from.span().subspan(first * width, part.rows.count * width));
     return to;
   };
   const auto upload_part = [&](Part& part) {
@@ -402,8 +403,8 @@ void Session<T>::run(const Start<T>& start, Observer<T>& observer) {
 template <typename T>
 void Session<T>::download() {
   for (const Part& part : parts_) {
-    const auto [first, rows] = part.rows;
-    part.labels.copy_to(host_labels_.span().subspan(first, rows));
+    const std::size_t first = part.rows.first - rows_.first;
+    part.labels.copy_to(host_labels_.span().subspan(first, part.rows.count));
     part.memberships.copy_to(host_memberships_.span().subspan(
         has_memberships_ ? first * shape_.k : 0, part.memberships.size()));
   }

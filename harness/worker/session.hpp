@@ -36,8 +36,8 @@ template <typename T>
 class Session {
 public:
   /// modules: the folder where delegates are found. devices: of a variant of Device::multi_gpu, one
-  /// for each shard; all others compute in the first place that there is. Of a variant of Device::mpi
-  /// the session is one rank's, shape.rank of shape.world: its rows are a shard of the shape's n.
+  /// for each shard; all others compute in the first place that there is. Of a variant of ranks the
+  /// session is one rank's, shape.rank of shape.world: its rows are a shard of the shape's n.
   Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape,
           std::vector<int> devices = {0});
 

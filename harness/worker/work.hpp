@@ -14,10 +14,6 @@
 
 namespace clusterbench {
 
-inline bool computes_on_devices(const Meta& meta) {
-  return meta.device == Device::gpu || meta.device == Device::multi_gpu;
-}
-
 /// One set of points and its answer, in one precision.
 template <typename T>
 class Work {
@@ -25,7 +21,7 @@ public:
   /// mark: of this rank, or null if the variant computes in one process.
   Work(const RegisteredVariant& variant, const std::filesystem::path& modules,
        const PointsRequest& request, const std::vector<int>& devices, RankMark* mark)
-      : place_(computes_on_devices(variant.meta) ? Place::device : Place::host), request_(request),
+      : place_(computes_on_gpus(variant.meta.device) ? Place::device : Place::host), request_(request),
         mark_(mark), start_(request.start, SharedFile::Access::read),
         labels_(request.labels, SharedFile::Access::write),
         centroids_(request.centroids, SharedFile::Access::write),

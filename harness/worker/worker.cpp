@@ -1,6 +1,7 @@
 #include "harness/worker/worker.hpp"
 
 #include "harness/machine/disturbance.hpp"
+#include "harness/machine/processor_clock.hpp"
 #include "harness/problem/programs.hpp"
 #include "harness/system/available_memory.hpp"
 #include "harness/system/program_folder.hpp"
@@ -30,7 +31,7 @@ double seconds_since(Clock::time_point start) {
 }
 
 bool computes_on_processors(const Meta& meta) {
-  return meta.device == Device::cpu || meta.device == Device::mpi;
+  return !computes_on_gpus(meta.device);
 }
 
 // CUDA reserves far more address space than it uses, so only CPU variants get a limit; each rank that of
@@ -42,7 +43,7 @@ std::size_t memory_limit(const Meta& meta) {
 // That all processes of a variant may use; a rank has at least one.
 int threads_of(const Meta& meta, const WorkerOptions& options) {
   return computes_on_processors(meta)
-             ? std::max(options.threads, ranks_of(meta, options.ranks))
+             ? std::max(options.threads, ranks_of(meta, options.ranks, options.gpus))
              : 0;
 }
 
@@ -58,10 +59,10 @@ Worker::Worker(const KnownVariant& variant, WorkerOptions options)
     : options_(std::move(options)),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(options_.timeout)),
       output_("output"), report_("report"),
-      clock_(variant.is_program, threads_of(variant.meta, options_)),
+      clock_(variant.is_program, threads_of(variant.meta, options_), processor_clock_step()),
       untimed_seconds_(computes_on_processors(variant.meta) ? 0.0 : kDeviceStart) {
   options_.gpus = gpus_of(variant.meta, options_.gpus);
-  options_.ranks = ranks_of(variant.meta, options_.ranks);
+  options_.ranks = ranks_of(variant.meta, options_.ranks, options_.gpus);
   if (options_.ranks > 0) {
     ranks_ = std::make_unique<Ranks>(static_cast<std::size_t>(options_.ranks), scratch_.path());
     options_.threads = std::max(options_.threads / options_.ranks, 1);

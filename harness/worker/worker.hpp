@@ -25,7 +25,7 @@ namespace clusterbench {
 
 struct WorkerOptions {
   int threads = 1;                           ///< that the variant may use
-  int gpus = 1;                              ///< that a variant of Device::multi_gpu is given
+  int gpus = 1;                              ///< that a variant of Device::multi_gpu or mpi_gpu is given
   int ranks = kUsualRanks;                   ///< processes of a variant of Device::mpi
   std::chrono::duration<double> timeout{900}; ///< of the whole process
   std::size_t memory_limit = 0; ///< bytes of data of a CPU variant; 0: what is available

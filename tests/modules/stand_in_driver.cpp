@@ -1,7 +1,8 @@
 // An NVIDIA driver that is not there: what the harness and the CUDA runtime ask libnvidia-ml.so.1 and
 // libcuda.so.1 before there is a context. One library under both names, put before others by
-// LD_LIBRARY_PATH. It lists one GPU. The environment says which driver it is:
+// LD_LIBRARY_PATH. The environment says which driver it is:
 //
+//   STAND_IN_GPUS     how many GPUs it lists; one, if it is not set
 //   STAND_IN_CUDA     the newest CUDA that it supports, such as 12020 for 12.2
 //   STAND_IN_START    the error of cuInit(), such as 803
 #include <cstdlib>
@@ -35,7 +36,8 @@ EXPORTED int nvmlShutdown() {
   return 0;
 }
 EXPORTED int nvmlDeviceGetCount_v2(unsigned* count) {
-  *count = 1;
+  const int wanted = number_in("STAND_IN_GPUS");
+  *count = wanted > 0 ? static_cast<unsigned>(wanted) : 1;
   return 0;
 }
 EXPORTED int nvmlDeviceGetHandleByIndex_v2(unsigned, void** device) {

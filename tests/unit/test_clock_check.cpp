@@ -277,6 +277,20 @@ TEST(ClockCheck, ProcessorTimeIsThatOfItsReadings) {
   }
 }
 
+// On a kernel that counts processor time in ticks of 4 ms, a run of 2.5 ms may be charged with one.
+TEST(ClockCheck, ATickMoreIsNoCrowd) {
+  constexpr double kTick = 0.004;
+  ClockCheck one(kRunner, 1, kTick), two(kRunner, 2, kTick), crowd(kRunner, 1, kTick);
+  for (int run = 0; run < 9; ++run) {
+    used(one, kTick, 0.00254);
+    used(two, 3 * kTick, 0.00254);
+    used(crowd, 0.19);
+  }
+  EXPECT_EQ(one.finding(), "");
+  EXPECT_EQ(two.finding(), "");
+  EXPECT_NE(crowd.finding(), "");
+}
+
 TEST(ClockCheck, CrowdsInFewRunsAreNone) {
   ClockCheck clock(kRunner, 1);
   for (int run = 0; run < 5; ++run) {

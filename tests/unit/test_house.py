@@ -41,8 +41,8 @@ RUNNER = (r"harness/worker/(runner|server|work|shared_file|session|module|protoc
 # Plug-ins of the runner, and the calls that each makes; why CUDA does not start, all that use it say alike.
 PLUGINS = {"harness/worker/cuda/": ("harness/worker/device_memory.hpp", "harness/machine/cuda/cuda_start.hpp"),
            "harness/worker/mpi/": ("harness/worker/rank_calls.hpp",)}
-# A rank of MPI does what a process on a CPU does: it has its kernels.
-ALSO = {"impls/mpi": "impls/simd/support/"}
+# A rank of MPI does what one process does, on a CPU or a GPU: it has its kernels.
+ALSO = {"impls/mpi": ("impls/simd/support/", "impls/cuda/common/", "impls/cuda/many_clusters/")}
 
 
 # ---- the rules: each takes a path and a text, and returns complaints
@@ -67,8 +67,8 @@ def may_include(path, name):
         if backend == "impls/cuda":  # a family: itself, and what families share
             return (name == "impls/contract.hpp" or name.startswith("impls/cuda/common/")
                     or name.startswith(f"{pathlib.PurePath(path).parent}/") and is_header(name))
-        return name == "impls/contract.hpp" or name.startswith(
-            (backend + "/support/", ALSO.get(backend, backend + "/support/")))
+        return name == "impls/contract.hpp" or is_header(name) and name.startswith(
+            (backend + "/support/", *ALSO.get(backend, ())))
     if folder == "harness":
         return (name == "impls/contract.hpp" or name.startswith("datasets/")
                 or name.startswith("harness/") and is_below(path, name))

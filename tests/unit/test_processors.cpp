@@ -4,6 +4,7 @@
 #include "harness/machine/fixed_work.hpp"
 #include "harness/machine/other_tasks.hpp"
 #include "harness/machine/placement.hpp"
+#include "harness/machine/processor_clock.hpp"
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
@@ -267,16 +268,19 @@ TEST(Placement, WhoIsLetGoMayBeOnAllProcessors) {
   }
 }
 
-// Seconds of processor time of this thread.
-double computed() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+TEST(ProcessorClock, HasSteps) {
+  const double step = processor_clock_step();
+  EXPECT_GT(step, 0.0);
+  EXPECT_LE(step, 0.1); // ticks of a kernel are 1 to 10 ms
+  const double before = processor_seconds_of_thread();
+  while (processor_seconds_of_thread() == before) {
+  }
+  EXPECT_GE(processor_seconds_of_thread() - before, step / 2);
 }
 
 void compute(double seconds) {
-  const double until = computed() + seconds;
-  while (computed() < until) {
+  const double until = processor_seconds_of_thread() + seconds;
+  while (processor_seconds_of_thread() < until) {
     asm volatile("");
   }
 }

@@ -84,6 +84,18 @@ TEST(ReplyOfAll, WindowsReachFromTheFirstToTheLast) {
   EXPECT_EQ(all.at("chosen_path"), "a");
 }
 
+TEST(ReplyOfAll, TheWaysToAndFromGpusAreWindowsOfTheirOwn) {
+  const json all = reply_of_all({{{"began", 10.0}, {"prepared", 13.0}, {"ended", 19.0}, {"upload_s", 2.0},
+                                  {"prepare_s", 1.0}, {"run_s", 5.0}, {"download_s", 1.0}},
+                                 {{"began", 10.0}, {"prepared", 14.0}, {"ended", 20.0}, {"upload_s", 1.0},
+                                  {"prepare_s", 3.0}, {"run_s", 3.0}, {"download_s", 3.0}}});
+  EXPECT_DOUBLE_EQ(all.at("upload_s"), 2.0); // of the slowest rank
+  EXPECT_DOUBLE_EQ(all.at("prepare_s"), 2.0);
+  EXPECT_DOUBLE_EQ(all.at("download_s"), 3.0);
+  EXPECT_DOUBLE_EQ(all.at("run_s"), 3.0);
+  EXPECT_DOUBLE_EQ(all.at("seconds"), 10.0); // all four, and no more
+}
+
 TEST(ReplyOfAll, PassesAreThoseOfEveryRank) {
   const json first = {{"iterations", 5}, {"seconds", 1.0}};
   for (const auto& [second, said] : {std::pair{json{{"iterations", 4}}, "4"}, std::pair{json::object(), "null"}}) {
@@ -228,9 +240,13 @@ TEST_F(RanksTest, WhoeverIsGoneIsKnownWhileItIsOne) {
 
 TEST(RanksOfVariants, AreThoseOfMpiAlone) {
   Meta meta;
-  EXPECT_EQ(ranks_of(meta, 4), 0);
+  EXPECT_EQ(ranks_of(meta, 4, 2), 0);
+  meta.device = Device::multi_gpu; // one process
+  EXPECT_EQ(ranks_of(meta, 4, 2), 0);
   meta.device = Device::mpi;
-  EXPECT_EQ(ranks_of(meta, 4), 4);
+  EXPECT_EQ(ranks_of(meta, 4, 2), 4);
+  meta.device = Device::mpi_gpu;
+  EXPECT_EQ(ranks_of(meta, 4, 2), 2);
 }
 
 // ---- a rank's session
@@ -260,11 +276,23 @@ private:
   Points<float>& points_;
 };
 
-TEST(RankSession, HasTheRowsOfItsShard) {
+/// Where ranks compute: on the processors, or on devices that are host memory.
+class RankSession : public ::testing::TestWithParam<Device> {
+protected:
+  static void SetUpTestSuite() {
+    setenv("CLUSTERBENCH_FOLDER",
+           (std::string(std::getenv("CLUSTERBENCH_TOOLS")) + "/fake").c_str(), 1);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, RankSession, ::testing::Values(Device::mpi, Device::mpi_gpu),
+                         [](const auto& place) { return std::string(to_string(place.param)); });
+
+TEST_P(RankSession, HasTheRowsOfItsShard) {
   Shape shape;
   Points<float> points;
   RegisteredVariant variant;
-  variant.meta = {.name = "kmeans_probing", .idea = "", .source = "", .device = Device::mpi, .previous = ""};
+  variant.meta = {.name = "kmeans_probing", .idea = "", .source = "", .device = GetParam(), .previous = ""};
   variant.factories.f32 = [&] { return std::make_unique<Probing>(shape, points); };
   const std::vector<float> start = {5, 4, 3, 2, 1, 0};
   for (const std::size_t n : {1, 2, 3, 7, 100}) {
@@ -278,7 +306,7 @@ TEST(RankSession, HasTheRowsOfItsShard) {
         int met = 0;
         for (int rank = 0; rank < world; ++rank) {
           Session<float> session(variant, "/no/modules",
-                                 {.n = n, .d = kFeatures, .k = kClusters, .stop = {}, .rank = rank, .world = world});
+                                 {.n = n, .d = kFeatures, .k = kClusters, .stop = {}, .weighted = true, .rank = rank, .world = world});
           session.meet_with([&] { ++met; });
           std::vector<float> weights(n);
           std::iota(weights.begin(), weights.end(), 1.0F);

@@ -66,6 +66,8 @@ TEST(Shards, GpusThatAVariantIsGiven) {
   EXPECT_EQ(gpus_of(meta, 4), 1);
   meta.device = Device::multi_gpu;
   EXPECT_EQ(gpus_of(meta, 4), 4);
+  meta.device = Device::mpi_gpu;
+  EXPECT_EQ(gpus_of(meta, 4), 4);
 }
 
 } // namespace

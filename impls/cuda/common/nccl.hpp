@@ -10,7 +10,6 @@
 #include <set>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 namespace clusterbench::cuda {
@@ -19,6 +18,8 @@ namespace clusterbench::cuda {
 class Nccl {
 public:
   decltype(&ncclCommInitAll) comm_init_all = nullptr;
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRank) comm_init_rank = nullptr;
   decltype(&ncclAllReduce) all_reduce = nullptr;
   decltype(&ncclAllGather) all_gather = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
@@ -40,21 +41,22 @@ public:
 private:
   Nccl() {
     // Its multicast can put a host's devices out of service where several machines share them; and
-    // ranks of one process need no other interface than this one.
+    // ranks of one host need no other interface than this one.
     setenv("NCCL_NVLS_ENABLE", "0", 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       throw Refusal(std::string("NCCL is needed: ") + dlerror());
     }
-    const auto load = [&](auto& function, const char* name) {
-      function =
-          reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      if (function == nullptr) {
+    const auto load = [&]<typename Call>(Call& call, const char* name) {
+      call = reinterpret_cast<Call>(dlsym(library, name));
+      if (call == nullptr) {
         throw Refusal(std::string("libnccl.so.2 has no ") + name);
       }
     };
     load(comm_init_all, "ncclCommInitAll");
+    load(get_unique_id, "ncclGetUniqueId");
+    load(comm_init_rank, "ncclCommInitRank");
     load(all_reduce, "ncclAllReduce");
     load(all_gather, "ncclAllGather");
     load(group_start, "ncclGroupStart");

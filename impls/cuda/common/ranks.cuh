@@ -343,9 +343,7 @@ private:
   std::unique_ptr<RankThreads> threads_; ///< goes first
 };
 
-// ---- memory of peers
-//
-// Memory of one device that the kernels of others write to.
+// ---- memory of peers: of one device, that the kernels of others write to
 
 /// Ends a kernel with an error that has waited for 20 seconds: the other rank has failed. *late, in locked
 /// memory of the host, then says which one: 1 for rank 0.

@@ -1,0 +1,73 @@
+"""Ranks with a GPU each, on devices that are host memory: through the program, mpirun and the judge."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import unittest
+
+from program import BINARY, Program
+
+BUILD = pathlib.Path(BINARY).parent
+TOOLS = pathlib.Path(os.environ["CLUSTERBENCH_TOOLS"])
+MODULE = TOOLS / "modules" / "kmeans_rank_devices.so"
+PROBLEM = ["--data", "mixture:3000,3,4,1,7", "--k", 4, "--iterations", 5, "--variant",
+           "kmeans_rank_devices"]
+
+
+@unittest.skipUnless(MODULE.exists() and shutil.which("mpirun"), "there is no MPI")
+class RankDevices(Program):
+    def setUp(self):
+        super().setUp()
+        build = self.folder / "build"
+        (build / "modules").mkdir(parents=True)
+        (build / "plugins").mkdir()
+        for path, target in (("clusterbench-runner", BUILD / "clusterbench-runner"),
+                             ("modules/kmeans_rank_devices.so", MODULE),
+                             ("plugins/ranks.so", BUILD / "plugins" / "ranks.so"),
+                             ("plugins/device.so", TOOLS / "fake" / "plugins" / "device.so")):
+            (build / path).symlink_to(target)
+        described = subprocess.run([BUILD / "clusterbench-runner", "--describe", MODULE], check=True,
+                                   capture_output=True)
+        (build / "modules" / "kmeans_rank_devices.json").write_bytes(described.stdout)
+        (build / "modules" / "list").write_text(f"kmeans_rank_devices tests {MODULE}\n")
+        self.environment.update(CLUSTERBENCH_FOLDER=str(build), STAND_IN_GPUS="3", STAND_IN_CUDA="99000",
+                                LD_LIBRARY_PATH=os.environ["CLUSTERBENCH_STAND_IN_DRIVER"])
+        self.environment.pop("CUDA_VISIBLE_DEVICES", None)
+
+    def row(self, *arguments, exit_code=0, out="out"):
+        [row] = self.campaign(*PROBLEM, *arguments, exit_code=exit_code, out=out)
+        if "mpirun needs a network" in row["message"]:
+            self.skipTest(row["message"])
+        return row
+
+    def test_each_has_its_share(self):
+        """As many ranks as GPUs, and the same answer with any number of them."""
+        saved = []
+        for gpus in (1, 2, 3):
+            row = self.row("--gpus", gpus, "--starts", 5, "--save", f"saved{gpus}", out=f"out{gpus}")
+            self.assertEqual((row["status"], row["message"]), ("ok", ""))
+            self.assertEqual((row["device"], row["gpus"]), ("mpi_gpu", gpus))
+            self.assertNotIn("ranks", row)
+            self.assertGreater(row["upload_ms"], 0)
+            self.assertGreater(row["download_ms"], 0)
+            saved += (self.folder / f"saved{gpus}").glob("**/*.labels.npy")
+        self.assertEqual(len({path.read_bytes() for path in saved}), 1)
+        self.assertEqual(self.left_running(), [])
+
+    def test_the_number_of_ranks_is_another_matter(self):
+        self.assertEqual(self.row("--ranks", 3)["gpus"], 1)
+
+    def test_tables_say_on_how_many(self):
+        self.row("--gpus", 2)
+        told = json.loads(self.run_program("ledger", "out", "--json").stdout)
+        self.assertIn('"gpus": 2', json.dumps(told))
+
+    def test_more_than_there_are(self):
+        done = self.run_program("run", *PROBLEM, "--gpus", 4, exit_code=64)
+        self.assertIn("--gpus 4: this machine has 3", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
