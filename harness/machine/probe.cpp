@@ -106,7 +106,7 @@ bool pin_to(const std::vector<int>& cpus, std::size_t thread) {
 
 struct Together {
   double seconds = 0.0;   ///< from the first thread's start to the last one's end
-  double cpu_share = 0.0; ///< processor time per thread over those seconds
+  double cpu_share = 0.0; ///< processor time per thread over those seconds, as far as can be told
   bool pinned = false;
 };
 
@@ -142,9 +142,9 @@ Together run_together(std::size_t threads, const std::function<void(std::size_t)
   const double seconds = std::chrono::duration<double>(last - first).count();
   double cpu_seconds = 0.0;
   for (const Lap& lap : laps) {
-    cpu_seconds += lap.cpu_seconds;
+    cpu_seconds += lap.cpu_seconds + processor_clock_step(); // so much may have been missed
   }
-  return {seconds, cpu_seconds / seconds / static_cast<double>(threads),
+  return {seconds, std::min(cpu_seconds / seconds / static_cast<double>(threads), 1.0),
           threads <= cpus.size() && std::ranges::all_of(laps, &Lap::pinned)};
 }
 

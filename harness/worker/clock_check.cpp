@@ -65,7 +65,7 @@ double ClockCheck::judge(const TimedRequest& request) {
   const bool lie = // NaN is one
       !(possible && request.inside >= 0.5 * (request.outside - request.waited));
   const double late = is_program_ ? 0.0 : kWakeUp; // a program's overhead() allows for it
-  const double waited_there = request.waited - request.waited_here;
+  const double waited_there = request.waited - request.waited_here + processor_step_;
   const bool explained =
       possible && request.outside - request.inside <= unseen + waited_there + late;
   if (lie && !explained) {

@@ -28,7 +28,8 @@ class ClockCheck {
 public:
   /// threads: that the variant may use; 0: its processor time is not looked at. A program's run that
   /// is too short for the clocks to be compared counts with the outside time; a runner's clock is the
-  /// harness's own. processor_step: in which the kernel counts processor time [s].
+  /// harness's own. processor_step: in which the kernel counts processor time, and
+  /// the waiting for a processor [s].
   ClockCheck(bool is_program, int threads, double processor_step = 0.0)
       : is_program_(is_program), threads_(threads), processor_step_(processor_step) {}
 

@@ -62,8 +62,8 @@ public:
                       "ncclAllReduce");
     };
     nccl.check_call(nccl.group_start(), "ncclGroupStart");
-    add(own.sums.high, words_.data(), words_.size(),
-        ncclInt64); // carries no count: see kmeans_nccl
+    // Two counts lie in one word: no sum of the lower one reaches the upper, as n is below 2^31.
+    add(own.sums.high, words_.data(), words_.size(), ncclInt64);
     add(own.loss, loss_.data(), 1, ncclFloat64);
     add(own.moved, moved_.data(), 1, ncclUint32);
     nccl.check_call(nccl.group_end(), "ncclGroupEnd");

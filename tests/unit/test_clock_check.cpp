@@ -291,6 +291,20 @@ TEST(ClockCheck, ATickMoreIsNoCrowd) {
   EXPECT_NE(crowd.finding(), "");
 }
 
+TEST(ClockCheck, AnInterruptionShorterThanATickIsNoLie) {
+  ClockCheck ticks(kRunner, 1, 0.004), counts(kRunner, 1);
+  for (int run = 0; run < 9; ++run) {
+    judged(ticks, 6e-6, 0.0015);
+    judged(counts, 6e-6, 0.0015);
+  }
+  EXPECT_EQ(ticks.finding(), "");
+  EXPECT_NE(counts.finding(), ""); // there it would have been seen
+  for (int run = 0; run < 20; ++run) {
+    judged(ticks, 6e-6, 0.01);
+  }
+  EXPECT_NE(ticks.finding(), "");
+}
+
 TEST(ClockCheck, CrowdsInFewRunsAreNone) {
   ClockCheck clock(kRunner, 1);
   for (int run = 0; run < 5; ++run) {
