@@ -16,6 +16,7 @@
 #include <exception>
 #include <linux/aio_abi.h>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <sys/syscall.h>
@@ -27,6 +28,40 @@ namespace clusterbench::simd {
 
 inline constexpr std::size_t kPage = 4096; // reads past the cache begin and end at multiples
 
+/// A queue of the kernel for up to `kMost` reads at a time. The kernel takes some 30 ms to end one, so it is
+/// left to whoever needs the next.
+class ReadQueue {
+public:
+  static constexpr std::size_t kMost = 3;
+
+  /// Throws std::runtime_error.
+  ReadQueue() {
+    const std::scoped_lock lock(left_.mutex);
+    if (!left_.queues.empty()) {
+      number_ = left_.queues.back();
+      left_.queues.pop_back();
+    } else if (syscall(SYS_io_setup, kMost, &number_) != 0) {
+      throw std::runtime_error(std::string("io_setup: ") + std::strerror(errno));
+    }
+  }
+  /// Nothing is being read any more.
+  ~ReadQueue() {
+    const std::scoped_lock lock(left_.mutex);
+    left_.queues.push_back(number_);
+  }
+  ReadQueue(const ReadQueue&) = delete;
+  ReadQueue& operator=(const ReadQueue&) = delete;
+  aio_context_t get() const { return number_; }
+
+private:
+  struct Left {
+    std::mutex mutex;
+    std::vector<aio_context_t> queues;
+  };
+  inline static Left& left_ = *new Left; // outlives all others
+  aio_context_t number_ = 0;
+};
+
 /// Reads some bytes of a file at a time, in a fixed order that begins again at its end, ahead of whoever
 /// takes them.
 class ReadAhead {
@@ -34,13 +69,10 @@ public:
   struct Piece {
     std::size_t offset, bytes; // in the file
   };
-  static constexpr std::size_t kBuffers = 3;
+  static constexpr std::size_t kBuffers = ReadQueue::kMost;
 
   ReadAhead(int descriptor, std::vector<Piece> pieces)
       : descriptor_(descriptor), pieces_(std::move(pieces)) {
-    if (syscall(SYS_io_setup, kBuffers, &context_) != 0) {
-      throw std::runtime_error(std::string("io_setup: ") + std::strerror(errno));
-    }
     std::size_t most = 0;
     for (const Piece& piece : pieces_) {
       most = std::max(most, piece.bytes + 2 * kPage);
@@ -53,10 +85,7 @@ public:
       }
     }
   }
-  ~ReadAhead() {
-    wait_for_all();
-    syscall(SYS_io_destroy, context_);
-  }
+  ~ReadAhead() { wait_for_all(); }
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
@@ -115,7 +144,7 @@ private:
     buffer.request.aio_nbytes = (piece.offset + piece.bytes - begin + kPage - 1) / kPage * kPage;
     buffer.request.aio_offset = static_cast<std::int64_t>(begin);
     iocb* request = &buffer.request;
-    buffer.in_flight = syscall(SYS_io_submit, context_, 1, &request) == 1;
+    buffer.in_flight = syscall(SYS_io_submit, queue_.get(), 1, &request) == 1;
     if (!buffer.in_flight) {
       buffer.result = -errno; // whoever takes it is told
     }
@@ -123,7 +152,7 @@ private:
 
   void wait_for_one() {
     io_event event{};
-    while (syscall(SYS_io_getevents, context_, 1, 1, &event, nullptr) != 1) {
+    while (syscall(SYS_io_getevents, queue_.get(), 1, 1, &event, nullptr) != 1) {
       if (errno != EINTR) {
         throw std::runtime_error(std::string("io_getevents: ") + std::strerror(errno));
       }
@@ -143,7 +172,7 @@ private:
 
   int descriptor_;
   std::vector<Piece> pieces_;
-  aio_context_t context_ = 0;
+  ReadQueue queue_;
   Buffer buffers_[kBuffers];
   std::size_t asked_ = 0, taken_ = 0; // pieces
 };
