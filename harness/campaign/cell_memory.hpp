@@ -7,8 +7,10 @@
 #include "harness/worker/protocol.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <fmt/format.h>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -50,8 +52,8 @@ std::string difference_in_bits(const TakenAnswer<T>& a, const TakenAnswer<T>& b)
   }
   std::string found;
   const auto compare = [&found](const char* name, const auto& x, const auto& y) {
-    if (!found.empty() || (x.size() == y.size() &&
-                           std::memcmp(x.data(), y.data(), x.size() * sizeof(x[0])) == 0)) {
+    if (!found.empty() ||
+        std::ranges::equal(std::as_bytes(std::span(x)), std::as_bytes(std::span(y)))) {
       return;
     }
     std::size_t i = 0;

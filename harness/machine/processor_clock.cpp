@@ -1,8 +1,8 @@
 #include "harness/machine/processor_clock.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
-#include <limits>
 
 namespace clusterbench {
 namespace {
@@ -10,15 +10,18 @@ namespace {
 // The least of some steps that are seen, as others may take the processor in between. clock_getres()
 // says a nanosecond on any machine.
 double measured_step() {
+  using Clock = std::chrono::steady_clock;
   constexpr int kSteps = 3;
-  double least = std::numeric_limits<double>::infinity();
+  constexpr double kLongest = 0.1; // seconds for all of them: so much where none is seen
+  const auto end = Clock::now() + std::chrono::duration<double>(kLongest);
+  double least = kLongest;
   for (int step = 0; step <= kSteps; ++step) {
     const double before = processor_seconds_of_thread();
     double after = before;
-    while (after == before) {
+    while (after == before && Clock::now() < end) {
       after = processor_seconds_of_thread();
     }
-    if (step > 0) { // the first has begun before it was looked at
+    if (step > 0 && after > before) { // the first has begun before it was looked at
       least = std::min(least, after - before);
     }
   }

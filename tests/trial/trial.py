@@ -159,7 +159,7 @@ class Trial:
         attempt.good_files()
         done = self.run_plainly(attempt.arguments(), attempt.folder, "after")
         if done.returncode != 0:
-            return [f"afterwards, unharmed: exit code {done.returncode}: {done.stderr[-300:]}"]
+            return [f"afterwards, unharmed: exit code {done.returncode}: {done.stderr[-300:]}\n{done.stdout[:900]}"]
         rows = [json.loads(line) for line in (attempt.out / "ledger.jsonl").read_text().splitlines()]
         newest = {row["variant"]: row["status"] for row in rows
                   if row["type"] == "cell" and row["variant"] in attempt.variants}
