@@ -12,15 +12,16 @@ namespace {
 double measured_step() {
   using Clock = std::chrono::steady_clock;
   constexpr int kSteps = 3;
-  constexpr double kLongest = 0.1; // seconds for all of them: so much where none is seen
-  const auto end = Clock::now() + std::chrono::duration<double>(kLongest);
+  constexpr double kLongest = 0.01; // a tick of 100 Hz; no more is ever allowed for
+  constexpr std::chrono::duration<double> kLook{0.1};
+  const auto end = Clock::now() + kLook;
   double least = kLongest;
   for (int step = 0; step <= kSteps; ++step) {
     const double before = processor_seconds_of_thread();
     double after = before;
-    while (after == before && Clock::now() < end) {
+    do { // once at least: others may have had the processor until the end
       after = processor_seconds_of_thread();
-    }
+    } while (after == before && Clock::now() < end);
     if (step > 0 && after > before) { // the first has begun before it was looked at
       least = std::min(least, after - before);
     }
