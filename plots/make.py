@@ -21,6 +21,7 @@ import articles
 import bounds
 import convergence
 import fastest
+import gpu_map
 import model
 import performance
 import phases
@@ -40,6 +41,7 @@ KINDS: dict[str, ModuleType] = {
     "Convergence": convergence,
     "Scaling": scaling,
     "Any shape on a CPU": shapes,
+    "Any shape on a GPU": gpu_map,
     "Threads": threads,
     "Several GPUs": model,
     "Phases": phases,

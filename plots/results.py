@@ -44,7 +44,7 @@ class Cell:
     k: int = 0
     own_ms: float = 0.0  # a run from the problem's own start [ms], which is the article's
     own_ms_per_iteration: float = 0.0  # of that run
-    ms_per_iteration: float = 0.0  # of all samples
+    ms_per_iteration: float = 0.0  # of all samples; an approximate cell has this figure alone
     by_round: dict[int, float] = field(default_factory=dict)  # ms per iteration of each round
     limit: Limit | None = None  # what the machine needs at least [ms per iteration]
     gflops: float = 0.0  # of the algorithm's minimum
@@ -129,6 +129,8 @@ def cell_of(entry: Json, machine: Json) -> Cell:
         "k": problem["k"],
         "shown": entry["shown_first"],
     }
+    if known["status"] == "approximate":
+        return Cell(**known, ms_per_iteration=entry.get("ms_per_iteration", 0.0))
     if known["status"] != "ok":
         return Cell(**known)
     trace = entry["trace"] or {}

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from pictures import Inputs, NothingToDraw, Picture
 from results import Cell, excluded
-from style import family_of, new_figure
+from shape_panels import Square, draw_panels, two_digits
+from style import family_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TABLE = "cpu_map"
@@ -53,44 +53,9 @@ def panels(cells: list[Cell]) -> list[dict[str, Any]]:
 
 
 def draw(data: dict[str, Any]) -> Figure:
-    """A row of panels for each precision; all panels have the same axes."""
-    everything = [shape for row in data["rows"] for panel in row["panels"] for shape in panel["shapes"]]
-    features, clusters = (sorted({shape[size] for shape in everything}) for size in "dk")
-    columns = max(len(row["panels"]) for row in data["rows"])
-    figure = new_figure(len(data["rows"]) * (0.45 + 0.38 * len(clusters)))
-    grid = figure.subplots(len(data["rows"]), columns, squeeze=False)
-    for axes_row, row in zip(grid, data["rows"]):
-        for axes, panel in zip(axes_row, row["panels"]):
-            _draw_panel(axes, panel, features, clusters)
-            axes.set_title(f"{row['precision']}, n = {panel['n']:,}")
-            axes.set_xlabel("features d")
-        axes_row[0].set_ylabel("clusters k")
-        for axes in axes_row[len(row["panels"]):]:
-            axes.set_axis_off()
-    return figure
-
-
-def _draw_panel(axes: Axes, panel: dict[str, Any], features: list[int], clusters: list[int]) -> None:
-    from matplotlib import colormaps
+    """A row of panels for each precision."""
     from matplotlib.colors import LogNorm
-    from matplotlib.patches import Rectangle
 
-    shade, norm = colormaps["viridis_r"], LogNorm(1.0, DARKEST, clip=True)
-    for shape in panel["shapes"]:
-        x, y = features.index(shape["d"]), clusters.index(shape["k"])
-        strength = float(norm(shape["times"]))
-        missed = shape["times"] < GOAL
-        axes.add_patch(Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=shade(strength),
-                                 edgecolor="#D00000" if missed else "none", linewidth=2))
-        axes.text(x, y, f"{times_text(shape['times'])}\n{shape['beside']}", ha="center", va="center",
-                  fontsize=6.5, color="white" if strength > 0.45 else "black")
-    axes.set_xlim(-0.5, len(features) - 0.5)
-    axes.set_ylim(-0.5, len(clusters) - 0.5)
-    axes.set_xticks(range(len(features)), [str(d) for d in features])
-    axes.set_yticks(range(len(clusters)), [str(k) for k in clusters])
-    axes.tick_params(length=0)
-
-
-def times_text(times: float) -> str:
-    """Two digits: 1.9, 13, 140."""
-    return f"{times:.1f}" if times < 9.95 else f"{float(f'{times:.2g}'):.0f}"
+    norm = LogNorm(1.0, DARKEST, clip=True)
+    return draw_panels(data["rows"], lambda shape: Square(
+        float(norm(shape["times"])), f"{two_digits(shape['times'])}\n{shape['beside']}", shape["times"] < GOAL))

@@ -57,6 +57,11 @@ for ledger in results/reference/*/cpu_map/ledger.jsonl; do
   [[ ! -e $ledger ]] || "$program" table cpu_map --from "$ledger" --json | scripts/cpu_map.py "$pages/docs/ladder/cpu_map.md"
 done
 splice_study gpu_map 'results/reference/*/gpu_map/ledger*.jsonl' ladder/gpu_map.md --compact
+from=()
+for ledger in results/reference/*/gpu_map/ledger*.jsonl; do
+  from+=(--from "$ledger")
+done
+"$program" table gpu_map "${from[@]}" --json | scripts/gpu_map.py "$pages/docs/ladder/gpu_map.md"
 splice_study gpu_fcm 'results/reference/*/gpu_fcm/ledger*.jsonl' ladder/fuzzy.md --compact
 
 (( $# )) || scripts/update_pictures.sh

@@ -260,7 +260,8 @@ CellOptions cell_options(const CampaignOptions& options, std::uint64_t seed) {
 class Spent {
 public:
   void add(const Row& row) {
-    const double seconds = row.number("took_ms").value_or(0.0) * 1e-3;
+    const double waited_ms = row.number("waited_for_quiet_ms").value_or(0.0);
+    const double seconds = (row.number("took_ms").value_or(0.0) - waited_ms) * 1e-3;
     sum_ += seconds;
     longest_ = std::max(longest_, seconds);
     goes_on_ = row.status == "ok";

@@ -75,17 +75,22 @@ void initialise_library() {
 } // namespace
 
 Samples take_samples(const std::string& name, const SamplingPlan& plan,
-                     const std::function<double()>& timed_run) {
+                     const std::function<double()>& timed_run,
+                     const std::function<double()>& wait) {
   initialise_library();
   Samples samples;
   std::vector<double> seconds; // of every run, the warm-up's included
   std::vector<nlohmann::json> rows;
-  const auto timed_and_noted = [&] { return seconds.emplace_back(timed_run()); };
+  double waited = 0.0;
+  const auto timed_and_noted = [&] {
+    waited += wait();
+    return seconds.emplace_back(timed_run());
+  };
   const auto start = std::chrono::steady_clock::now();
   SamplingStep step;
   do {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    step = next_step(plan, seconds, elapsed.count());
+    step = next_step(plan, seconds, elapsed.count() - waited);
     if (step.more > 0) {
       const nlohmann::json batch = run_batch(name, step.more, timed_and_noted);
       samples.context = batch.at("context");

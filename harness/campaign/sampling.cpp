@@ -35,6 +35,7 @@ std::size_t affordable_runs(const SamplingPlan& plan, double affordable) {
 void to_json(nlohmann::json& json, const SamplingPlan& plan) {
   json = {{"samples", plan.samples},          {"target", plan.target},
           {"min_seconds", plan.min_seconds},  {"budget_seconds", plan.budget_seconds},
+          {"patience_seconds", plan.patience_seconds},
           {"max_samples", plan.max_samples},  {"slow_seconds", plan.slow_seconds},
           {"slow_samples", plan.slow_samples}};
 }

@@ -18,6 +18,8 @@ struct SamplingPlan {
   double target = 0.01;          ///< enough if the median's interval is no wider, relative to it
   double min_seconds = 0.1;      ///< the samples add up to, before the target counts
   double budget_seconds = 3.0;   ///< of sampling, untimed parts included
+  /// That a process may wait in all for other programs to leave the processors alone; not sampling.
+  double patience_seconds = 0.0;
   std::size_t max_samples = 199; ///< kept, when no more are taken
   double slow_seconds = 1.0;     ///< a run that takes longer has no samples but
   std::size_t slow_samples = 3;  ///< so many whole answers, 2 at least

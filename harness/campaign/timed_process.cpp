@@ -76,15 +76,32 @@ private:
     if (gpus_ > 0) {
       return timed();
     }
+    Quietness& machine = quietness();
+    const double before = machine.fixed_work.microseconds();
+    machine.other_tasks.begin();
+    RunReply reply = timed();
+    const std::optional<double> others = machine.other_tasks.end();
+    around.push_back({std::max(before, machine.fixed_work.microseconds()), others});
+    return reply;
+  }
+
+  Quietness& quietness() {
     if (!quietness_) {
       quietness_ = std::make_unique<Quietness>(worker_.processes(), computing_threads());
     }
-    const double before = quietness_->fixed_work.microseconds();
-    quietness_->other_tasks.begin();
-    RunReply reply = timed();
-    const std::optional<double> others = quietness_->other_tasks.end();
-    around.push_back({std::max(before, quietness_->fixed_work.microseconds()), others});
-    return reply;
+    return *quietness_;
+  }
+
+  // As long as patience lasts. Other programs come and go, and what they cost is not the variant's.
+  double wait_for_quiet() {
+    if (gpus_ > 0 || patience_left_ <= 0.0) {
+      return 0.0;
+    }
+    const double waited = quietness()
+                              .other_tasks.wait_for_quiet(std::chrono::duration<double>(patience_left_))
+                              .count();
+    patience_left_ -= waited;
+    return waited;
   }
 
   // Each a processor of its own, the fastest first, where there are enough.
@@ -302,7 +319,11 @@ private:
       read_plainly();
       return run.seconds;
     };
-    const Samples samples = take_samples(name, plan_, timed_run);
+    const Samples samples =
+        take_samples(name, plan_, timed_run, [this] { return wait_for_quiet(); });
+    if (plan_.patience_seconds > 0.0 && gpus_ == 0) {
+      row_["waited_for_quiet_ms"] = (plan_.patience_seconds - patience_left_) * 1e3;
+    }
     const auto first_kept = samples.warm_up.size();
     if (reads_file()) { // those of samples alone
       plain_reads_.erase(plain_reads_.begin(),
@@ -384,6 +405,7 @@ private:
 
   const CellTask<T>& cell_;
   const SamplingPlan& plan_;
+  double patience_left_ = plan_.patience_seconds;
   const std::function<void(TakenAnswer<T>&&)>& accept_;
   CellMemory<T> memory_;
   int gpus_; ///< the first ones

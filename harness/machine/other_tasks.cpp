@@ -63,6 +63,17 @@ OtherTasksWatch::~OtherTasksWatch() {
   stopped_.notify_one();
 }
 
+std::chrono::duration<double>
+OtherTasksWatch::wait_for_quiet(std::chrono::duration<double> most) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::milliseconds kBetween{2};
+  const auto start = Clock::now();
+  while (Clock::now() - start + kBetween <= most && too_many_now().value_or(0) > 0) {
+    std::this_thread::sleep_for(kBetween);
+  }
+  return Clock::now() - start;
+}
+
 void OtherTasksWatch::begin() {
   const std::scoped_lock lock(mutex_);
   looks_ = too_many_ = 0;
@@ -75,10 +86,15 @@ std::optional<double> OtherTasksWatch::end() {
   return known_ ? std::optional(static_cast<double>(too_many_) / looks_) : std::nullopt;
 }
 
-void OtherTasksWatch::look() {
+std::optional<int> OtherTasksWatch::too_many_now() const {
   const std::optional<int> others = other_tasks(ours_);
-  known_ = known_ && others;
-  too_many_ += std::max(0, others.value_or(0) - free_cores_);
+  return others ? std::optional(std::max(0, *others - free_cores_)) : std::nullopt;
+}
+
+void OtherTasksWatch::look() {
+  const std::optional<int> too_many = too_many_now();
+  known_ = known_ && too_many;
+  too_many_ += too_many.value_or(0);
   ++looks_;
 }
 

@@ -25,6 +25,10 @@ public:
   OtherTasksWatch(const OtherTasksWatch&) = delete;
   OtherTasksWatch& operator=(const OtherTasksWatch&) = delete;
 
+  /// Until no task of others is too many (see end()), but no longer than that; at once where the system
+  /// does not tell. How long it took.
+  std::chrono::duration<double> wait_for_quiet(std::chrono::duration<double> most);
+
   /// Looks for the first time.
   void begin();
   /// Looks for the last time. The mean of all looks since begin() of how many tasks of others were too many:
@@ -33,6 +37,7 @@ public:
   std::optional<double> end();
 
 private:
+  std::optional<int> too_many_now() const;
   void look();
   void look_now_and_then();
 

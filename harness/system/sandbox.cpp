@@ -42,6 +42,10 @@ private:
   int number_;
 };
 
+fs::path own_proc() {
+  return fs::path("/proc") / std::to_string(getpid());
+}
+
 bool write_line(const char* path, const std::string& text) {
   const Descriptor file(open(path, O_WRONLY | O_CLOEXEC));
   return file.get() >= 0 &&
@@ -64,6 +68,25 @@ bool leave_shared_memory() {
   }
   return mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
          mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
+}
+
+// In a namespace of mounts: all that is below /proc now but what is of this process cannot be written to,
+// and what will be of its children can.
+bool keep_proc() {
+  bool kept = true;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string path = entry.path();
+    if (entry.is_symlink(error) || path == own_proc()) {
+      continue;
+    }
+    const bool bound = mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
+                       mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY,
+                             nullptr) == 0;
+    const bool has_ended = !bound && !fs::exists(path, error);
+    kept = kept && (bound || has_ended);
+  }
+  return kept && !error;
 }
 
 // A network namespace, of which nothing leads out, with its loopback device up.
@@ -186,7 +209,8 @@ bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_me
       rules.allow_writing(device.path());
     }
   }
-  rules.allow_writing(fs::path("/proc") / std::to_string(getpid()));
+  const bool whole_proc = plan.children_write_to_proc && own_shared_memory && keep_proc();
+  rules.allow_writing(whole_proc ? fs::path("/proc") : own_proc());
   rules.allow_writing(plan.scratch);
   return rules.restrict_self();
 }

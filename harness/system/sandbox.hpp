@@ -15,6 +15,9 @@ struct SandboxPlan {
   std::filesystem::path scratch;            ///< the one folder that can be written to
   bool may_start_processes = false;         ///< programs may, modules have threads only
   bool own_network = false; ///< its threads may talk over TCP, as libraries for several GPUs do
+  /// Its children may write to what is theirs below /proc, as CUDA does. Not if the kernel lacks a
+  /// namespace of mounts.
+  bool children_write_to_proc = false;
 };
 
 /// Confines this process, its threads to come and its children, for good. To be called before

@@ -120,14 +120,15 @@ PointsRequest points_request_from(const json& json) {
 json to_json(const RunnerSetup& setup) {
   return {{"parent", setup.parent},           {"memory_limit", setup.memory_limit},
           {"file_limit", setup.file_limit},   {"sandboxed", setup.sandboxed},
-          {"own_network", setup.own_network}, {"hidden", setup.hidden},
-          {"scratch", setup.scratch},         {"report", setup.report}};
+          {"own_network", setup.own_network}, {"children_write_to_proc", setup.children_write_to_proc},
+          {"hidden", setup.hidden},           {"scratch", setup.scratch},
+          {"report", setup.report}};
 }
 
 RunnerSetup runner_setup_from(const json& json) {
   return {json.at("parent"),    json.at("memory_limit"), json.at("file_limit"),
-          json.at("sandboxed"), json.at("own_network"),  json.at("hidden"),
-          json.at("scratch"),   json.at("report")};
+          json.at("sandboxed"), json.at("own_network"),  json.at("children_write_to_proc"),
+          json.at("hidden"),    json.at("scratch"),      json.at("report")};
 }
 
 json describe(const RegisteredVariant& variant) {

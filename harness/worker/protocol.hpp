@@ -35,6 +35,7 @@ struct RunnerSetup {
   std::size_t file_limit = 0;   ///< bytes of one file
   bool sandboxed = true;
   bool own_network = false;        ///< see SandboxPlan
+  bool children_write_to_proc = false; ///< likewise
   std::vector<std::string> hidden; ///< folders that the variant must not read
   std::string scratch;             ///< the one folder that it may write to
   int report = -1; ///< descriptor to which the runner writes what the sandbox lacks, a JSON list

@@ -14,6 +14,7 @@
 #include <new>
 #include <poll.h>
 #include <regex>
+#include <sstream>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -239,6 +240,20 @@ std::optional<EndedRank> rank_that_ended(const std::string& output) {
     return EndedRank{fmt::format("rank {}: called MPI_Abort", found[1].str())};
   }
   return std::nullopt;
+}
+
+std::string words_of_ranks(const std::string& output) {
+  std::istringstream lines(output);
+  std::string words;
+  bool is_of_mpirun = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool is_rule = line.size() >= 70 && line.find_first_not_of('-') == std::string::npos;
+    if (!is_rule && !is_of_mpirun) {
+      words += line + "\n";
+    }
+    is_of_mpirun = is_of_mpirun != is_rule;
+  }
+  return words;
 }
 
 EndedRank ended_rank(std::size_t rank, int exit_code) {

@@ -70,6 +70,8 @@ struct EndedRank {
 };
 /// From what Open MPI's mpirun said. Empty if it says nothing of a rank.
 std::optional<EndedRank> rank_that_ended(const std::string& output);
+/// What ranks printed: all but what mpirun said between lines of hyphens.
+std::string words_of_ranks(const std::string& output);
 /// From the exit code of mpirun, which is that of the rank.
 EndedRank ended_rank(std::size_t rank, int exit_code);
 

@@ -191,7 +191,7 @@ int run_runner(int argc, char** argv) {
   std::vector<std::string> missing = {"everything: --unsandboxed"};
   if (setup.sandboxed) {
     SandboxPlan plan{setup.parent, threads_of(setup.parent), {}, setup.scratch,
-                     is_program,   setup.own_network};
+                     is_program,   setup.own_network,           setup.children_write_to_proc};
     plan.hidden.assign(setup.hidden.begin(), setup.hidden.end());
     missing = enter_sandbox(plan);
   }

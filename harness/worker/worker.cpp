@@ -121,6 +121,7 @@ void Worker::start(const KnownVariant& variant) {
   setup.file_limit = options_.largest_file + kRest;
   setup.sandboxed = options_.sandboxed;
   setup.own_network = variant.meta.device == Device::multi_gpu || ranks_ != nullptr;
+  setup.children_write_to_proc = variant.meta.device == Device::mpi_gpu;
   for (const auto& folder : options_.hidden) {
     setup.hidden.push_back(folder.string());
   }
@@ -184,7 +185,7 @@ void Worker::wait_for_ranks() {
     throw WorkerFailure("timed_out",
                         fmt::format("killed after {:.0f} s: mpirun had not started all ranks",
                                     options_.timeout.count()),
-                        read_tail(output_.fd(), kLastWords));
+                        last_words());
   }
   channels_.clear();
   for (const int socket : ranks_->sockets()) {
@@ -277,7 +278,7 @@ LineChannel::Received Worker::read_line(const std::vector<bool>& answered) {
     if (ranks_ != nullptr) {
       message += ": " + ranks_->who_holds_up(answered);
     }
-    throw WorkerFailure("timed_out", message, read_tail(output_.fd(), kLastWords));
+    throw WorkerFailure("timed_out", message, last_words());
   }
   case LineChannel::Ending::too_long:
     throw WorkerFailure("error", naming(received.channel,
@@ -374,6 +375,15 @@ std::optional<EndedRank> Worker::rank_that_ended(std::optional<std::size_t> firs
   return std::nullopt;
 }
 
+// Of the worker; mpirun's own say nothing that the message does not.
+std::string Worker::last_words() const {
+  if (ranks_ == nullptr) {
+    return read_tail(output_.fd(), kLastWords);
+  }
+  const std::string words = words_of_ranks(read_tail(output_.fd(), kWordsOfMpirun));
+  return words.substr(words.size() - std::min(words.size(), kLastWords));
+}
+
 // The worker has closed the channel: says how it ended.
 void Worker::explain_end() {
   peak_rss_ = peak_rss_bytes();
@@ -386,7 +396,7 @@ void Worker::explain_end() {
     if (const auto ended = rank_that_ended(first_gone, outcome)) {
       const bool no_memory = ended->signal == SIGKILL && ended_for_lack_of_memory();
       throw WorkerFailure(no_memory ? "out_of_memory" : "crashed", ended->text,
-                          read_tail(output_.fd(), kLastWords));
+                          last_words());
     }
   }
   switch (outcome.kind) {
@@ -399,7 +409,7 @@ void Worker::explain_end() {
     }
     throw WorkerFailure(
         "crashed", fmt::format("signal {} ({})", outcome.signal, strsignal(outcome.signal)),
-        read_tail(output_.fd(), kLastWords));
+        last_words());
   case ProcessOutcome::Kind::interrupted:
     throw WorkerFailure("interrupted", "the campaign was interrupted");
   case ProcessOutcome::Kind::timed_out:
@@ -409,7 +419,7 @@ void Worker::explain_end() {
   }
   throw WorkerFailure("crashed",
                       fmt::format("exited with code {} before it answered", outcome.exit_code),
-                      read_tail(output_.fd(), kLastWords));
+                      last_words());
 }
 
 void Worker::points(PointsRequest request) {

@@ -91,6 +91,7 @@ private:
   void start(const KnownVariant& variant);
   void wait_for_ranks();
   bool ended_for_lack_of_memory() const;
+  std::string last_words() const;
   std::optional<EndedRank> rank_that_ended(std::optional<std::size_t> first_gone,
                                            const ProcessOutcome& mpirun) const;
   [[noreturn]] void explain_end();

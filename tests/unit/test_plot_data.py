@@ -15,12 +15,14 @@ sys.path.insert(0, str(SOURCE / "plots"))
 import articles  # noqa: E402
 import bounds  # noqa: E402
 import fastest  # noqa: E402
+import gpu_map  # noqa: E402
 import convergence  # noqa: E402
 import performance  # noqa: E402
 import phases  # noqa: E402
 import model  # noqa: E402
 import results  # noqa: E402
 import scaling  # noqa: E402
+import shape_panels  # noqa: E402
 import shapes  # noqa: E402
 import style  # noqa: E402
 import threads  # noqa: E402
@@ -328,8 +330,49 @@ class Shapes(WithReports):
             self.assertEqual(overlapping(picture.draw(picture.data)), [])
 
     def test_two_digits(self):
-        self.assertEqual([shapes.times_text(times) for times in (1.94, 9.96, 13.4, 146.0)],
+        self.assertEqual([shape_panels.two_digits(times) for times in (1.94, 9.96, 13.4, 146.0)],
                          ["1.9", "10", "13", "150"])
+
+
+class GpuMap(WithReports):
+    def cell(self, variant="kmeans_cuda_auto", per_pass=0.02, limit=0.01, d=2, k=4, n=1000, **changes):
+        return cell(variant, 10 * per_pass, f"{n} x {d}, k={k}", table="gpu_map", sizes={"n": n, "d": d, "k": k},
+                    limit_ms_per_iteration=limit, device="gpu", **changes)
+
+    def data(self, *cells):
+        picture, = gpu_map.pictures(self.inputs(*cells))
+        return picture.data["rows"]
+
+    def test_the_share_of_the_bound_and_the_fastest_other(self):
+        row, = self.data(self.cell(), self.cell("kmeans_torch_tf32", 0.3, approximate={"within": 0.1}),
+                         self.cell("kmeans_flash", 0.06, approximate={"within": 0.1}),
+                         self.cell(d=8, per_pass=0.2))
+        panel, = row["panels"]
+        first, second = panel["shapes"]
+        self.assertAlmostEqual(first["percent"], 50.0)
+        self.assertAlmostEqual(first["times"], 3.0)
+        self.assertEqual(first["beside"], "F")
+        self.assertAlmostEqual(second["percent"], 5.0)
+        self.assertNotIn("times", second)
+
+    def test_what_is_far_from_its_bound_is_marked(self):
+        for per_pass, far in ((0.0599, False), (0.0601, True)):
+            row, = self.data(self.cell(per_pass=per_pass))
+            self.assertEqual(row["panels"][0]["shapes"][0]["far"], far, per_pass)
+
+    def test_a_cell_without_a_bound_is_left_out(self):
+        with self.assertRaises(NothingToDraw):
+            self.data(self.cell(limit=None))
+
+    def test_a_row_for_each_precision_and_no_texts_over_each_other(self):
+        cells = [self.cell(variant, ms, 0.001, d, k, n, precision=precision, **more)
+                 for variant, ms, more in (("kmeans_cuda_auto", 0.1, {}),
+                                           ("kmeans_torch_tf32", 14.0, {"approximate": {"within": 0.1}}))
+                 for d in (1, 2048) for k in (2, 4096) for n in (2000, 2000000) for precision in ("f32", "f64")]
+        picture, = gpu_map.pictures(self.inputs(*cells))
+        self.assertEqual([row["precision"] for row in picture.data["rows"]], ["float32", "float64"])
+        if not style.have_matplotlib():
+            self.assertEqual(overlapping(picture.draw(picture.data)), [])
 
 
 class Threads(WithReports):

@@ -115,6 +115,20 @@ TEST(OtherTasks, AWatchSeesWhoRunsBetween) {
   EXPECT_GT(*mean, 0.2) << "it ran at most of the looks";
 }
 
+TEST(OtherTasks, WaitingForQuietHasAnEnd) {
+  const auto processors = static_cast<int>(usable_processors().size());
+  OtherTasksWatch watch({}, processors);
+  if (!other_tasks({})) {
+    GTEST_SKIP() << "the system does not tell";
+  }
+  const int busy = start_busy();
+  usleep(20'000);
+  const double waited = watch.wait_for_quiet(std::chrono::milliseconds(100)).count();
+  kill(busy, SIGKILL);
+  waitpid(busy, nullptr, 0);
+  EXPECT_GT(waited, 0.09) << "it was busy all the time";
+}
+
 // Each of these alone spoils a turn: somebody else on its processors, waiting, and a GPU that heat slows.
 TEST(Turn, CountsIfNothingDisturbedIt) {
   const Turn quiet{.elapsed_ms = 100.0, .waited_ms = 2.0, .gpu = {1980, {}}};

@@ -113,6 +113,7 @@ TEST(RunnerSetup, TextAndBack) {
                           .file_limit = 77,
                           .sandboxed = false,
                           .own_network = true,
+                          .children_write_to_proc = true,
                           .hidden = {"/a folder", "/\"quoted\""},
                           .scratch = "/scratch",
                           .report = 9};
@@ -123,6 +124,7 @@ TEST(RunnerSetup, TextAndBack) {
   EXPECT_EQ(back.memory_limit, std::size_t{1} << 40);
   EXPECT_FALSE(back.sandboxed);
   EXPECT_TRUE(back.own_network);
+  EXPECT_TRUE(back.children_write_to_proc);
   EXPECT_EQ(back.hidden, setup.hidden);
   EXPECT_EQ(back.report, 9);
 }

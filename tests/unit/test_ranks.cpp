@@ -58,6 +58,15 @@ TEST(RankThatEnded, ByItself) {
   EXPECT_EQ(aborted->text, "rank 1: called MPI_Abort");
 }
 
+TEST(WordsOfRanks, AreAllButThoseOfMpirun) {
+  const std::string rule = std::string(74, '-') + "\n";
+  EXPECT_EQ(words_of_ranks("before\n--- a rank's own line\n" + rule + "mpirun noticed\n\n" + rule +
+                           "between\n" + rule + "mpirun detected\n" + rule + "after"),
+            "before\n--- a rank's own line\nbetween\nafter\n");
+  EXPECT_EQ(words_of_ranks(rule + "mpirun has more to say"), "");
+  EXPECT_EQ(words_of_ranks(""), "");
+}
+
 TEST(RankThatEnded, NothingIsGuessed) {
   for (const char* text : {"", "mpirun: command not found", "rank 1 is fine", "process rank one with PID"}) {
     EXPECT_FALSE(rank_that_ended(text)) << text;

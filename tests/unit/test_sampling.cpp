@@ -7,9 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace clusterbench {
@@ -263,6 +266,22 @@ TEST(TakeSamples, TimesWithoutADeviationInPercentAreTaken) { // a mean of 0: nob
   const Samples samples = take_samples("a name", kPlan, [] { return 0.0; });
   EXPECT_GE(samples.seconds.size(), 9U);
   EXPECT_EQ(samples.seconds, Series(samples.seconds.size(), 0.0));
+}
+
+// Samples that differ for ever, by the plan's clock taken in no time or, in truth, in more than the budget.
+TEST(TakeSamples, WaitingIsNoSampling) {
+  SamplingPlan plan = kPlan;
+  plan.budget_seconds = 0.02;
+  const auto sampled = [&](const std::function<double()>& wait) {
+    std::size_t run = 0;
+    const auto timed = [&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));
+      return run++ % 2 == 0 ? 1.0 : 2.0;
+    };
+    return take_samples("a name", plan, timed, wait).ended_because;
+  };
+  EXPECT_EQ(sampled([] { return 0.0; }), "the budget is spent");
+  EXPECT_EQ(sampled([] { return 100.0; }), "largest number of samples"); // more than there was
 }
 
 TEST(TakeSamples, PassesOnWhatARunThrows) {

@@ -537,5 +537,52 @@ TEST_F(Sandbox, ANetworkOfItsOwn) {
   EXPECT_FALSE(works([&] { return reaches(ours); }));
 }
 
+// ---- children that write below /proc
+
+bool opens_for_writing(const fs::path& path) {
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  close(file);
+  return file >= 0;
+}
+
+// Of a child of the confined process.
+bool child_works(const std::function<bool()>& attempt) {
+  const pid_t child = fork();
+  if (child == 0) {
+    _exit(attempt() ? 0 : 1);
+  }
+  int status = 0;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+TEST_F(Sandbox, AChildWritesToItsOwnProcOnlyIfThePlanSaysSo) {
+  SKIP_WITHOUT("Landlock: ");
+  SKIP_WITHOUT("a namespace of mounts");
+  const fs::path own = "/proc/self/comm";
+  plan_.may_start_processes = true;
+  EXPECT_FALSE(works([&] { return child_works([&] { return opens_for_writing(own); }); }));
+  plan_.children_write_to_proc = true;
+  EXPECT_TRUE(works([&] { return child_works([&] { return opens_for_writing(own); }); }));
+}
+
+TEST_F(Sandbox, AChildThatWritesToItsOwnProcGainsNothingElse) {
+  SKIP_WITHOUT("Landlock: ");
+  SKIP_WITHOUT("a namespace of mounts");
+  plan_.may_start_processes = true;
+  plan_.children_write_to_proc = true;
+  const fs::path of_harness = fs::path("/proc") / std::to_string(getpid());
+  for (const fs::path& forbidden : {of_harness / "oom_score_adj", fs::path("/proc/1/oom_score_adj"),
+                                    fs::path("/proc/sys/kernel/hostname"),
+                                    fs::path("/proc/sysrq-trigger"), top_ / "cache" / "beside"}) {
+    EXPECT_FALSE(works([&] {
+      return child_works([&] { return opens_for_writing(forbidden); });
+    })) << forbidden;
+  }
+  EXPECT_FALSE(works([&] {
+    return child_works([&] { return reads(top_ / "cache/hidden/secret"); });
+  }));
+  EXPECT_TRUE(works([&] { return child_works([&] { return writes(plan_.scratch / "new"); }); }));
+}
+
 } // namespace
 } // namespace clusterbench
