@@ -252,7 +252,8 @@ ExitCode run(const RunArguments& arguments) {
     constexpr double kWithJudging = 3.0; // judging a round's answers takes longer than sampling it
     options.rounds_seconds = kWithJudging * sampling.budget_seconds;
     sampling.budget_seconds /= static_cast<double>(kUsualRounds);
-    sampling.patience_seconds = 2.0 * sampling.budget_seconds;
+    constexpr double kMostPatience = 1.0; // a machine that is busy for longer stays busy
+    sampling.patience_seconds = std::min(2.0 * sampling.budget_seconds, kMostPatience);
   }
   options.cell.memory_limit =
       arguments.memory.empty() ? 0 : parse_memory("--memory", arguments.memory);

@@ -1,6 +1,9 @@
 """How many rounds a cell gets where nobody says it."""
 
+import os
 import pathlib
+import subprocess
+import sys
 import unittest
 
 from program import FAULTY, Program, ledger
@@ -20,7 +23,8 @@ class Rounds(Program):
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 120), list(range(1, 9)))
         headers, rows = ledger(self.folder / "out")
         self.assertEqual(headers[0]["sampling"]["budget_seconds"], 15)  # of a round
-        self.assertTrue(all(row["took_ms"] > 0 for row in rows))
+        self.assertEqual(headers[0]["sampling"]["patience_seconds"], 1)  # of a process, at most
+        self.assertTrue(all(row["took_ms"] > row["waited_for_quiet_ms"] >= 0 for row in rows))
         for row in rows:
             self.assertEqual(len(row["fixed_work_us"]), len(row["samples_ms"]))
             self.assertGreater(min(row["fixed_work_us"]), 1)
@@ -31,6 +35,21 @@ class Rounds(Program):
     def test_a_number_is_a_number(self):
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 0, "--rounds", 3),
                          [1, 2, 3])
+        headers, rows = ledger(self.folder / "out")
+        self.assertEqual(headers[0]["sampling"]["patience_seconds"], 0)
+        self.assertFalse(any("waited_for_quiet_ms" in row for row in rows))
+
+    def test_patience_with_a_busy_machine_has_an_end(self):
+        for _ in range(os.cpu_count()):
+            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+            self.addCleanup(busy.wait)
+            self.addCleanup(busy.kill)
+        self.numbers("--variant", "kmeans_serial", "--budget", 1)
+        headers, rows = ledger(self.folder / "out")
+        self.assertEqual(headers[0]["sampling"]["patience_seconds"], 0.25)
+        for row in rows:
+            if row["other_tasks"]:  # the system tells
+                self.assertGreater(row["waited_for_quiet_ms"], 240)
 
     def test_one_where_answers_are_saved(self):
         self.assertEqual(self.numbers("--variant", "kmeans_serial", "--budget", 120, "--save", "saved"), [1])
