@@ -70,23 +70,27 @@ bool leave_shared_memory() {
          mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
 }
 
+// Whoever owns them, what is mounted below included where it cannot be left out.
+bool make_read_only(const std::string& path) {
+  constexpr unsigned long kOfProc = MS_NOSUID | MS_NODEV | MS_NOEXEC; // a user may take none away
+  const char* const at = path.c_str();
+  return (mount(at, at, nullptr, MS_BIND, nullptr) == 0 ||
+          mount(at, at, nullptr, MS_BIND | MS_REC, nullptr) == 0) &&
+         mount(nullptr, at, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kOfProc, nullptr) == 0;
+}
+
 // In a namespace of mounts: all that is below /proc now but what is of this process cannot be written to,
 // and what will be of its children can.
 bool keep_proc() {
-  bool kept = true;
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/proc", error)) {
-    const std::string path = entry.path();
-    if (entry.is_symlink(error) || path == own_proc()) {
-      continue;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;
+       entry.increment(error)) {
+    const bool is_ours = entry->is_symlink(error) || entry->path() == own_proc();
+    if (!is_ours && !make_read_only(entry->path()) && fs::exists(entry->path(), error)) {
+      return false; // and it is no process that has ended meanwhile
     }
-    const bool bound = mount(path.c_str(), path.c_str(), nullptr, MS_BIND, nullptr) == 0 &&
-                       mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY,
-                             nullptr) == 0;
-    const bool has_ended = !bound && !fs::exists(path, error);
-    kept = kept && (bound || has_ended);
   }
-  return kept && !error;
+  return !error;
 }
 
 // A network namespace, of which nothing leads out, with its loopback device up.
