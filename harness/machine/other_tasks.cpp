@@ -68,7 +68,8 @@ OtherTasksWatch::wait_for_quiet(std::chrono::duration<double> most) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kBetween{2};
   const auto start = Clock::now();
-  while (Clock::now() - start + kBetween <= most && too_many_now().value_or(0) > 0) {
+  while (Clock::now() - start + kBetween <= most && interrupt_signal() == 0 &&
+         too_many_now().value_or(0) > 0) {
     std::this_thread::sleep_for(kBetween);
   }
   return Clock::now() - start;

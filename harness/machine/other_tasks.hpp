@@ -26,7 +26,7 @@ public:
   OtherTasksWatch& operator=(const OtherTasksWatch&) = delete;
 
   /// Until no task of others is too many (see end()), but no longer than that; at once where the system
-  /// does not tell. How long it took.
+  /// does not tell, and on an interrupt. How long it took.
   std::chrono::duration<double> wait_for_quiet(std::chrono::duration<double> most);
 
   /// Looks for the first time.

@@ -197,8 +197,9 @@ class Scripts(Program):
         text = calibration.report(done)
         self.assertIn("| no slowdown: alarm (exit 1) | 0 of 210 | 0.0 % | 0.0 .. 1.8 % |", text)
         self.assertIn("| no slowdown: inconclusive (exit 3) | 14 of 210 |", text)
-        self.assertIn("| 5 % planted: found | 0 of 14 |", text)
-        self.assertIn("| 10 % planted: found | 14 of 14 |", text)
+        self.assertIn("| 5 % planted: alarm (exit 1) | 14 of 14 |", text)
+        self.assertIn("| 5 % planted: found in the cell that was drawn | 0 of 14 |", text)
+        self.assertIn("| 10 % planted: found in the cell that was drawn | 14 of 14 |", text)
 
 
 if __name__ == "__main__":
