@@ -6,9 +6,10 @@ usage: clusterbench table cpu_map --from LEDGER --json | cpu_map.py PAGE"""
 
 import json
 import pathlib
-import re
 import statistics
 import sys
+
+from calibration import splice
 
 OURS = "kmeans_simd_auto"
 COSTS = {"ms_per_iteration": "iteration", "whole_ms": "whole answer"}
@@ -44,12 +45,7 @@ def text(cells):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    page = pathlib.Path(sys.argv[1])
-    between = re.compile(r"(?<=<!-- margins of cpu_map begin -->\n).*?(?=<!-- margins of cpu_map end -->)", re.DOTALL)
-    new, count = between.subn(lambda _: text(json.load(sys.stdin)["cells"]), page.read_text())
-    if count != 1:
-        sys.exit(f"{page}: no marks `margins of cpu_map`, or several")
-    page.write_text(new)
+    splice(pathlib.Path(sys.argv[1]), "margins of cpu_map", text(json.load(sys.stdin)["cells"]))
 
 
 if __name__ == "__main__":

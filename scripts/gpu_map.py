@@ -6,8 +6,9 @@ usage: clusterbench table gpu_map --from LEDGER --json | gpu_map.py PAGE"""
 
 import json
 import pathlib
-import re
 import sys
+
+from calibration import splice
 
 OURS, PRECISION = "kmeans_cuda_auto", "f32"
 LATENCY_MS = 0.010  # beside which a bound of less says nothing
@@ -39,12 +40,7 @@ def text(cells):
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    page = pathlib.Path(sys.argv[1])
-    between = re.compile(r"(?<=<!-- farthest of gpu_map begin -->\n).*?(?=<!-- farthest of gpu_map end -->)", re.DOTALL)
-    new, count = between.subn(lambda _: text(json.load(sys.stdin)["cells"]), page.read_text())
-    if count != 1:
-        sys.exit(f"{page}: no marks `farthest of gpu_map`, or several")
-    page.write_text(new)
+    splice(pathlib.Path(sys.argv[1]), "farthest of gpu_map", text(json.load(sys.stdin)["cells"]))
 
 
 if __name__ == "__main__":
