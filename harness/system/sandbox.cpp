@@ -70,7 +70,7 @@ bool leave_shared_memory() {
          mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
 }
 
-// Whoever owns them, what is mounted below included where it cannot be left out.
+// What is mounted below is left out, or stays as it is where the kernel lets a user not leave it out.
 bool make_read_only(const std::string& path) {
   constexpr unsigned long kOfProc = MS_NOSUID | MS_NODEV | MS_NOEXEC; // a user may take none away
   const char* const at = path.c_str();
@@ -199,7 +199,8 @@ bool is_of_use(const std::string& device, bool own_shared_memory) {
          (device == "shm" && own_shared_memory);
 }
 
-bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_memory) {
+bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_memory,
+                    bool children_write_to_proc) {
   std::vector<fs::path> hidden;
   for (const fs::path& folder : plan.hidden) {
     std::error_code nothing_is_there; // behind a loop of links, say, where nobody can read either
@@ -213,8 +214,7 @@ bool restrict_files(Landlock& rules, const SandboxPlan& plan, bool own_shared_me
       rules.allow_writing(device.path());
     }
   }
-  const bool whole_proc = plan.children_write_to_proc && own_shared_memory && keep_proc();
-  rules.allow_writing(whole_proc ? fs::path("/proc") : own_proc());
+  rules.allow_writing(children_write_to_proc ? fs::path("/proc") : own_proc());
   rules.allow_writing(plan.scratch);
   return rules.restrict_self();
 }
@@ -330,11 +330,15 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   if (plan.own_network && !has_own_network) {
     missing.emplace_back("a network namespace: threads cannot talk over TCP");
   }
+  const bool proc_is_kept = plan.children_write_to_proc && own_shared_memory && keep_proc();
+  if (plan.children_write_to_proc && !proc_is_kept) {
+    missing.emplace_back("files below /proc that are read-only: children cannot write to their own");
+  }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     missing.emplace_back("no new privileges");
   }
   Landlock rules;
-  if (!rules.offered() || !restrict_files(rules, plan, own_shared_memory)) {
+  if (!rules.offered() || !restrict_files(rules, plan, own_shared_memory, proc_is_kept)) {
     missing.emplace_back("Landlock: files can be written to and read everywhere");
   } else if (!rules.keeps_signals()) {
     missing.emplace_back("Landlock's scopes: signals are kept from the parent alone");

@@ -15,8 +15,8 @@ struct SandboxPlan {
   std::filesystem::path scratch;            ///< the one folder that can be written to
   bool may_start_processes = false;         ///< programs may, modules have threads only
   bool own_network = false; ///< its threads may talk over TCP, as libraries for several GPUs do
-  /// Its children may write to what is theirs below /proc, as CUDA does. Not if the kernel lacks a
-  /// namespace of mounts.
+  /// Its children may write to what is theirs below /proc, as CUDA does. All that is there before becomes
+  /// read-only for it; where the kernel does not offer that, they may not.
   bool children_write_to_proc = false;
 };
 

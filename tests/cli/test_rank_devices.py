@@ -52,6 +52,8 @@ class RankDevices(Program):
             self.assertNotIn("ranks", row)
             self.assertGreater(row["upload_ms"], 0)
             self.assertGreater(row["download_ms"], 0)
+            if not any("/proc" in what for what in row["sandbox_lacks"]):
+                self.assertEqual(row["chosen_path"], "writes to its own /proc")
             saved += (self.folder / f"saved{gpus}").glob("**/*.labels.npy")
         self.assertEqual(len({path.read_bytes() for path in saved}), 1)
         self.assertEqual(self.left_running(), [])
