@@ -51,10 +51,12 @@ std::pair<json, ExitCode> measure(const ProbeArguments& arguments) {
 
 void print_text(const json& limits) {
   for (const json& cpu : limits.at("cpu")) {
-    fmt::print("{} thread{}: read {:.1f} GB/s, FMA {:.0f} GFLOP/s (f32), {:.0f} GFLOP/s (f64)\n",
+    fmt::print("{} thread{}: read {:.1f} GB/s, FMA {:.0f} GFLOP/s (f32), {:.0f} GFLOP/s (f64), "
+               "comparing {:.0f} Gpairs/s (f32), {:.0f} Gpairs/s (f64)\n",
                cpu.at("threads").get<int>(), cpu.at("threads") == 1 ? "" : "s",
                cpu.at("read_gbs").get<double>(), cpu.at("fma_f32_gflops").get<double>(),
-               cpu.at("fma_f64_gflops").get<double>());
+               cpu.at("fma_f64_gflops").get<double>(), cpu.at("compare_f32_gpairs").get<double>(),
+               cpu.at("compare_f64_gpairs").get<double>());
     for (const json& size : cpu.at("read_by_size")) {
       fmt::print("  {:>10} KiB: {:.1f} GB/s\n", size.at("bytes").get<std::size_t>() >> 10,
                  size.at("gbs").get<double>());

@@ -4,10 +4,11 @@
 #include "harness/ledger/statistics.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fmt/format.h>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -64,27 +65,34 @@ DeviceLimits device_limits(const json& row, const json& limits) {
   return found;
 }
 
-// How fast the row's variant could multiply; tensor cores that were not probed count as multiply-adds.
-struct Rate {
-  double gflops;
-  std::string name;
-};
-
-Rate multiplying_rate(const json& row, const json& device) {
-  const std::string multiplier = row.value("multiplier", "fma");
-  for (const auto& [unit, key, name] :
-       {std::array{"tensor tf32", "gemm_tf32_gflops", "tensor TF32 rate"},
-        std::array{"tensor f16", "gemm_f16_gflops", "tensor f16 rate"}}) {
-    if (multiplier == unit && device.contains(key) && device.at(key).is_number()) {
-      return {device.at(key), name};
-    }
-  }
-  return {device.at(row.at("precision") == "f32" ? "fma_f32_gflops" : "fma_f64_gflops"),
-          "FMA rate"};
+// A probe of an earlier version has not measured every rate.
+std::optional<double> figure(const json& device, const std::string& key) {
+  const auto found = device.find(key);
+  return found != device.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
 }
 
-// A pass can be no faster than the slower of reading its points, at the bandwidth of the memory
-// level that holds them, and multiplying.
+// What the row's variant multiplies on. Tensor cores that were not probed count as multiply-adds.
+struct Unit {
+  std::string multiplying; // key of its rate
+  std::string name;        // of that rate
+  std::string comparing;   // key of the rate at which the least of its scores is found
+};
+
+Unit unit_of(const json& row, const json& device) {
+  const std::string multiplier = row.value("multiplier", "fma");
+  for (const auto& [name, unit] :
+       {std::pair{"tensor tf32", Unit{"gemm_tf32_gflops", "tensor TF32 rate", "compare_f16_gpairs"}},
+        std::pair{"tensor f16", Unit{"gemm_f16_gflops", "tensor f16 rate", "compare_f16_gpairs"}}}) {
+    if (multiplier == name && figure(device, unit.multiplying)) {
+      return unit;
+    }
+  }
+  return row.at("precision") == "f32" ? Unit{"fma_f32_gflops", "FMA rate", "compare_f32_gpairs"}
+                                      : Unit{"fma_f64_gflops", "FMA rate", "compare_f64_gpairs"};
+}
+
+// A pass can be no faster than the slowest of: reading its points, at the bandwidth of the memory level
+// that holds them; multiplying; comparing; and, on a GPU, telling all blocks of the pass before it.
 std::optional<Limit> limit_per_pass(const json& row, const json& limits, const MinimalWork& work) {
   const std::optional<json> device = device_limits(row, limits).figures;
   if (!device) {
@@ -95,10 +103,18 @@ std::optional<Limit> limit_per_pass(const json& row, const json& limits, const M
     table.read_by_size.push_back({size.at("bytes"), size.at("gbs")});
   }
   const double gbs = read_limit_gbs(table, static_cast<std::size_t>(work.bytes));
-  const Rate rate = multiplying_rate(row, *device);
-  const double reading = work.bytes / (gbs * 1e9);
-  const double computing = work.flops / (rate.gflops * 1e9);
-  return reading > computing ? Limit{reading, "read bandwidth"} : Limit{computing, rate.name};
+  const Unit unit = unit_of(row, *device);
+  std::vector<Limit> found = {
+      {work.bytes / (gbs * 1e9), "read bandwidth"},
+      {work.flops / (figure(*device, unit.multiplying).value() * 1e9), unit.name}};
+  if (const auto gpairs = figure(*device, unit.comparing)) {
+    found.push_back({work.comparisons / (*gpairs * 1e9), "comparison rate"});
+    const auto node_us = figure(*device, "graph_node_us"), barrier_us = figure(*device, "grid_barrier_us");
+    if (node_us && barrier_us) {
+      found.push_back({std::min(*node_us, *barrier_us) * 1e-6, "exchange of a pass"});
+    }
+  }
+  return *std::ranges::max_element(found, {}, &Limit::seconds);
 }
 
 } // namespace
@@ -116,6 +132,8 @@ MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std:
   work.flops = 2.0 * points * static_cast<double>(k) * static_cast<double>(d);
   if (family == Family::fcm) {
     work.flops *= 2.0;
+  } else {
+    work.comparisons = points * static_cast<double>(k - 1);
   }
   return work;
 }
@@ -159,7 +177,7 @@ void add_derived_figures(json& row, const json& limits) {
   row["gb_per_second"] = work.bytes / seconds * 1e-9;
   row["gflop_per_second"] = work.flops / seconds * 1e-9;
   const double shares = std::max(gpus_of(row), 1);
-  if (const auto limit = limit_per_pass(row, limits, {work.bytes / shares, work.flops / shares})) {
+  if (const auto limit = limit_per_pass(row, limits, {work.bytes / shares, work.flops / shares, work.comparisons / shares})) {
     row["limit_ms_per_iteration"] = limit->seconds * 1e3;
     row["percent_of_limit"] = 100.0 * limit->seconds / seconds;
     row["limit"] = limit->name;

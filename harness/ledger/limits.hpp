@@ -12,6 +12,7 @@ namespace clusterbench {
 struct MinimalWork {
   double bytes = 0; ///< every point read once, with its weight if it has one
   double flops = 0; ///< 2 n k d for the distances; FCM again as much for the weighted sums
+  double comparisons = 0; ///< n (k - 1) scores beyond the first one of a point; FCM has none
 };
 MinimalWork minimal_work(Family family, Precision precision, std::size_t n, std::size_t d,
                          std::size_t k, bool weighted = false);

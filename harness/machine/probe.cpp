@@ -54,8 +54,9 @@ constexpr std::size_t lanes() {
   return kVectorBytes / sizeof(Vector{}[0]);
 }
 
-template <typename Vector>
-double sum_of_lanes(const std::array<Vector, kAccumulators>& vectors) {
+template <typename Vectors>
+double sum_of_lanes(const Vectors& vectors) {
+  using Vector = typename Vectors::value_type;
   double total = 0.0;
   for (const Vector& each : vectors) {
     for (std::size_t lane = 0; lane < lanes<Vector>(); ++lane) {
@@ -271,6 +272,67 @@ double probe_fma(double seconds, CpuLimits& limits) {
   return rate.per_second / 1e9;
 }
 
+// ---- comparing
+
+// Scores of so many points, a lane each, and so many centroids lie in the first-level cache.
+constexpr std::size_t kPointVectors = 4;
+constexpr std::size_t kGroup = 16;
+constexpr std::size_t kGroups = 4;
+
+/// Finds the least score of every lane, and in which group of centroids it is. Within a group minima are
+/// enough: where the least one is, a second look at one group tells. The sum of all that was found.
+template <typename Vector>
+double find_least(std::span<const Vector> scores, std::size_t passes) {
+  using Integers = decltype(Vector{} < Vector{});
+  std::array<Vector, kPointVectors> least{};
+  std::array<Integers, kPointVectors> found{};
+  for (std::size_t pass = 0; pass < passes; ++pass) {
+    const Vector* next = scores.data();
+    __asm__ volatile("" : "+r"(next)); // every pass has scores of its own, for all the compiler knows
+    for (std::size_t p = 0; p < kPointVectors; ++p) {
+      least[p] = next[p];
+      found[p] = Integers{};
+    }
+    for (std::size_t group = 0; group < kGroups; ++group) {
+      for (std::size_t p = 0; p < kPointVectors; ++p) {
+        Vector of_group = next[p];
+        for (std::size_t j = 1; j < kGroup; ++j) {
+          const Vector score = next[j * kPointVectors + p];
+          of_group = score < of_group ? score : of_group;
+        }
+        const Integers nearer = of_group < least[p];
+        least[p] = nearer ? of_group : least[p];
+        found[p] = nearer ? Integers{} + static_cast<int>(group) : found[p];
+      }
+      next += kGroup * kPointVectors;
+    }
+  }
+  return sum_of_lanes(least) + sum_of_lanes(found);
+}
+
+template <typename Vector>
+double probe_comparing(double seconds, CpuLimits& limits) {
+  const auto threads = static_cast<std::size_t>(limits.threads);
+  constexpr std::size_t kVectors = kPointVectors * kGroup * kGroups;
+  constexpr double kLanes = static_cast<double>(kPointVectors * lanes<Vector>());
+  std::vector<Vector> scores(kVectors, Vector{} + 2);
+  constexpr std::size_t kLeastOf = kGroup * (kGroups - 1) + 5; // a centroid of the last group
+  std::fill_n(scores.begin() + kLeastOf * kPointVectors, kPointVectors, Vector{} + 1);
+  std::vector<double> found(threads);
+  const Rate rate = best_rate(
+      threads, static_cast<double>(kVectors * lanes<Vector>() * threads), seconds,
+      [&](std::size_t thread, std::size_t passes) {
+        found[thread] = find_least<Vector>(scores, passes);
+      });
+  for (const double each : found) {
+    if (each != kLanes * static_cast<double>(1 + kGroups - 1)) { // 1, in the last group
+      throw std::runtime_error("the comparing probe did not find what it timed");
+    }
+  }
+  limits.cpu_share = std::min(limits.cpu_share, rate.cpu_share);
+  return rate.per_second / 1e9;
+}
+
 } // namespace
 
 std::size_t memory_working_set() {
@@ -300,6 +362,8 @@ CpuLimits probe_cpu(int threads, double seconds_per_measurement, std::size_t lar
   limits.pinned = run_together(count, [](std::size_t) {}).pinned;
   limits.fma_f32_gflops = probe_fma<Floats>(seconds_per_measurement, limits);
   limits.fma_f64_gflops = probe_fma<Doubles>(seconds_per_measurement, limits);
+  limits.compare_f32_gpairs = probe_comparing<Floats>(seconds_per_measurement, limits);
+  limits.compare_f64_gpairs = probe_comparing<Doubles>(seconds_per_measurement, limits);
   probe_reads(seconds_per_measurement, largest_bytes, limits);
   return limits;
 }
@@ -341,6 +405,8 @@ void to_json(nlohmann::json& json, const CpuLimits& limits) {
           {"read_gbs", limits.read_gbs},
           {"fma_f32_gflops", limits.fma_f32_gflops},
           {"fma_f64_gflops", limits.fma_f64_gflops},
+          {"compare_f32_gpairs", limits.compare_f32_gpairs},
+          {"compare_f64_gpairs", limits.compare_f64_gpairs},
           {"read_by_size", nlohmann::json::array()}};
   for (const ReadLimit& limit : limits.read_by_size) {
     json["read_by_size"].push_back({{"bytes", limit.bytes}, {"gbs", limit.gbs}});
@@ -355,6 +421,8 @@ void from_json(const nlohmann::json& json, CpuLimits& limits) {
   json.at("read_gbs").get_to(limits.read_gbs);
   json.at("fma_f32_gflops").get_to(limits.fma_f32_gflops);
   json.at("fma_f64_gflops").get_to(limits.fma_f64_gflops);
+  json.at("compare_f32_gpairs").get_to(limits.compare_f32_gpairs);
+  json.at("compare_f64_gpairs").get_to(limits.compare_f64_gpairs);
   limits.read_by_size.clear();
   for (const nlohmann::json& entry : json.at("read_by_size")) {
     limits.read_by_size.push_back(

@@ -25,6 +25,8 @@ struct CpuLimits {
   double read_gbs = 0.0;               ///< from memory: the last of read_by_size
   double fma_f32_gflops = 0.0;         ///< a fused multiply-add counts as two operations
   double fma_f64_gflops = 0.0;         ///< likewise
+  double compare_f32_gpairs = 0.0;     ///< 10^9 scores/s of which the least is found, with its place
+  double compare_f64_gpairs = 0.0;     ///< likewise
   std::vector<ReadLimit> read_by_size; ///< by growing size, from first-level cache to memory
 };
 

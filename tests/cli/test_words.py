@@ -454,7 +454,8 @@ class Run(Program):
 
     def test_probe(self):
         text = self.run_program("probe", "--quick", "--threads", 1).stdout
-        self.assertRegex(text, r"1 thread: read [\d.]+ GB/s, FMA \d+ GFLOP/s \(f32\)")
+        self.assertRegex(text, r"1 thread: read [\d.]+ GB/s, FMA \d+ GFLOP/s \(f32\), \d+ GFLOP/s \(f64\), "
+                               r"comparing \d+ Gpairs/s \(f32\), \d+ Gpairs/s \(f64\)")
         self.assertIn("GPU:", text)
 
     def test_campaign_with_limits(self):
@@ -464,6 +465,7 @@ class Run(Program):
         headers, rows = ledger(self.folder / "out")
         cpu = headers[0]["limits"]["cpu"][0]
         self.assertEqual(cpu["threads"], 1)
+        self.assertGreater(cpu["compare_f64_gpairs"], 0)
         if cpu["cpu_share"] < 0.5:  # too busy to tell the limit
             self.assertNotIn("percent_of_limit", rows[0])
             return

@@ -29,9 +29,11 @@ TEST(Limits, MinimalWork) {
   const MinimalWork kmeans = minimal_work(Family::kmeans, Precision::f32, 1000, 7, 3);
   EXPECT_EQ(kmeans.bytes, 1000.0 * 7 * 4);
   EXPECT_EQ(kmeans.flops, 2.0 * 1000 * 3 * 7);
+  EXPECT_EQ(kmeans.comparisons, 1000.0 * 2); // with the least so far
   const MinimalWork fcm = minimal_work(Family::fcm, Precision::f64, 1000, 7, 3);
   EXPECT_EQ(fcm.bytes, 1000.0 * 7 * 8);
   EXPECT_EQ(fcm.flops, 4.0 * 1000 * 3 * 7);
+  EXPECT_EQ(fcm.comparisons, 0.0);
   // Products of 64-bit sizes that would overflow 32 bits.
   EXPECT_EQ(minimal_work(Family::kmeans, Precision::f64, 100'000'000, 1000, 1000).flops, 2e14);
 }
@@ -119,6 +121,57 @@ TEST(Limits, TensorCoresHaveTheirOwnRate) {
     EXPECT_NEAR(row.at("limit_ms_per_iteration"), ms, 1e-12) << multiplier;
     EXPECT_EQ(row.at("limit"), name);
   }
+}
+
+TEST(Limits, ManyClustersOfFewFeaturesAreBoundByComparing) {
+  json limits = limits_of(1e6, 1.0);
+  limits["cpu"][0]["compare_f32_gpairs"] = 0.01; // 3000 pairs: 0.3 ms, where products take 0.08
+  limits["cpu"][0]["compare_f64_gpairs"] = 0.005;
+  json row = measured_row();
+  add_derived_figures(row, limits);
+  EXPECT_EQ(row.at("limit"), "comparison rate");
+  EXPECT_NEAR(row.at("limit_ms_per_iteration"), 0.3, 1e-12);
+  EXPECT_NEAR(row.at("percent_of_limit"), 100.0, 1e-9);
+  row["precision"] = "f64";
+  add_derived_figures(row, limits);
+  EXPECT_NEAR(row.at("limit_ms_per_iteration"), 0.6, 1e-12);
+  row["problem"]["family"] = "fcm"; // weighs all of them
+  add_derived_figures(row, limits);
+  EXPECT_EQ(row.at("limit"), "FMA rate");
+}
+
+TEST(Limits, OnAGpuTheRateOfComparingIsThatOfTheScoresAndNoPassIsShorterThanAnExchange) {
+  json limits = {{"gpu",
+                  {{"read_by_size", {{{"bytes", 1 << 20}, {"gbs", 1e6}}}},
+                   {"fma_f32_gflops", 1e6},
+                   {"gemm_tf32_gflops", 1e6},
+                   {"gemm_f16_gflops", 1e6},
+                   {"compare_f32_gpairs", 0.01},
+                   {"compare_f64_gpairs", 0.005},
+                   {"compare_f16_gpairs", 0.02},
+                   {"graph_node_us", 2.0},
+                   {"grid_barrier_us", 1.5}}}};
+  json row = measured_row();
+  row["device"] = "gpu";
+  for (const auto& [multiplier, ms] :
+       {std::tuple{"fma", 0.3}, std::tuple{"tensor tf32", 0.15}, std::tuple{"tensor f16", 0.15}}) {
+    row["multiplier"] = multiplier;
+    add_derived_figures(row, limits);
+    EXPECT_EQ(row.at("limit"), "comparison rate") << multiplier;
+    EXPECT_NEAR(row.at("limit_ms_per_iteration"), ms, 1e-12) << multiplier;
+  }
+  row["gpus"] = 2; // each compares for its share
+  add_derived_figures(row, limits);
+  EXPECT_NEAR(row.at("limit_ms_per_iteration"), 0.075, 1e-12);
+  row["problem"]["k"] = 1;
+  add_derived_figures(row, limits);
+  EXPECT_EQ(row.at("limit"), "exchange of a pass");
+  EXPECT_NEAR(row.at("limit_ms_per_iteration"), 1.5e-3, 1e-15);
+  for (const char* figure : {"compare_f16_gpairs", "compare_f32_gpairs", "compare_f64_gpairs"}) {
+    limits["gpu"].erase(figure); // a probe of before these were measured: its model has neither
+  }
+  add_derived_figures(row, limits);
+  EXPECT_EQ(row.at("limit"), "read bandwidth");
 }
 
 TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {

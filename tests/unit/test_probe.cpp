@@ -25,7 +25,8 @@ void expect_sane(const CpuLimits& limits, int threads) {
   EXPECT_TRUE(limits.vector_bits == 128 || limits.vector_bits == 256 || limits.vector_bits == 512);
   EXPECT_GT(limits.cpu_share, 0.0);
   EXPECT_LE(limits.cpu_share, 1.0);
-  for (const double rate : {limits.read_gbs, limits.fma_f32_gflops, limits.fma_f64_gflops}) {
+  for (const double rate : {limits.read_gbs, limits.fma_f32_gflops, limits.fma_f64_gflops,
+                            limits.compare_f32_gpairs, limits.compare_f64_gpairs}) {
     EXPECT_TRUE(std::isfinite(rate) && rate > 0.0) << rate;
   }
   ASSERT_GE(limits.read_by_size.size(), 2U);
@@ -83,7 +84,7 @@ TEST(Probe, JsonRoundTrip) {
   EXPECT_EQ(again.read_by_size.back().bytes, limits.read_by_size.back().bytes);
 
   nlohmann::json incomplete = json;
-  incomplete.erase("fma_f64_gflops");
+  incomplete.erase("compare_f64_gpairs");
   EXPECT_THROW(incomplete.get<CpuLimits>(), nlohmann::json::exception);
 }
 

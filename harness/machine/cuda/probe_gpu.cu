@@ -1,3 +1,4 @@
+#include "harness/machine/cuda/compare_kernel.cuh"
 #include "harness/machine/cuda/cuda_start.hpp"
 #include "harness/machine/cuda/probe_gpu.hpp"
 
@@ -378,6 +379,19 @@ double fma_gflops(const Bench& bench) {
   return 2.0 * chains * kIterations / seconds * 1e-9;
 }
 
+template <typename Scores>
+double compare_gpairs(const Bench& bench) {
+  constexpr int kGroups = 1024;
+  const unsigned blocks = bench.full_wave(compare_kernel<Scores>);
+  const DeviceArray<int> found(threads_of(blocks));
+  const double seconds = bench.shortest([&] {
+    compare_kernel<Scores><<<blocks, kBlock, 0, bench.stream()>>>(kGroups, 2.0F, 1.0F, found.get());
+  });
+  const auto points = static_cast<double>(threads_of(blocks));
+  expect(bench.sum(found, threads_of(blocks)) == points * (kGroups - 1), "comparing");
+  return points * kGroups * kGroup / seconds * 1e-9;
+}
+
 /// C = A B of square column-major matrices of T, with sums in float.
 template <typename T>
 double gemm_gflops(const Bench& bench, cublasHandle_t cublas, cudaDataType_t type,
@@ -416,6 +430,9 @@ double gemm_gflops(const Bench& bench, cublasHandle_t cublas, cudaDataType_t typ
 void probe_arithmetic(const Bench& bench, const cudaDeviceProp& device, GpuLimits& limits) {
   limits.fma_f32_gflops = fma_gflops<float>(bench);
   limits.fma_f64_gflops = fma_gflops<double>(bench);
+  limits.compare_f32_gpairs = compare_gpairs<WholeScores>(bench);
+  limits.compare_f64_gpairs = compare_gpairs<DoubleScores>(bench);
+  limits.compare_f16_gpairs = compare_gpairs<PackedScores>(bench);
   cublasHandle_t handle = nullptr;
   check(cublasCreate(&handle));
   const Cublas cublas(handle);
@@ -551,6 +568,9 @@ void to_json(nlohmann::json& json, const GpuLimits& limits) {
           {"l2_copy_gbs", limits.l2_copy_gbs},
           {"fma_f32_gflops", limits.fma_f32_gflops},
           {"fma_f64_gflops", limits.fma_f64_gflops},
+          {"compare_f32_gpairs", limits.compare_f32_gpairs},
+          {"compare_f64_gpairs", limits.compare_f64_gpairs},
+          {"compare_f16_gpairs", limits.compare_f16_gpairs},
           {"gemm_tf32_gflops", or_null(limits.gemm_tf32_gflops)},
           {"gemm_f16_gflops", or_null(limits.gemm_f16_gflops)},
           {"launch_us", limits.launch_us},
@@ -581,6 +601,9 @@ void from_json(const nlohmann::json& json, GpuLimits& limits) {
   json.at("l2_copy_gbs").get_to(limits.l2_copy_gbs);
   json.at("fma_f32_gflops").get_to(limits.fma_f32_gflops);
   json.at("fma_f64_gflops").get_to(limits.fma_f64_gflops);
+  json.at("compare_f32_gpairs").get_to(limits.compare_f32_gpairs);
+  json.at("compare_f64_gpairs").get_to(limits.compare_f64_gpairs);
+  json.at("compare_f16_gpairs").get_to(limits.compare_f16_gpairs);
   get_optional("gemm_tf32_gflops", limits.gemm_tf32_gflops);
   get_optional("gemm_f16_gflops", limits.gemm_f16_gflops);
   json.at("launch_us").get_to(limits.launch_us);

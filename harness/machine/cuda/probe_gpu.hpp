@@ -29,6 +29,9 @@ struct GpuLimits {
 
   double fma_f32_gflops = 0.0;
   double fma_f64_gflops = 0.0;
+  double compare_f32_gpairs = 0.0; ///< 10^9 scores/s of which the least is found, with its place
+  double compare_f64_gpairs = 0.0; ///< likewise
+  double compare_f16_gpairs = 0.0; ///< likewise, of floats that are rounded to float16 in pairs
   std::optional<double> gemm_tf32_gflops; ///< cuBLAS, 8192^3; empty before compute capability 8.0
   std::optional<double> gemm_f16_gflops;  ///< likewise, f16 in and out, sums in f32; from 7.0
 

@@ -10,16 +10,18 @@ namespace clusterbench {
 namespace {
 
 /// What a pass of a problem is bound by.
-enum class Bound { memory, arithmetic, latency, instructions };
+enum class Bound { memory, arithmetic, comparing, latency, instructions };
 
 constexpr double kNearTheLimit = 60.0; ///< percent of it
 constexpr double kLatencyOfCpu = 0.02; ///< ms: what waking threads and waiting for them costs
 constexpr double kLatencyOfGpu = 0.01; ///< ms: what launches and barriers of a pass cost
 
 Bound bound_of(const SubmissionCell& cell) {
-  const bool is_memory = cell.limit == "read bandwidth";
   if (*cell.percent_of_limit >= kNearTheLimit) {
-    return is_memory ? Bound::memory : Bound::arithmetic;
+    return cell.limit == "read bandwidth"       ? Bound::memory
+           : cell.limit == "comparison rate"    ? Bound::comparing
+           : cell.limit == "exchange of a pass" ? Bound::latency
+                                                : Bound::arithmetic;
   }
   const double latency = cell.device == "cpu" ? kLatencyOfCpu : kLatencyOfGpu;
   return *cell.limit_ms < latency && (cell.device != "cpu" || cell.threads > 1)
@@ -42,6 +44,10 @@ std::string sentence(Bound bound, const SubmissionCell& cell) {
         "bound by its products ({}): make fewer, as by bounds that skip distances, or "
         "{}",
         where, is_cpu ? "faster ones" : "make them on tensor cores");
+  case Bound::comparing:
+    return fmt::format("bound by its comparisons ({}): make fewer, as by bounds or boxes that skip "
+                       "centroids; neither reading nor multiplying is what takes the time",
+                       where);
   case Bound::latency:
     return fmt::format(
         "bound by latency ({}, and that limit is {} ms): a pass is over before {}; use fewer {} "
