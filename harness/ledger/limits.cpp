@@ -75,20 +75,23 @@ std::optional<double> figure(const json& device, const std::string& key) {
 struct Unit {
   std::string multiplying; // key of its rate
   std::string name;        // of that rate
-  std::string comparing;   // key of the rate at which the least of its scores is found
+  /// Of the rates at which the least of its scores is found. Tensor cores make floats, which may be
+  /// compared as they are, or in pairs once they are rounded.
+  std::vector<std::string> comparing;
 };
 
 Unit unit_of(const json& row, const json& device) {
   const std::string multiplier = row.value("multiplier", "fma");
+  const std::vector<std::string> tensor = {"compare_f32_gpairs", "compare_f16_gpairs"};
   for (const auto& [name, unit] :
-       {std::pair{"tensor tf32", Unit{"gemm_tf32_gflops", "tensor TF32 rate", "compare_f16_gpairs"}},
-        std::pair{"tensor f16", Unit{"gemm_f16_gflops", "tensor f16 rate", "compare_f16_gpairs"}}}) {
+       {std::pair{"tensor tf32", Unit{"gemm_tf32_gflops", "tensor TF32 rate", tensor}},
+        std::pair{"tensor f16", Unit{"gemm_f16_gflops", "tensor f16 rate", tensor}}}) {
     if (multiplier == name && figure(device, unit.multiplying)) {
       return unit;
     }
   }
-  return row.at("precision") == "f32" ? Unit{"fma_f32_gflops", "FMA rate", "compare_f32_gpairs"}
-                                      : Unit{"fma_f64_gflops", "FMA rate", "compare_f64_gpairs"};
+  return row.at("precision") == "f32" ? Unit{"fma_f32_gflops", "FMA rate", {"compare_f32_gpairs"}}
+                                      : Unit{"fma_f64_gflops", "FMA rate", {"compare_f64_gpairs"}};
 }
 
 // A pass can be no faster than the slowest of: reading its points, at the bandwidth of the memory level
@@ -107,8 +110,12 @@ std::optional<Limit> limit_per_pass(const json& row, const json& limits, const M
   std::vector<Limit> found = {
       {work.bytes / (gbs * 1e9), "read bandwidth"},
       {work.flops / (figure(*device, unit.multiplying).value() * 1e9), unit.name}};
-  if (const auto gpairs = figure(*device, unit.comparing)) {
-    found.push_back({work.comparisons / (*gpairs * 1e9), "comparison rate"});
+  double gpairs = 0.0;
+  for (const std::string& key : unit.comparing) {
+    gpairs = std::max(gpairs, figure(*device, key).value_or(0.0));
+  }
+  if (gpairs > 0.0) {
+    found.push_back({work.comparisons / (gpairs * 1e9), "comparison rate"});
     const auto node_us = figure(*device, "graph_node_us"), barrier_us = figure(*device, "grid_barrier_us");
     if (node_us && barrier_us) {
       found.push_back({std::min(*node_us, *barrier_us) * 1e-6, "exchange of a pass"});

@@ -160,6 +160,10 @@ TEST(Limits, OnAGpuTheRateOfComparingIsThatOfTheScoresAndNoPassIsShorterThanAnEx
     EXPECT_EQ(row.at("limit"), "comparison rate") << multiplier;
     EXPECT_NEAR(row.at("limit_ms_per_iteration"), ms, 1e-12) << multiplier;
   }
+  limits["gpu"]["compare_f32_gpairs"] = 0.03; // rounding may cost more than it saves
+  add_derived_figures(row, limits);
+  EXPECT_NEAR(row.at("limit_ms_per_iteration"), 0.1, 1e-12);
+  limits["gpu"]["compare_f32_gpairs"] = 0.01;
   row["gpus"] = 2; // each compares for its share
   add_derived_figures(row, limits);
   EXPECT_NEAR(row.at("limit_ms_per_iteration"), 0.075, 1e-12);

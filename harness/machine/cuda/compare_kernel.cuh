@@ -1,102 +1,98 @@
 // How fast a GPU finds nearest centroids: the least of scores that are in registers, and where it is.
+//
+// Whatever of this a compiler may do once for all groups, it does, and then the rate is no limit of
+// anything. So every instruction depends on the group before: minima begin with the least so far, and
+// roundings take one score that is made anew.
 #pragma once
 
 #include <cuda_fp16.h>
 
 namespace clusterbench {
 
-constexpr int kGroup = 32; ///< centroids. Minima do within it: a second look at one group finds the place
+// Scores of a group of centroids are compared by minima alone: a second look at one group finds the place. As
+// many as leave registers for warps that hide the latency.
 
 /// Scores of float32. Those of floats that are not negative are ordered as integers, of which one
 /// instruction compares three on devices of compute capability 9.0.
 struct WholeScores {
+  static constexpr int kGroup = 64;
   using Made = int;
+  using Least = int;
 
   static __device__ Made made(float score) { return __float_as_int(score); }
-  static __device__ void hide(Made& score) { asm volatile("" : "+r"(score)); }
-  static __device__ Made least_of(const Made (&scores)[kGroup]) {
-    Made least = scores[0];
+  static __device__ Least none() { return 0x7f800000; } // infinity
+  static __device__ Least least_of(Least least, const Made (&scores)[kGroup], float /*fresh*/) {
 #pragma unroll
-    for (int j = 1; j < kGroup; j += 2) {
-      least = __vimin3_s32(least, scores[j], scores[j + 1 < kGroup ? j + 1 : j]);
+    for (int j = 0; j < kGroup; j += 2) {
+      least = __vimin3_s32(least, scores[j], scores[j + 1]);
     }
     return least;
-  }
-  static __device__ bool improve(Made& best, Made least) {
-    const bool is_less = least < best;
-    best = min(best, least);
-    return is_less;
   }
 };
 
 struct DoubleScores {
+  static constexpr int kGroup = 32;
   using Made = double;
+  using Least = double;
 
   static __device__ Made made(float score) { return score; }
-  static __device__ void hide(Made& score) { asm volatile("" : "+d"(score)); }
-  static __device__ Made least_of(const Made (&scores)[kGroup]) {
-    Made least = scores[0];
+  static __device__ Least none() { return 1e300; }
+  static __device__ Least least_of(Least least, const Made (&scores)[kGroup], float /*fresh*/) {
 #pragma unroll
-    for (int j = 1; j < kGroup; ++j) {
+    for (int j = 0; j < kGroup; ++j) {
       least = scores[j] < least ? scores[j] : least;
     }
     return least;
   }
-  static __device__ bool improve(Made& best, Made least) {
-    const bool is_less = least < best;
-    best = is_less ? least : best;
-    return is_less;
-  }
 };
 
-/// What tensor cores make, floats, rounded to float16: two share a register, and six are compared at
-/// once. Rounding keeps their order.
+/// What tensor cores make, floats, rounded to float16: two share a register, and four are compared with
+/// the least so far at once. Rounding keeps their order.
 struct PackedScores {
+  static constexpr int kGroup = 64;
   using Made = float;
+  using Least = unsigned; ///< of the even and of the odd ones
 
   static __device__ Made made(float score) { return score; }
-  static __device__ void hide(Made& score) { asm volatile("" : "+f"(score)); }
-  static __device__ unsigned least_of(const Made (&scores)[kGroup]) {
-    const auto two = [&](int j) {
-      const __half2 halves = __floats2half2_rn(scores[j], scores[j + 1]);
-      return *reinterpret_cast<const unsigned*>(&halves);
-    };
-    unsigned least = two(0);
+  static __device__ Least none() { return 0x7c007c00; } // infinity
+  static __device__ Least least_of(Least least, const Made (&scores)[kGroup], float fresh) {
 #pragma unroll
-    for (int j = 2; j < kGroup; j += 4) {
-      least = __vimin3_s16x2(least, two(j), two(j + 2 < kGroup ? j + 2 : j));
+    for (int j = 0; j < kGroup; j += 4) {
+      least = __vimin3_s16x2(least, two(scores[j], fresh), two(scores[j + 2], fresh));
     }
     return least;
   }
-  static __device__ bool improve(unsigned& best, unsigned least) {
-    const unsigned before = best;
-    best = __vmins2(best, least);
-    return best != before;
+
+private:
+  static __device__ unsigned two(float low, float high) {
+    const __half2 halves = __floats2half2_rn(low, high);
+    return *reinterpret_cast<const unsigned*>(&halves);
   }
 };
 
-/// A thread is a point, with so many groups of scores. The last one has the least; d_found [threads]
-/// gets that group's number.
+/// A thread is a point, with so many groups of scores, all `usual` or more. The last group has one that is
+/// `least`; d_found [threads] gets that group's number. one: 1, which the compiler must not know.
 template <typename Scores>
-__global__ void compare_kernel(int groups, float usual, float least, int* d_found) {
+__global__ void compare_kernel(int groups, float usual, float least, float one, int* d_found) {
+  constexpr int kGroup = Scores::kGroup;
   typename Scores::Made scores[kGroup];
 #pragma unroll
-  for (auto& score : scores) {
-    score = Scores::made(usual);
+  for (int j = 0; j < kGroup; ++j) {
+    scores[j] = Scores::made(usual + static_cast<float>(j));
   }
-  auto best = Scores::least_of(scores);
+  float fresh = usual;
+  typename Scores::Least best = Scores::none();
   int found = 0;
   const auto look_at = [&](int group) {
-#pragma unroll
-    for (auto& score : scores) {
-      Scores::hide(score); // the compiler must take them for others than the last group's
-    }
-    found = Scores::improve(best, Scores::least_of(scores)) ? group : found;
+    fresh *= one;
+    const auto its = Scores::least_of(best, scores, fresh);
+    found = its != best ? group : found;
+    best = its;
   };
-  for (int group = 1; group + 1 < groups; ++group) {
+  for (int group = 0; group + 1 < groups; ++group) {
     look_at(group);
   }
-  scores[kGroup / 3] = Scores::made(least);
+  scores[kGroup / 2] = Scores::made(least);
   look_at(groups - 1);
   d_found[blockIdx.x * blockDim.x + threadIdx.x] = found;
 }
