@@ -81,7 +81,7 @@ Recipe mixture_recipe(std::string_view spec) {
   const json arguments = {{"n", n},     {"d", d},       {"components", components},
                           {"std", std}, {"seed", seed}, {"type", stored_type(n, d)}};
   return {fmt::format("mixture:{},{},{},{},{}", n, d, components, std, seed), "mixture",
-          arguments.dump()};
+          arguments.dump(), n, d};
 }
 
 Recipe uniform_recipe(std::string_view spec) {
@@ -90,7 +90,8 @@ Recipe uniform_recipe(std::string_view spec) {
   const auto d = numbers.get<std::size_t>("d", 1);
   const auto seed = numbers.get<std::uint32_t>("seed", 0);
   const json arguments = {{"n", n}, {"d", d}, {"seed", seed}, {"type", stored_type(n, d)}};
-  return {fmt::format("uniform:{},{},{}", n, d, seed), "uniform", arguments.dump()};
+  return {fmt::format("uniform:{},{},{}", n, d, seed), "uniform", arguments.dump(), n,
+          d};
 }
 
 /// Levenshtein's distance: the fewest insertions, deletions and replacements from a to b.
@@ -126,7 +127,8 @@ std::optional<Recipe> parse_spec(std::string_view spec) {
     return uniform_recipe(spec);
   for (const json& entry : entries())
     if (entry.at("name") == spec && entry.contains("generator"))
-      return Recipe{std::string(spec), entry.at("generator"), entry.at("arguments").dump()};
+      return Recipe{std::string(spec), entry.at("generator"), entry.at("arguments").dump(),
+                    entry.at("rows"), entry.at("cols")};
   return std::nullopt;
 }
 

@@ -37,6 +37,7 @@ struct Recipe {
   std::string name;
   std::string generator;
   std::string arguments; // JSON, keys sorted
+  std::size_t rows, cols;
 
   /// Whether its rows can be made alone.
   bool makes_rows_alone() const;

@@ -25,6 +25,7 @@
 #include <cmath>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -78,9 +79,13 @@ std::string figures_text(const Row& row) {
   if (row.samples_ms.empty()) {
     return {};
   }
-  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms{}",
+  const double others = row.gpus_used_by_others.value_or(0.0);
+  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms{}{}",
                      row.number("ms_per_iteration").value_or(0.0),
-                     row.number("whole_ms").value_or(0.0), collapse_text(row));
+                     row.number("whole_ms").value_or(0.0), collapse_text(row),
+                     others > 0.0 ? fmt::format("; other programs use the GPU ({:.0f} % of the time)",
+                                                100.0 * others)
+                                  : "");
 }
 
 ExitCode end_of(const Row& row) {
@@ -173,7 +178,7 @@ void check_variant(const std::string& name) {
       datasets::nearest(name, names)));
 }
 
-// Checks every variant's name and builds every problem once before a file is written or anything is
+// Checks every variant's name and every problem once before a file is written or anything is
 // measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
 // problems of other variants are the same check.
 WorkloadBuilder checked_problems(const CampaignOptions& options) {
@@ -184,7 +189,7 @@ WorkloadBuilder checked_problems(const CampaignOptions& options) {
     try {
       check_variant(cell.variant);
       if (checked.insert(key).second && interrupt_signal() == 0) {
-        builder.build(cell.problem, cell.precision);
+        builder.check(cell.problem, cell.precision);
       }
     } catch (const datasets::InputError& error) {
       if (cell.file.empty()) {
@@ -418,6 +423,19 @@ private:
     if (!variant->submission.is_null()) {
       row["submission"] = variant->submission;
     }
+    const auto key_with = [&](const std::string& problem_hash) {
+      return hash_of({cell.table, cell.problem_id, cell.variant, problem_hash, round,
+                      options_.cell.threads, gpus, ranks, options_.cell.memory_limit,
+                      options_.cell.device_memory_limit, options_.cell.sampling, binary_hash_,
+                      environment_hash_, fingerprint(*variant), starts_seed_});
+    };
+    const std::filesystem::path stem = answers_.stem(cell, round);
+    if (const Row* known = known_without_data(cell, key_with)) {
+      row["key"] = known->key;
+      if (!lacks_answer(row, stem)) {
+        return reuse(row);
+      }
+    }
     std::optional<Workload> built;
     const auto keep_without_data = [&](const char* status, const char* reason) -> const Row& {
       row["problem"] = problem_json(cell);
@@ -459,11 +477,7 @@ private:
       row["weights_conversion"] = work.points->weights_conversion;
     }
     row["problem"] = problem_json(cell, work);
-    row["key"] = hash_of({cell.table, cell.problem_id, cell.variant, work.hash, round,
-                          options_.cell.threads, gpus, ranks, options_.cell.memory_limit,
-                          options_.cell.device_memory_limit, options_.cell.sampling, binary_hash_,
-                          environment_hash_, fingerprint(*variant), starts_seed_});
-    const std::filesystem::path stem = answers_.stem(cell, round);
+    row["key"] = key_with(work.hash);
     if (is_known(row)) {
       if (!lacks_answer(row, stem)) {
         return reuse(row);
@@ -492,6 +506,24 @@ private:
     const std::string key = row.at("key");
     return answers_.wanted() && !settled_.at(key).field("answers_judged").is_null() &&
            !AnswerFiles::holds(stem, key);
+  }
+
+  // A settled row of the same work, as far as that is certain before the data are there: what a build
+  // generates is always the same, and a row's key names the build.
+  const Row* known_without_data(const CellSpec& cell,
+                                const std::function<std::string(const std::string&)>& key_with) const {
+    if (!datasets::is_known(cell.problem.data) || !cell.problem.weights.empty() ||
+        cell.problem.init.kind == InitSpec::Kind::file) {
+      return nullptr;
+    }
+    const std::string definition = definition_of(to_json(cell.problem).dump());
+    for (const auto& [key, row] : settled_) {
+      if (row.name == cell_name(cell) && row.identity.definition == definition &&
+          key == key_with(row.identity.hash)) {
+        return &row;
+      }
+    }
+    return nullptr;
   }
 
   bool is_known(const json& row) const { return settled_.contains(row.at("key")); }

@@ -36,6 +36,34 @@ void copy_rounded(const datasets::Array& from, std::span<T> to) {
   }
 }
 
+// What needs no data.
+void check_spec(const ProblemSpec& spec) {
+  if (spec.k == 0) {
+    throw InputError("--k: at least one cluster is needed");
+  }
+  if (spec.family == Family::fcm && !(spec.fuzzifier > 1.0 && std::isfinite(spec.fuzzifier))) {
+    throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
+  }
+  if (spec.family == Family::fcm && !spec.weights.empty()) {
+    throw InputError(fmt::format("--weights {}: no variant of fuzzy c-means takes weights yet; they "
+                                 "belong to --family kmeans",
+                                 spec.weights));
+  }
+}
+
+std::size_t rows_taken(const ProblemSpec& spec, std::size_t rows) {
+  if (spec.take > rows) {
+    throw InputError(fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, rows));
+  }
+  return spec.take == 0 ? rows : spec.take;
+}
+
+void check_clusters(const ProblemSpec& spec, std::size_t n) {
+  if (spec.k > n) {
+    throw InputError(fmt::format("--k {}: {} has only {} points", spec.k, spec.data, n));
+  }
+}
+
 // The square of the distance between two points must be a number of type T.
 template <typename T>
 void check_magnitude(std::span<const T> values, std::size_t d, const std::string& name) {
@@ -203,12 +231,8 @@ std::shared_ptr<const PointSet> WorkloadBuilder::points(const ProblemSpec& spec,
   points->sha256 = resolved.sha256;
   points->identity = identity;
   points->conversion = resolved.file == spec.data ? datasets::conversion_of(resolved.file) : "";
-  points->n = spec.take == 0 ? array.rows() : spec.take;
+  points->n = rows_taken(spec, array.rows());
   points->d = array.cols();
-  if (points->n > array.rows()) {
-    throw InputError(
-        fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, array.rows()));
-  }
   points->memory = SharedMemory("points", points->n * points->d * element_size(precision));
   if (precision == Precision::f32) {
     copy_rounded(array, points->memory.as<float>());
@@ -252,14 +276,10 @@ std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spe
         fmt::format("--memory: {} holds {}, and stays as it is: --precision {} is needed",
                     spec.data, is_float ? "float32" : "float64", name_of(layout.type)));
   }
-  points->n = spec.take == 0 ? layout.rows : spec.take;
+  points->n = rows_taken(spec, layout.rows);
   points->d = layout.cols;
   points->offset = layout.offset;
   points->generated = datasets::makes_rows_alone(spec.data) ? spec.data : "";
-  if (points->n > layout.rows) {
-    throw InputError(
-        fmt::format("--take {}: {} has only {} rows", spec.take, spec.data, layout.rows));
-  }
   const std::span<const std::byte> content =
       file->bytes().subspan(layout.offset, layout.rows * layout.cols * element_size(precision));
   points->sha256 = datasets::sha256_hex(content);
@@ -330,17 +350,7 @@ void WorkloadBuilder::keep(const std::string& key, std::shared_ptr<const PointSe
 }
 
 Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
-  if (spec.k == 0) {
-    throw InputError("--k: at least one cluster is needed");
-  }
-  if (spec.family == Family::fcm && !(spec.fuzzifier > 1.0 && std::isfinite(spec.fuzzifier))) {
-    throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
-  }
-  if (spec.family == Family::fcm && !spec.weights.empty()) {
-    throw InputError(fmt::format("--weights {}: no variant of fuzzy c-means takes weights yet; they "
-                                 "belong to --family kmeans",
-                                 spec.weights));
-  }
+  check_spec(spec);
   const EndsAtOnce while_data_are_made;
   Workload work;
   work.spec = spec;
@@ -350,9 +360,7 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   work.d = work.points->d;
   work.k = spec.k;
   work.stop = spec.stop;
-  if (spec.k > work.n) {
-    throw InputError(fmt::format("--k {}: {} has only {} points", spec.k, spec.data, work.n));
-  }
+  check_clusters(spec, work.n);
   if (precision == Precision::f32) {
     fill_initial_state<float>(work);
   } else {
@@ -365,6 +373,20 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
   }
   work.hash = problem_hash(spec, work.points->identity, init_sha256, precision);
   return work;
+}
+
+void WorkloadBuilder::check(const ProblemSpec& spec, Precision precision) {
+  constexpr std::size_t kLarge = std::size_t{1} << 24; // values; fewer are made in a moment
+  const auto recipe = datasets::parse_spec(spec.data);
+  const bool asks_for_rows =
+      spec.init.kind == InitSpec::Kind::rows || spec.init.kind == InitSpec::Kind::file;
+  if (memory_limit_ > 0 || !recipe || recipe->rows < kLarge / recipe->cols || asks_for_rows ||
+      !spec.weights.empty()) {
+    build(spec, precision);
+    return;
+  }
+  check_spec(spec);
+  check_clusters(spec, rows_taken(spec, recipe->rows));
 }
 
 } // namespace clusterbench

@@ -1,0 +1,45 @@
+"""Large data that a generator makes are made when a cell needs them, and only then."""
+
+import pathlib
+import unittest
+
+from program import QUICK, Program, ledger
+
+LARGE = "uniform:4194304,4,1"  # 2^24 values
+
+
+class GeneratedData(Program):
+    def setUp(self):
+        super().setUp()
+        self.environment["CLUSTERBENCH_CACHE"] = str(self.folder / "cache")
+
+    def made(self):
+        return sorted(path.name for path in pathlib.Path(self.environment["CLUSTERBENCH_CACHE"]).glob("*.npy"))
+
+    def test_what_cannot_be_is_known_without_them(self):
+        for problem, message in ((["--k", 4194305], "--k 4194305: uniform:4194304,4,1 has only 4194304 points"),
+                                 (["--k", 2, "--take", 4194305], "--take 4194305: uniform:4194304,4,1 has only"),
+                                 (["--k", 0], "at least one cluster is needed"),
+                                 (["--family", "fcm", "--k", 2, "--fuzzifier", 1], "it must be greater than 1")):
+            done = self.run_program("run", "--data", LARGE, *problem, "--out", "out", exit_code=64)
+            self.assertIn(message, done.stderr)
+            self.assertEqual(self.made(), [])
+            self.assertFalse((self.folder / "out").exists())
+
+    def test_a_cell_that_is_known_needs_none(self):
+        run = ["run", "--data", LARGE, "--k", 2, "--take", 1000, "--iterations", 1, "--starts", 1, *QUICK,
+               "--variant", "kmeans_serial", "--out", "out", "--resume"]
+        self.run_program(*run)
+        self.assertEqual(len(self.made()), 1)
+        self.environment["CLUSTERBENCH_CACHE"] = str(self.folder / "other")
+        self.assertIn("re-used 1 rows", self.run_program(*run).stderr)
+        self.assertEqual(self.made(), [])
+        self.run_program(*run, "--variant", "kmeans_openmp")  # and this one does
+        self.assertEqual(len(self.made()), 1)
+        rows = ledger(self.folder / "out")[1]
+        self.assertEqual([row["variant"] for row in rows], ["kmeans_serial", "kmeans_openmp"])
+        self.assertEqual(rows[0]["problem"]["hash"], rows[1]["problem"]["hash"])
+
+
+if __name__ == "__main__":
+    unittest.main()
