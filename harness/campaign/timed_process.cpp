@@ -33,7 +33,7 @@ public:
         memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
                 cell.variant.gives_entering, &cell.work.points->weights),
         gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), device_bytes_before_(used_bytes()),
-        worker_(cell.variant, options()) {}
+        gpus_used_by_others_(used_by_others()), worker_(cell.variant, options()) {}
 
   json run(const std::string& name) {
     take_whole_answers();
@@ -173,6 +173,12 @@ private:
     return bytes;
   }
 
+  // Before this process is on the GPUs. The one before it counts for a second at most.
+  std::optional<double> used_by_others() const {
+    const std::chrono::duration<double> patience(plan_.patience_seconds > 0.0 ? 1.5 : 0.0);
+    return gpus_ > 0 ? use_by_others(static_cast<unsigned>(gpus_), patience) : std::nullopt;
+  }
+
   bool reads_file() const {
     return cell_.variant.meta.streams && cell_.work.points->file != nullptr;
   }
@@ -284,7 +290,7 @@ private:
     worker_.points(memory_.request());
     worker_.prepare();
     const std::unique_ptr<GpuPaceReader> gpu =
-        gpus_ > 0 ? std::make_unique<GpuPaceReader>(0) : nullptr;
+        gpus_ > 0 ? std::make_unique<GpuPaceReader>(gpus_) : nullptr;
     std::vector<RunReply> runs;
     std::vector<Around> around;
     json disturbances = json::array();
@@ -376,6 +382,9 @@ private:
     if (gpus_ > 0) {
       add_device_memory();
       row_["gpu_after"] = gpu_state(0);
+      if (gpus_used_by_others_) {
+        row_["gpus_used_by_others"] = *gpus_used_by_others_;
+      }
     }
     row_["peak_rss_bytes"] = worker_.peak_rss_bytes();
     if (has_ranks(cell_.variant.meta.device)) {
@@ -410,6 +419,7 @@ private:
   CellMemory<T> memory_;
   int gpus_; ///< the first ones
   std::size_t device_bytes_before_, device_peak_bytes_ = 0;
+  std::optional<double> gpus_used_by_others_; ///< see use_by_others()
   Worker worker_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
   std::unique_ptr<Quietness> quietness_;

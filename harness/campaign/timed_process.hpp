@@ -18,6 +18,7 @@ namespace clusterbench {
 /// - start_ms, context_ms, cold_ms; whole_ms (median), whole: a list with every window;
 /// - samples_ms, sample_starts, sample_iterations, cpu_ms, the same of warm-up samples, own_start;
 /// - fixed_work_us, other_tasks: how fast the processor was around each sample, and who else ran;
+/// - gpus_used_by_others: the same of GPUs, before the process began;
 /// - disturbances, memory, what the sandbox lacks, clock.
 ///
 /// Throws WorkerFailure.

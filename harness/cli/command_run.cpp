@@ -21,6 +21,7 @@
 #include <cctype>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
 #include <set>
@@ -76,7 +77,9 @@ void check(const RunArguments& arguments) {
     throw InputError(fmt::format("--gpus {}: at least 1 is needed", arguments.gpus));
   }
   if (arguments.gpus > 1 && static_cast<unsigned>(arguments.gpus) > gpu_count()) {
-    throw InputError(fmt::format("--gpus {}: this machine has {}", arguments.gpus, gpu_count()));
+    throw InputError(fmt::format(
+        "--gpus {}: this machine has {}{}", arguments.gpus, gpu_count(),
+        std::getenv("CUDA_VISIBLE_DEVICES") != nullptr ? " that CUDA_VISIBLE_DEVICES shows" : ""));
   }
   if (device_memory_limit(arguments) > 0 && gpu_count() == 0) {
     throw InputError(

@@ -42,8 +42,8 @@ TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T
     options.environment.push_back("GOMP_SPINCOUNT=10000");
   }
   worker_.emplace(cell.variant, options);
-  if (gpus_of(cell.variant.meta, options.gpus) > 0) {
-    gpu_ = std::make_unique<GpuPaceReader>(0);
+  if (const int gpus = gpus_of(cell.variant.meta, options.gpus); gpus > 0) {
+    gpu_ = std::make_unique<GpuPaceReader>(gpus);
   }
   worker_->points(memory_.request());
   worker_->prepare();

@@ -111,6 +111,9 @@ Costs pass_costs(const Measured& cell) {
       round.around.push_back(
           {row.fixed_work_us[i], row.other_tasks.empty() ? 0.0 : row.other_tasks[i]});
     }
+    if (row.gpus_used_by_others) {
+      round.around.assign(round.ms.size(), {1.0, *row.gpus_used_by_others});
+    }
     if (round.ms.empty()) {
       return {};
     }

@@ -14,7 +14,8 @@ namespace clusterbench {
 /// How busy others kept the machine around a sample (docs/comparing.md).
 struct Busyness {
   double fixed_work_us = 0.0; ///< what a fixed piece of work took
-  double other_tasks = 0.0;   ///< that had no core of their own; 0 also where that is not known
+  /// That had no core of their own, or their share of the GPU; 0 also where that is not known.
+  double other_tasks = 0.0;
 };
 
 /// What a cell cost [ms], round by round, with the number of the start that each cost is of.

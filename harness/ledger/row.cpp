@@ -136,6 +136,8 @@ const std::unordered_map<std::string_view, Reader>& readers() {
        [](Row& row, View value) { row.sample_iterations = text::counts(value); }},
       {"fixed_work_us", [](Row& row, View value) { row.fixed_work_us = text::numbers(value); }},
       {"other_tasks", [](Row& row, View value) { row.other_tasks = text::numbers(value); }},
+      {"gpus_used_by_others",
+       [](Row& row, View value) { row.gpus_used_by_others = text::number(value); }},
       {"whole", [](Row& row, View value) { row.whole = whole_of(value); }},
       {"own_start", [](Row& row, View value) { row.own_start = own_start_of(value); }},
       {"unsandboxed", [](Row& row, View value) { row.unsandboxed = text::boolean(value); }},

@@ -53,6 +53,7 @@ struct Row {
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
   std::vector<double> fixed_work_us, other_tasks; ///< around each of samples_ms; empty: not measured
+  std::optional<double> gpus_used_by_others; ///< of 1, before the process began; empty: not known
   std::vector<WholeAnswer> whole;
   std::optional<OwnStart> own_start;
   bool unsandboxed = false;

@@ -5,11 +5,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <memory>
+#include <numeric>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <dlfcn.h>
@@ -28,6 +33,10 @@ struct Memory {
   unsigned long long total;
   unsigned long long free;
   unsigned long long used;
+};
+
+struct Utilization { ///< per cent
+  unsigned gpu, memory;
 };
 
 /// A bit of the throttle mask, and whether it means that the device is slower than asked for.
@@ -112,6 +121,41 @@ unsigned count_devices(const Nvml& nvml) {
   unsigned count = 0;
   nvml.call("nvmlDeviceGetCount_v2", &count);
   return count;
+}
+
+DeviceHandle device_at(const Nvml& nvml, unsigned index) {
+  DeviceHandle device = nullptr;
+  nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &device);
+  return device;
+}
+
+// The driver's numbers of those that CUDA sees.
+std::vector<unsigned> visible_now(const Nvml& nvml) {
+  std::vector<std::string> uuids(count_devices(nvml));
+  for (unsigned index = 0; index < uuids.size(); ++index) {
+    std::array<char, 128> text{};
+    if (nvml.try_call("nvmlDeviceGetUUID", device_at(nvml, index), text.data(),
+                      static_cast<unsigned>(text.size()))) {
+      uuids[index] = text.data();
+    }
+  }
+  return visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"), uuids);
+}
+
+unsigned driver_index(const Nvml& nvml, unsigned index) {
+  const std::vector<unsigned> visible = visible_now(nvml);
+  if (index >= visible.size()) {
+    throw std::runtime_error(fmt::format("GPU {} is asked for, CUDA sees {}", index, visible.size()));
+  }
+  return visible[index];
+}
+
+std::vector<DeviceHandle> first_devices(const Nvml& nvml, unsigned count) {
+  std::vector<DeviceHandle> devices;
+  for (unsigned index = 0; index < count; ++index) {
+    devices.push_back(device_at(nvml, driver_index(nvml, index)));
+  }
+  return devices;
 }
 
 std::optional<unsigned> read_unsigned(const Nvml& nvml, const char* name, DeviceHandle device) {
@@ -209,11 +253,7 @@ std::string gpu_missing_reason() {
   if (!Library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL))) {
     return "the NVIDIA driver is there, but its libcuda.so.1 was not found";
   }
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible != nullptr && (std::string_view(visible).empty() || visible[0] == '-')) {
-    return "CUDA_VISIBLE_DEVICES hides every GPU";
-  }
-  return {};
+  return gpu_count() == 0 ? "CUDA_VISIBLE_DEVICES hides every GPU" : "";
 }
 
 std::string driver_too_old_reason(int driver_cuda, const std::string& toolkit,
@@ -236,9 +276,30 @@ std::string cuda_missing_reason() {
                                driver_version(Nvml()));
 }
 
+std::vector<unsigned> visible_gpus(const char* visible, const std::vector<std::string>& uuids) {
+  std::vector<unsigned> all(uuids.size());
+  std::iota(all.begin(), all.end(), 0U);
+  if (visible == nullptr || std::string_view(visible).find("MIG") != std::string_view::npos) {
+    return all;
+  }
+  std::vector<unsigned> chosen;
+  std::istringstream names{visible};
+  for (std::string name; std::getline(names, name, ',');) {
+    std::erase(name, ' ');
+    const auto found = std::ranges::find_if(all, [&](unsigned index) {
+      return name == std::to_string(index) || (name.starts_with("GPU-") && uuids[index].starts_with(name));
+    });
+    if (found == all.end()) {
+      break;
+    }
+    chosen.push_back(*found);
+  }
+  return chosen;
+}
+
 unsigned gpu_count() {
   try {
-    return count_devices(Nvml());
+    return static_cast<unsigned>(visible_now(Nvml()).size());
   } catch (const std::runtime_error&) {
     return 0;
   }
@@ -246,11 +307,9 @@ unsigned gpu_count() {
 
 GpuState gpu_state(unsigned index) {
   const Nvml nvml;
-  DeviceHandle device = nullptr;
-  nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &device);
-
   GpuState state;
-  state.index = index;
+  state.index = driver_index(nvml, index);
+  DeviceHandle device = device_at(nvml, state.index);
   std::array<char, 128> text{};
   nvml.call("nvmlDeviceGetName", device, text.data(), static_cast<unsigned>(text.size()));
   state.name = text.data();
@@ -284,23 +343,61 @@ GpuState gpu_state(unsigned index) {
   return state;
 }
 
+std::optional<double> settled_use(const std::function<std::optional<double>()>& read,
+                                  std::chrono::duration<double> patience) {
+  constexpr std::chrono::milliseconds kPause(20);
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const std::optional<double> use = read();
+    if (!use || *use == 0.0) {
+      return use;
+    }
+    if (std::chrono::steady_clock::now() >= until) {
+      return patience.count() > 0.0 ? use : std::nullopt;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+std::optional<double> use_by_others(unsigned count, std::chrono::duration<double> patience) {
+  const Nvml nvml;
+  const std::vector<DeviceHandle> devices = first_devices(nvml, count);
+  return settled_use(
+      [&]() -> std::optional<double> {
+        unsigned most = 0;
+        for (const DeviceHandle device : devices) {
+          Utilization percent{};
+          if (!nvml.try_call("nvmlDeviceGetUtilizationRates", device, &percent)) {
+            return std::nullopt;
+          }
+          most = std::max(most, percent.gpu);
+        }
+        return most / 100.0;
+      },
+      patience);
+}
+
 struct GpuPaceReader::Connection {
   Nvml nvml;
-  DeviceHandle device = nullptr;
+  std::vector<DeviceHandle> devices;
 };
 
-GpuPaceReader::GpuPaceReader(unsigned index) : connection_(std::make_unique<Connection>()) {
-  connection_->nvml.call("nvmlDeviceGetHandleByIndex_v2", index, &connection_->device);
+GpuPaceReader::GpuPaceReader(unsigned count) : connection_(std::make_unique<Connection>()) {
+  connection_->devices = first_devices(connection_->nvml, count);
 }
 
 GpuPaceReader::~GpuPaceReader() = default;
 
 GpuPace GpuPaceReader::now() const {
-  const auto& [nvml, device] = *connection_;
+  const auto& [nvml, devices] = *connection_;
   GpuPace pace;
-  pace.sm_mhz = read_unsigned(nvml, "nvmlDeviceGetClockInfo", device, kClockSm);
-  if (auto throttling = read_throttling(nvml, device)) {
-    pace.slowed_by = std::move(throttling->slowed_by);
+  for (const DeviceHandle device : devices) {
+    if (const auto mhz = read_unsigned(nvml, "nvmlDeviceGetClockInfo", device, kClockSm)) {
+      pace.sm_mhz = std::min(pace.sm_mhz.value_or(*mhz), *mhz);
+    }
+    if (const auto throttling = read_throttling(nvml, device)) {
+      std::ranges::copy(throttling->slowed_by, std::back_inserter(pace.slowed_by));
+    }
   }
   return pace;
 }

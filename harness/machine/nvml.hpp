@@ -4,7 +4,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +16,7 @@ namespace clusterbench {
 
 /// One GPU at one moment. What a device does not tell is empty.
 struct GpuState {
-  unsigned index = 0; ///< in the driver's (PCI) order, which CUDA_VISIBLE_DEVICES may change
+  unsigned index = 0; ///< the driver's, as nvidia-smi shows it
   std::string name;
   std::string driver_version;
   std::string cuda_driver_version; ///< the newest CUDA that the driver supports, such as "13.0"
@@ -49,23 +51,39 @@ std::string driver_too_old_reason(int driver_cuda, const std::string& toolkit,
 /// start CUDA, so that a driver which fails at that is found by whoever needs it.
 std::string cuda_missing_reason();
 
-/// The GPUs that the driver sees; 0 if there is no driver.
+/// The driver's numbers of the GPUs that a CUDA program sees, in its order. visible: CUDA_VISIBLE_DEVICES,
+/// numbers or beginnings of UUIDs up to the first that is none, or null; uuids: of all GPUs, in the
+/// driver's order, which is taken to be CUDA's, as it is where they are of one model. Parts of a GPU (MIG)
+/// are not told apart: then all of them.
+std::vector<unsigned> visible_gpus(const char* visible, const std::vector<std::string>& uuids);
+
+/// The GPUs that CUDA programs see; 0 if there is no driver. All functions here number them as these do.
 unsigned gpu_count();
 
 /// Throws std::runtime_error if there is no such GPU or the driver fails.
 GpuState gpu_state(unsigned index);
 
-/// What a GPU's clock does at one moment.
+/// What the clocks of GPUs do at one moment.
 struct GpuPace {
-  std::optional<unsigned> sm_mhz;
-  std::vector<std::string> slowed_by; ///< the throttle reasons that make it slower than asked for
+  std::optional<unsigned> sm_mhz;     ///< of the slowest
+  std::vector<std::string> slowed_by; ///< the throttle reasons that make one slower than asked for
 };
 
-/// Asks one GPU again and again, without opening the library each time.
+/// What `read` says once others alone are left in it: it counts what has just ended for up to a second,
+/// so it is asked until it says 0 or `patience` is over. Empty if it says nothing, or more than 0 where
+/// there is no patience to tell why.
+std::optional<double> settled_use(const std::function<std::optional<double>()>& read,
+                                  std::chrono::duration<double> patience);
+
+/// The share of the last moments in which other programs computed on the first `count` GPUs, of the
+/// busiest of them, while none of ours runs. Empty as above, or where a device does not tell.
+std::optional<double> use_by_others(unsigned count, std::chrono::duration<double> patience);
+
+/// Asks the first GPUs again and again, without opening the library each time.
 class GpuPaceReader {
 public:
-  /// Throws std::runtime_error if there is no such GPU or the driver fails.
-  explicit GpuPaceReader(unsigned index);
+  /// Throws std::runtime_error if there are not so many or the driver fails.
+  explicit GpuPaceReader(unsigned count);
   ~GpuPaceReader();
   GpuPaceReader(const GpuPaceReader&) = delete;
   GpuPaceReader& operator=(const GpuPaceReader&) = delete;

@@ -171,6 +171,18 @@ class Statistics(Compare):
         cell, = self.compare(campaign(1.0, 45.0), campaign(1.4, 45.0), exit_code=1)["cells"]
         self.assertEqual(cell["verdict"], "slower")
 
+    def test_a_gpu_that_others_use_is_no_slowdown(self):
+        def campaign(factor, others):
+            found = rounds("c", [10.0 * factor] * 5, PACES)
+            for each in found:
+                each["gpus_used_by_others"] = others
+            return found
+        cell, = self.compare(campaign(1.0, 0.0), campaign(2.3, 0.97), exit_code=3)["cells"]
+        self.assertEqual(cell["verdict"], "inconclusive")
+        self.assertEqual(cell["message"], "other programs kept the machine busy now; run both again while it is quiet")
+        cell, = self.compare(campaign(1.0, 0.0), campaign(2.3, 0.02), exit_code=1)["cells"]
+        self.assertEqual(cell["verdict"], "slower")
+
     def test_inconclusive_says_how_many_rounds_would_tell(self):
         wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
         cell, = self.compare(rounds("c", [10.0], wide), rounds("c", [10.5], wide), exit_code=3)["cells"]

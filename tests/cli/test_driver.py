@@ -41,6 +41,23 @@ class Driver(program.Program):
         self.driver(9020)
         self.assert_unavailable(self.TOO_OLD)
 
+    def test_hidden_gpus_are_none(self):
+        self.driver(NEW)
+        self.environment["STAND_IN_GPUS"] = "3"
+        for visible, count in (("1", 1), ("2,0", 2), ("1,9,0", 1)):
+            self.environment["CUDA_VISIBLE_DEVICES"] = visible
+            done = self.run_program("run", *PROBLEM, "--gpus", count + 1, "--variant", "kmeans_serial",
+                                    "--no-probe", "--out", "out", exit_code=64)
+            self.assertIn(f"--gpus {count + 1}: this machine has {count} that CUDA_VISIBLE_DEVICES shows",
+                          done.stderr)
+        header = self.run_and_read_header("2,0")
+        self.assertEqual([gpu["index"] for gpu in header["provenance"]["gpu"]["devices"]], [2, 0])
+
+    def run_and_read_header(self, visible):
+        self.environment["CUDA_VISIBLE_DEVICES"] = visible
+        self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *program.QUICK, "--out", "out")
+        return program.ledger(self.folder / "out")[0][0]
+
     def test_too_old_on_the_terminal(self):
         """Once for all variants, and after the table, which does not name the reason."""
         self.driver(9020)

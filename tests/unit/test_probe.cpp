@@ -169,6 +169,18 @@ TEST(Disturbance, AGpuThatIsSlowedDownOrChangesItsClockDisturbs) {
   EXPECT_EQ(nlohmann::json(capped).at("gpu_slowed_by").size(), 2U);
 }
 
+TEST(UseOfGpus, WhatHasJustEndedIsWaitedForAndWhatGoesOnIsOthers) {
+  using Seconds = std::chrono::duration<double>;
+  int asked = 0;
+  const auto falls = [&]() -> std::optional<double> { return ++asked < 3 ? 0.5 : 0.0; };
+  EXPECT_EQ(settled_use(falls, Seconds(30)), 0.0);
+  EXPECT_EQ(asked, 3);
+  EXPECT_EQ(settled_use([] { return std::optional(0.97); }, Seconds(0.05)), 0.97);
+  EXPECT_EQ(settled_use([] { return std::optional(0.97); }, Seconds(0)), std::nullopt); // ours, perhaps
+  EXPECT_EQ(settled_use([] { return std::optional(0.0); }, Seconds(0)), 0.0);
+  EXPECT_EQ(settled_use([] { return std::optional<double>(); }, Seconds(30)), std::nullopt);
+}
+
 TEST(Disturbance, ABusyMachineMakesUsWait) {
   if (!waited_seconds(getpid())) {
     GTEST_SKIP() << "this kernel keeps no account of waiting";

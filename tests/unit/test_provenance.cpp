@@ -112,6 +112,20 @@ TEST(Provenance, RecordsTheVariablesThatMatterAndNoOthers) {
   unsetenv("CLUSTERBENCH_TEST_SECRET");
 }
 
+TEST(Gpus, AreNumberedAsCudaSeesThem) {
+  const std::vector<std::string> uuids = {"GPU-aa11", "GPU-ab22", "GPU-cc33"};
+  using Numbers = std::vector<unsigned>;
+  EXPECT_EQ(visible_gpus(nullptr, uuids), (Numbers{0, 1, 2}));
+  EXPECT_EQ(visible_gpus("", uuids), Numbers{});
+  EXPECT_EQ(visible_gpus("-1", uuids), Numbers{});
+  EXPECT_EQ(visible_gpus("NoDevFiles", uuids), Numbers{});
+  EXPECT_EQ(visible_gpus("1", uuids), Numbers{1});
+  EXPECT_EQ(visible_gpus("2, 0", uuids), (Numbers{2, 0}));
+  EXPECT_EQ(visible_gpus("1,7,0", uuids), Numbers{1}); // what is behind none is not seen
+  EXPECT_EQ(visible_gpus("GPU-cc,GPU-aa11", uuids), (Numbers{2, 0}));
+  EXPECT_EQ(visible_gpus("MIG-aa11/1/0", uuids), (Numbers{0, 1, 2}));
+}
+
 TEST(Nvml, SaysWhyThereIsNoGpuOrDescribesIt) {
   if (gpu_count() == 0) {
     EXPECT_FALSE(gpu_missing_reason().empty());
