@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Writes into PAGE, between its marks `farthest of gpu_map`, the float32 shapes at which kmeans_cuda_auto takes
-longest beside the model bound plus 10 us, and what it chose there.
+longest beside the model bound plus 10 us, and what it chose there. Bounds of ledgers made before the probe
+measured comparisons are completed by PROBE.json, what `clusterbench probe --json` says on such a GPU.
 
-usage: clusterbench table gpu_map --from LEDGER --json | gpu_map.py PAGE"""
+usage: clusterbench table gpu_map --from LEDGER --json | gpu_map.py PAGE PROBE.json"""
 
 import json
 import pathlib
@@ -16,31 +17,40 @@ GOAL = 3.0  # times
 SHOWN = 10
 
 
-def farthest(cells):
-    """[(times, cell)], the most first, of the cells with a right time and a bound."""
-    found = [(cell["ms_per_iteration"] / (cell["limit_ms_per_iteration"] + LATENCY_MS), cell)
+def bound(cell, gpu):
+    """(ms, name) of what sets it; gpu: the probe's rates."""
+    pairs = cell["n"] * (int(cell["problem"].split("k=")[1]) - 1)
+    return max((cell["limit_ms_per_iteration"], cell["limit"]),
+               (pairs / max(gpu["compare_f32_gpairs"], gpu["compare_f16_gpairs"]) * 1e-6, "comparison rate"),
+               (min(gpu["graph_node_us"], gpu["grid_barrier_us"]) * 1e-3, "exchange of a pass"))
+
+
+def farthest(cells, gpu):
+    """[(times, bound, cell)], the most first, of the cells with a right time and a bound."""
+    found = [(cell["ms_per_iteration"] / (limit[0] + LATENCY_MS), limit, cell)
              for cell in cells
              if cell["variant"] == OURS and cell["precision"] == PRECISION and cell["status"] == "ok"
-             and cell.get("limit_ms_per_iteration")]
+             and cell.get("limit_ms_per_iteration") and (limit := bound(cell, gpu))]
     return sorted(found, key=lambda each: -each[0])
 
 
-def text(cells):
-    found = farthest(cells)
-    far = sum(times > GOAL for times, _ in found)
+def text(cells, gpu):
+    found = farthest(cells, gpu)
+    far = sum(times > GOAL for times, _, _ in found)
     lines = [f"Of {len(found)} shapes in float32, {far} take more than {GOAL:.0f} times the model bound plus 10 µs. "
              "The farthest are:", "",
              "| shape | times | ms/iteration | bound, ms | set by | chosen |", "| --- | --: | --: | --: | --- | --- |"]
-    for times, cell in found[:SHOWN]:
+    for times, (limit_ms, limit), cell in found[:SHOWN]:
         lines.append(f"| {cell['problem']} | {times:.1f} | {cell['ms_per_iteration']:.3g} "
-                     f"| {cell['limit_ms_per_iteration']:.2g} | {cell['limit']} | {cell['chosen_path'].split(':')[0]} |")
+                     f"| {limit_ms:.2g} | {limit} | {cell['chosen_path'].split(':')[0]} |")
     return "\n".join(lines) + "\n"
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    splice(pathlib.Path(sys.argv[1]), "farthest of gpu_map", text(json.load(sys.stdin)["cells"]))
+    gpu = json.loads(pathlib.Path(sys.argv[2]).read_text())["gpu"]
+    splice(pathlib.Path(sys.argv[1]), "farthest of gpu_map", text(json.load(sys.stdin)["cells"], gpu))
 
 
 if __name__ == "__main__":

@@ -61,7 +61,8 @@ from=()
 for ledger in results/reference/*/gpu_map/ledger*.jsonl; do
   from+=(--from "$ledger")
 done
-"$program" table gpu_map "${from[@]}" --json | scripts/gpu_map.py "$pages/docs/ladder/gpu_map.md"
+"$program" table gpu_map "${from[@]}" --json |
+  scripts/gpu_map.py "$pages/docs/ladder/gpu_map.md" results/reference/nvidia-2xh200-2026-11-28/probe.json
 splice_study gpu_fcm 'results/reference/*/gpu_fcm/ledger*.jsonl' ladder/fuzzy.md --compact
 
 (( $# )) || scripts/update_pictures.sh
