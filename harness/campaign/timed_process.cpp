@@ -173,10 +173,22 @@ private:
     return bytes;
   }
 
-  // Before this process is on the GPUs. The one before it counts for a second at most.
+  // Before this process is on the GPUs. The one before it counts for a second at most, and waiting for
+  // that would lengthen every process: once a minute is enough, until others are there.
   std::optional<double> used_by_others() const {
-    const std::chrono::duration<double> patience(plan_.patience_seconds > 0.0 ? 1.5 : 0.0);
-    return gpus_ > 0 ? use_by_others(static_cast<unsigned>(gpus_), patience) : std::nullopt;
+    using Clock = std::chrono::steady_clock;
+    static std::optional<Clock::time_point> unused_at;
+    if (gpus_ == 0) {
+      return std::nullopt;
+    }
+    const bool waits = plan_.patience_seconds > 0.0 &&
+                       !(unused_at && Clock::now() - *unused_at < std::chrono::minutes(1));
+    const std::chrono::duration<double> patience(waits ? 1.5 : 0.0);
+    const std::optional<double> use = use_by_others(static_cast<unsigned>(gpus_), patience);
+    if (use) {
+      unused_at = *use == 0.0 ? std::optional(Clock::now()) : std::nullopt;
+    }
+    return use;
   }
 
   bool reads_file() const {

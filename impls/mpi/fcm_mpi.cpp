@@ -83,7 +83,7 @@ private:
         simd::FcmPart<T>& part = team_->parts()[t];
         part.clear();
         const simd::Range samples = simd::share_of(shape_.n, t, team_->threads().size());
-        team_->sweep(part, purpose, &points_[samples.begin * shape_.d], samples.begin,
+        team_->sweep(part, purpose, points_.data() + samples.begin * shape_.d, samples.begin,
                      samples.end - samples.begin, answer);
       });
       add_up_parts();

@@ -55,6 +55,12 @@ TEST(MachineState, WhereNothingWasMeasuredNothingIsUnlike) {
   EXPECT_EQ(unlike_machine({}, {}), "");
 }
 
+TEST(MachineState, RoundsThatTellSpeakForTheOthers) {
+  Costs some = campaign(50.0, 0);
+  some.rounds[1].around.clear();
+  EXPECT_EQ(unlike_machine(campaign(50.0, 10), some), "other programs kept the machine busy now");
+}
+
 TEST(FixedWork, TakesTimeOnAnyNumberOfThreads) {
   for (const int threads : {1, 2, 1000}) {
     FixedWork work(threads);

@@ -11,13 +11,10 @@
 namespace clusterbench {
 namespace {
 
-// Around the samples that met the least of each.
+// Around the samples that met the least of each, as far as rounds tell: of a GPU not every one does.
 std::optional<Busyness> at_its_quietest(const Costs& costs) {
   std::vector<double> fixed_work, other_tasks;
   for (const Costs::Round& round : costs.rounds) {
-    if (round.around.size() != round.ms.size()) {
-      return std::nullopt;
-    }
     for (const Busyness& around : round.around) {
       fixed_work.push_back(around.fixed_work_us);
       other_tasks.push_back(around.other_tasks);
