@@ -376,12 +376,15 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
 }
 
 void WorkloadBuilder::check(const ProblemSpec& spec, Precision precision) {
-  constexpr std::size_t kLarge = std::size_t{1} << 24; // values; fewer are made in a moment
   const auto recipe = datasets::parse_spec(spec.data);
+  const double bytes = recipe ? static_cast<double>(recipe->rows) * static_cast<double>(recipe->cols) *
+                                    static_cast<double>(sizeof(double))
+                              : 0.0;
+  constexpr double kLarge = 128.0 * 1024 * 1024; // less is made in a moment
   const bool asks_for_rows =
       spec.init.kind == InitSpec::Kind::rows || spec.init.kind == InitSpec::Kind::file;
-  if (memory_limit_ > 0 || !recipe || recipe->rows < kLarge / recipe->cols || asks_for_rows ||
-      !spec.weights.empty()) {
+  if (memory_limit_ > 0 || bytes < kLarge || asks_for_rows || !spec.weights.empty() ||
+      bytes > static_cast<double>(available_memory_bytes())) { // what makes them says what is wrong
     build(spec, precision);
     return;
   }

@@ -1,11 +1,13 @@
-"""Large data that a generator makes are made when a cell needs them, and only then."""
+"""Where a campaign has several large sets of generated data, or may know its cells already, they are made when a
+cell needs them, and only then."""
 
+import json
 import pathlib
 import unittest
 
 from program import QUICK, Program, ledger
 
-LARGE = "uniform:4194304,4,1"  # 2^24 values
+LARGE, OTHER = "uniform:4194304,4,1", "uniform:4194304,4,2"  # 2^24 values
 
 
 class GeneratedData(Program):
@@ -16,12 +18,34 @@ class GeneratedData(Program):
     def made(self):
         return sorted(path.name for path in pathlib.Path(self.environment["CLUSTERBENCH_CACHE"]).glob("*.npy"))
 
+    def table(self, *problems):
+        """A table of these problems: their data, and k."""
+        rows = [{"variant": "kmeans_serial", "precisions": ["f32"], "problems": [str(i) for i in range(len(problems))]}]
+        tables = self.folder / "tables"
+        tables.mkdir(exist_ok=True)
+        (tables / "two.json").write_text(json.dumps(
+            {"schema": 1, "name": "two", "title": "Two", "source": "ours", "notes": [], "rows": rows,
+             "problems": [{"id": str(i), "data": data, "k": k, "init": "first", "stop": "iterations",
+                           "max_iterations": 1, "take": 1000} for i, (data, k) in enumerate(problems)]}))
+        self.environment["CLUSTERBENCH_TABLES"] = str(tables)
+
+    def test_of_several_none_is_made_before_all_are_checked(self):
+        self.table((LARGE, 2), (OTHER, 1001))
+        done = self.run_program("run", "two", *QUICK, "--out", "out", exit_code=64)
+        self.assertIn("--k 1001: ", done.stderr)
+        self.assertEqual(self.made(), [])
+        self.assertFalse((self.folder / "out").exists())
+        self.table((LARGE, 2), (OTHER, 3))
+        self.run_program("run", "two", *QUICK, "--out", "out")
+        self.assertEqual(len(self.made()), 2)
+        self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok", "ok"])
+
     def test_what_cannot_be_is_known_without_them(self):
         for problem, message in ((["--k", 4194305], "--k 4194305: uniform:4194304,4,1 has only 4194304 points"),
                                  (["--k", 2, "--take", 4194305], "--take 4194305: uniform:4194304,4,1 has only"),
                                  (["--k", 0], "at least one cluster is needed"),
                                  (["--family", "fcm", "--k", 2, "--fuzzifier", 1], "it must be greater than 1")):
-            done = self.run_program("run", "--data", LARGE, *problem, "--out", "out", exit_code=64)
+            done = self.run_program("run", "--data", LARGE, *problem, "--resume", "--out", "out", exit_code=64)
             self.assertIn(message, done.stderr)
             self.assertEqual(self.made(), [])
             self.assertFalse((self.folder / "out").exists())
