@@ -184,7 +184,8 @@ void add_derived_figures(json& row, const json& limits) {
   row["gb_per_second"] = work.bytes / seconds * 1e-9;
   row["gflop_per_second"] = work.flops / seconds * 1e-9;
   const double shares = std::max(gpus_of(row), 1);
-  if (const auto limit = limit_per_pass(row, limits, {work.bytes / shares, work.flops / shares, work.comparisons / shares})) {
+  const MinimalWork share{work.bytes / shares, work.flops / shares, work.comparisons / shares};
+  if (const auto limit = limit_per_pass(row, limits, share)) {
     row["limit_ms_per_iteration"] = limit->seconds * 1e3;
     row["percent_of_limit"] = 100.0 * limit->seconds / seconds;
     row["limit"] = limit->name;

@@ -325,7 +325,7 @@ double probe_comparing(double seconds, CpuLimits& limits) {
         found[thread] = find_least<Vector>(scores, passes);
       });
   for (const double each : found) {
-    if (each != kLanes * static_cast<double>(1 + kGroups - 1)) { // 1, in the last group
+    if (each != kLanes * (1.0 + static_cast<double>(kGroups - 1))) { // a score of 1, in the last group
       throw std::runtime_error("the comparing probe did not find what it timed");
     }
   }
