@@ -8,6 +8,7 @@
 #include "harness/machine/backends.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/measured_limits.hpp"
+#include "harness/machine/nvml.hpp"
 #include "harness/machine/provenance.hpp"
 #include "harness/system/messages.hpp"
 #include "harness/problem/programs.hpp"
@@ -83,7 +84,8 @@ std::string figures_text(const Row& row) {
   return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms{}{}",
                      row.number("ms_per_iteration").value_or(0.0),
                      row.number("whole_ms").value_or(0.0), collapse_text(row),
-                     others > 0.0 ? fmt::format("; other programs use the GPU ({:.0f} % of the time)",
+                     others > kMostUseByOthers
+                         ? fmt::format("; other programs use the GPU ({:.0f} % of the time)",
                                                 100.0 * others)
                                   : "");
 }
@@ -458,7 +460,9 @@ private:
       if (is_out_of_memory(error)) {
         return keep_without_data("out_of_memory", error.what());
       }
-      if (dynamic_cast<const datasets::InputError*>(&error) != nullptr) { // it was right at the start
+      // Input was right at the start; and a cache that is full ends no cells whose data are there.
+      if (dynamic_cast<const datasets::InputError*>(&error) != nullptr ||
+          dynamic_cast<const datasets::OutputError*>(&error) != nullptr) {
         return keep_without_data("error", error.what());
       }
       throw;
@@ -521,12 +525,12 @@ private:
   const Row* known_without_data(const CellSpec& cell,
                                 const std::function<std::string(const std::string&)>& key_with) const {
     if (!datasets::is_known(cell.problem.data) || !cell.problem.weights.empty() ||
-        cell.problem.init.kind == InitSpec::Kind::file) {
+        cell.problem.last_column_is_label || cell.problem.init.kind == InitSpec::Kind::file) {
       return nullptr;
     }
-    const std::string definition = definition_of(to_json(cell.problem).dump());
+    const std::string name = cell_name(cell), definition = definition_of(to_json(cell.problem).dump());
     for (const auto& [key, row] : settled_) {
-      if (row.name == cell_name(cell) && row.identity.definition == definition &&
+      if (row.name == name && row.identity.definition == definition &&
           key == key_with(row.identity.hash)) {
         return &row;
       }

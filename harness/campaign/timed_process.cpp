@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -24,6 +25,29 @@ using nlohmann::json;
 
 constexpr std::size_t kWholeAnswers = 5;
 
+// Whether others use the first GPUs, asked before a process of ours is on them. The one before it counts for
+// a second at most, and waiting for that would lengthen every process: once a minute is enough, unless others
+// are there.
+std::optional<double> used_by_others(unsigned gpus, bool patient) {
+  using Clock = std::chrono::steady_clock;
+  struct Known {
+    Clock::time_point at;
+    double use;
+  };
+  static std::map<unsigned, Known> known; // by the number of GPUs; of this thread, which runs all cells
+  const auto last = known.find(gpus);
+  if (!patient || (last != known.end() && last->second.use <= kMostUseByOthers &&
+                   Clock::now() - last->second.at < std::chrono::minutes(1))) {
+    const std::optional<double> now = use_by_others(gpus, std::chrono::duration<double>(0.0));
+    return now || !patient ? now : std::optional(last->second.use);
+  }
+  const std::optional<double> use = use_by_others(gpus, std::chrono::duration<double>(1.5));
+  if (use) {
+    known.insert_or_assign(gpus, Known{Clock::now(), *use});
+  }
+  return use;
+}
+
 template <typename T>
 class TimedProcess {
 public:
@@ -32,8 +56,8 @@ public:
       : cell_(cell), plan_(plan), accept_(accept),
         memory_(cell.problem.shape(), cell.work.spec.family, cell.work.points->place(),
                 cell.variant.gives_entering, &cell.work.points->weights),
-        gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), device_bytes_before_(used_bytes()),
-        gpus_used_by_others_(used_by_others()), worker_(cell.variant, options()) {}
+        gpus_(gpus_of(cell.variant.meta, cell.options.gpus)), gpus_used_by_others_(wait_for_gpus()),
+        device_bytes_before_(used_bytes()), worker_(cell.variant, options()) {}
 
   json run(const std::string& name) {
     take_whole_answers();
@@ -173,21 +197,14 @@ private:
     return bytes;
   }
 
-  // Before this process is on the GPUs. The one before it counts for a second at most, and waiting for
-  // that would lengthen every process: once a minute is enough, until others are there.
-  std::optional<double> used_by_others() const {
-    using Clock = std::chrono::steady_clock;
-    static std::optional<Clock::time_point> unused_at;
+  std::optional<double> wait_for_gpus() {
     if (gpus_ == 0) {
       return std::nullopt;
     }
-    const bool waits = plan_.patience_seconds > 0.0 &&
-                       !(unused_at && Clock::now() - *unused_at < std::chrono::minutes(1));
-    const std::chrono::duration<double> patience(waits ? 1.5 : 0.0);
-    const std::optional<double> use = use_by_others(static_cast<unsigned>(gpus_), patience);
-    if (use) {
-      unused_at = *use == 0.0 ? std::optional(Clock::now()) : std::nullopt;
-    }
+    const auto begin = std::chrono::steady_clock::now();
+    const auto use = used_by_others(static_cast<unsigned>(gpus_), plan_.patience_seconds > 0.0);
+    waited_for_gpus_ms_ =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return use;
   }
 
@@ -392,6 +409,7 @@ private:
       }
     }
     if (gpus_ > 0) {
+      row_["waited_for_quiet_ms"] = waited_for_gpus_ms_;
       add_device_memory();
       row_["gpu_after"] = gpu_state(0);
       if (gpus_used_by_others_) {
@@ -430,8 +448,9 @@ private:
   const std::function<void(TakenAnswer<T>&&)>& accept_;
   CellMemory<T> memory_;
   int gpus_; ///< the first ones
-  std::size_t device_bytes_before_, device_peak_bytes_ = 0;
+  double waited_for_gpus_ms_ = 0.0;
   std::optional<double> gpus_used_by_others_; ///< see use_by_others()
+  std::size_t device_bytes_before_, device_peak_bytes_ = 0;
   Worker worker_;
   std::vector<double> plain_reads_; ///< seconds, one beside each sample
   std::unique_ptr<Quietness> quietness_;

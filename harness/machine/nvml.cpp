@@ -129,17 +129,22 @@ DeviceHandle device_at(const Nvml& nvml, unsigned index) {
   return device;
 }
 
-// The driver's numbers of those that CUDA sees.
+// The driver's numbers of those that CUDA sees. A GPU that does not answer must not hide the others.
 std::vector<unsigned> visible_now(const Nvml& nvml) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> uuids(count_devices(nvml));
-  for (unsigned index = 0; index < uuids.size(); ++index) {
+  const bool by_uuid = visible != nullptr && std::string_view(visible).find("GPU-") != std::string_view::npos;
+  bool any = false;
+  for (unsigned index = 0; by_uuid && index < uuids.size(); ++index) {
+    DeviceHandle device = nullptr;
     std::array<char, 128> text{};
-    if (nvml.try_call("nvmlDeviceGetUUID", device_at(nvml, index), text.data(),
-                      static_cast<unsigned>(text.size()))) {
+    if (nvml.try_call("nvmlDeviceGetHandleByIndex_v2", index, &device) &&
+        nvml.try_call("nvmlDeviceGetUUID", device, text.data(), static_cast<unsigned>(text.size()))) {
       uuids[index] = text.data();
+      any = true;
     }
   }
-  return visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"), uuids);
+  return visible_gpus(by_uuid && !any ? nullptr : visible, uuids);
 }
 
 unsigned driver_index(const Nvml& nvml, unsigned index) {
@@ -151,9 +156,14 @@ unsigned driver_index(const Nvml& nvml, unsigned index) {
 }
 
 std::vector<DeviceHandle> first_devices(const Nvml& nvml, unsigned count) {
+  std::vector<unsigned> visible = visible_now(nvml);
+  if (count > visible.size()) {
+    throw std::runtime_error(fmt::format("{} GPUs are asked for, CUDA sees {}", count, visible.size()));
+  }
+  visible.resize(count);
   std::vector<DeviceHandle> devices;
-  for (unsigned index = 0; index < count; ++index) {
-    devices.push_back(device_at(nvml, driver_index(nvml, index)));
+  for (const unsigned index : visible) {
+    devices.push_back(device_at(nvml, index));
   }
   return devices;
 }
@@ -286,13 +296,14 @@ std::vector<unsigned> visible_gpus(const char* visible, const std::vector<std::s
   std::istringstream names{visible};
   for (std::string name; std::getline(names, name, ',');) {
     std::erase(name, ' ');
-    const auto found = std::ranges::find_if(all, [&](unsigned index) {
+    const auto is_meant = [&](unsigned index) {
       return name == std::to_string(index) || (name.starts_with("GPU-") && uuids[index].starts_with(name));
-    });
-    if (found == all.end()) {
+    };
+    // CUDA stops at a name of none or of several.
+    if (std::ranges::count_if(all, is_meant) != 1) {
       break;
     }
-    chosen.push_back(*found);
+    chosen.push_back(*std::ranges::find_if(all, is_meant));
   }
   return chosen;
 }

@@ -69,6 +69,9 @@ struct GpuPace {
   std::vector<std::string> slowed_by; ///< the throttle reasons that make one slower than asked for
 };
 
+/// Times taken while others use a GPU for more of the time than this are not compared.
+inline constexpr double kMostUseByOthers = 0.2;
+
 /// What `read` says once others alone are left in it: it counts what has just ended for up to a second,
 /// so it is asked until it says 0 or `patience` is over. Empty if it says nothing, or more than 0 where
 /// there is no patience to tell why.

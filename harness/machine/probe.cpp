@@ -294,14 +294,17 @@ double find_least(std::span<const Vector> scores, std::size_t passes) {
       found[p] = Integers{};
     }
     for (std::size_t group = 0; group < kGroups; ++group) {
-      for (std::size_t p = 0; p < kPointVectors; ++p) {
-        Vector of_group = next[p];
-        for (std::size_t j = 1; j < kGroup; ++j) {
+      std::array<Vector, kPointVectors> of_group;
+      std::copy_n(next, kPointVectors, of_group.begin());
+      for (std::size_t j = 1; j < kGroup; ++j) {
+        for (std::size_t p = 0; p < kPointVectors; ++p) { // a minimum waits for none of the last few
           const Vector score = next[j * kPointVectors + p];
-          of_group = score < of_group ? score : of_group;
+          of_group[p] = score < of_group[p] ? score : of_group[p];
         }
-        const Integers nearer = of_group < least[p];
-        least[p] = nearer ? of_group : least[p];
+      }
+      for (std::size_t p = 0; p < kPointVectors; ++p) {
+        const Integers nearer = of_group[p] < least[p];
+        least[p] = nearer ? of_group[p] : least[p];
         found[p] = nearer ? Integers{} + static_cast<int>(group) : found[p];
       }
       next += kGroup * kPointVectors;

@@ -381,9 +381,10 @@ void WorkloadBuilder::check(const ProblemSpec& spec, Precision precision) {
                                     static_cast<double>(sizeof(double))
                               : 0.0;
   constexpr double kLarge = 128.0 * 1024 * 1024; // less is made in a moment
-  const bool asks_for_rows =
-      spec.init.kind == InitSpec::Kind::rows || spec.init.kind == InitSpec::Kind::file;
-  if (memory_limit_ > 0 || bytes < kLarge || asks_for_rows || !spec.weights.empty() ||
+  const bool is_plain = spec.weights.empty() && !spec.last_column_is_label &&
+                        (spec.init.kind == InitSpec::Kind::first || spec.init.kind == InitSpec::Kind::random ||
+                         spec.init.kind == InitSpec::Kind::kmeans_plus_plus);
+  if (memory_limit_ > 0 || bytes < kLarge || !is_plain ||
       bytes > static_cast<double>(available_memory_bytes())) { // what makes them says what is wrong
     build(spec, precision);
     return;

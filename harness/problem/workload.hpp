@@ -86,8 +86,9 @@ public:
   /// k > n, rows out of range or repeated, an initial state of the wrong shape, weights that are none;
   /// and for files that are not what they were when they were read first. Throws OutOfMemory.
   Workload build(const ProblemSpec& spec, Precision precision);
-  /// The same checks and no more, as soon as they are cheap: large data that a generator makes are not
-  /// made for them. Their values alone are not looked at.
+  /// The same checks, without making data that a generator makes and that have 128 MiB or more as
+  /// float64, where those need none: with a start by rows of its own, weights or a limit of memory they
+  /// do. Of data that are not made, values are not looked at.
   void check(const ProblemSpec& spec, Precision precision);
 
 private:

@@ -44,11 +44,18 @@ class GeneratedData(Program):
         for problem, message in ((["--k", 4194305], "--k 4194305: uniform:4194304,4,1 has only 4194304 points"),
                                  (["--k", 2, "--take", 4194305], "--take 4194305: uniform:4194304,4,1 has only"),
                                  (["--k", 0], "at least one cluster is needed"),
-                                 (["--family", "fcm", "--k", 2, "--fuzzifier", 1], "it must be greater than 1")):
+                                 (["--family", "fcm", "--k", 2, "--fuzzifier", 1], "it must be greater than 1"),
+                                 (["--k", 2, "--last-column-is-label"], "label column")): # it is looked at
             done = self.run_program("run", "--data", LARGE, *problem, "--resume", "--out", "out", exit_code=64)
             self.assertIn(message, done.stderr)
-            self.assertEqual(self.made(), [])
+            self.assertEqual(len(self.made()), "label" in message)
             self.assertFalse((self.folder / "out").exists())
+
+    def test_what_a_start_needs_is_known_at_once(self):
+        done = self.run_program("run", "--data", LARGE, "--k", 2, "--init", "memberships:1", "--variant",
+                                "kmeans_serial", "--resume", "--out", "out", exit_code=64)
+        self.assertIn("k-means starts from centroids", done.stderr)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_a_cell_that_is_known_needs_none(self):
         run = ["run", "--data", LARGE, "--k", 2, "--take", 1000, "--iterations", 1, "--starts", 1, *QUICK,

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import BINARY, Program
+from program import BINARY, Program, ledger
 
 BUILD = pathlib.Path(BINARY).parent
 TOOLS = pathlib.Path(os.environ["CLUSTERBENCH_TOOLS"])
@@ -42,6 +42,12 @@ class RankDevices(Program):
             self.skipTest(row["message"])
         return row
 
+    def patient_rows(self, *arguments, problem=PROBLEM, out="out"):
+        """Those of a campaign that waits for a quiet machine, and what it says."""
+        done = self.run_program("run", *problem, *arguments, "--samples", 1, "--budget", 0.1, "--no-probe",
+                                "--threads", 1, "--out", out)
+        return ledger(self.folder / out)[1], done.stdout + done.stderr
+
     def test_each_has_its_share(self):
         """As many ranks as GPUs, and the same answer with any number of them."""
         saved = []
@@ -67,6 +73,29 @@ class RankDevices(Program):
         [entry] = told["cells"]
         self.assertEqual((entry["device"], entry["gpus"]), ("mpi_gpu", 2))
         self.assertNotIn("ranks", entry)
+
+    def test_gpus_that_others_use(self):
+        """The busiest of those that the cell has; a busy one is waited for, and said on the terminal."""
+        said = "other programs use the GPU (37 % of the time)"
+        for use, gpus, share in ((0, 3, 0.0), (37, 2, 0.0), (37, 3, 0.37), (3, 3, 0.03)):
+            self.environment["STAND_IN_USE"] = str(use)
+            [row], output = self.patient_rows("--gpus", gpus, out=f"out-{use}-{gpus}")
+            self.assertEqual(row["gpus_used_by_others"], share)
+            self.assertEqual(row["waited_for_quiet_ms"] >= 1500, share > 0)
+            self.assertEqual(said in output, share > 0.2)
+
+    def test_a_gpu_that_is_never_quite_idle_is_waited_for_once(self):
+        self.environment["STAND_IN_USE"] = "3"
+        problem = {"data": "mixture:3000,3,4,1,7", "init": "first", "stop": "iterations", "max_iterations": 5}
+        table = {"schema": 1, "name": "two", "title": "Two problems", "source": "ours",
+                 "problems": [{**problem, "id": str(k), "k": k} for k in (4, 5)],
+                 "rows": [{"variant": "kmeans_rank_devices", "precisions": ["f32"], "problems": ["4", "5"]}]}
+        (self.folder / "tables").mkdir()
+        (self.folder / "tables" / "two.json").write_text(json.dumps(table))
+        self.environment["CLUSTERBENCH_TABLES"] = str(self.folder / "tables")
+        rows, _ = self.patient_rows("--gpus", 3, problem=["two"])
+        self.assertEqual([row["gpus_used_by_others"] for row in rows], [0.03, 0.03])
+        self.assertEqual(sum(row["waited_for_quiet_ms"] >= 1500 for row in rows), 1)
 
     def test_more_than_there_are(self):
         done = self.run_program("run", *PROBLEM, "--gpus", 4, exit_code=64)

@@ -470,7 +470,7 @@ class Run(Program):
             self.assertNotIn("percent_of_limit", rows[0])
             return
         self.assertGreater(rows[0]["percent_of_limit"], 0)
-        self.assertIn(rows[0]["limit"], ("read bandwidth", "FMA rate"))
+        self.assertIn(rows[0]["limit"], ("read bandwidth", "FMA rate", "comparison rate"))
 
 
 if __name__ == "__main__":

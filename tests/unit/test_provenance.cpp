@@ -123,6 +123,7 @@ TEST(Gpus, AreNumberedAsCudaSeesThem) {
   EXPECT_EQ(visible_gpus("2, 0", uuids), (Numbers{2, 0}));
   EXPECT_EQ(visible_gpus("1,7,0", uuids), Numbers{1}); // what is behind none is not seen
   EXPECT_EQ(visible_gpus("GPU-cc,GPU-aa11", uuids), (Numbers{2, 0}));
+  EXPECT_EQ(visible_gpus("2,GPU-a,1", uuids), Numbers{2}); // of two
   EXPECT_EQ(visible_gpus("MIG-aa11/1/0", uuids), (Numbers{0, 1, 2}));
 }
 

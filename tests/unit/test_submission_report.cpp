@@ -93,6 +93,14 @@ TEST(SubmissionReport, PercentagesHaveTwoDigits) {
   EXPECT_FALSE(to_json(report).contains("no_model_bound"));
 }
 
+TEST(SubmissionReport, SaysThatComparisonsBind) {
+  json slow = limits(1.0);
+  slow["cpu"][0]["compare_f32_gpairs"] = 0.0003; // 3 comparisons for each of 100 points: 1 ms
+  const std::string text = submission_text(report_of(kNarrow, slow));
+  EXPECT_NE(text.find("comparison rate"), std::string::npos) << text;
+  EXPECT_NE(text.find("bound by its comparisons"), std::string::npos) << text;
+}
+
 TEST(SubmissionReport, WithoutAModelBoundItSaysWhy) {
   const auto expect = [](const SubmissionReport& report, const std::string& sentence) {
     EXPECT_EQ(report.no_bound, sentence);
