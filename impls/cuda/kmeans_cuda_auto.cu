@@ -83,8 +83,10 @@ constexpr std::array kTable{
     Choice{kAny, 64, 2000, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{5000, kAny, 256, "kmeans_cublas"},
-    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
-    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
+    Choice{kAny, 1024, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
+    Choice{30000, kAny, 8, "kmeans_cublas"},       // few rows, all of them long
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
+    Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
 };
 
 /// Of float64: all but the last read narrower copies, and few rows in full precision.
@@ -93,7 +95,7 @@ constexpr std::array kDoubles{
     Choice{kAny, 16, 16, "kmeans_cuda_narrow"},    Choice{kAny, 32, 4, "kmeans_cuda_narrow"},
     Choice{kAny, 64, 2000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
-    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0, or many features
+    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };
 
 template <typename T>

@@ -133,11 +133,17 @@ TEST_P(CudaCertified, AwkwardSizes) {
   }
   expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");
-  expect_right(normal_points(1001, 1024, 100, 2), "the most features");
+  expect_right(normal_points(1001, 1024, 100, 2), "the most features that a block keeps");
+  for (const std::size_t d : {1025, 1088, 1536, 2047, 4096}) { // rows are streamed
+    for (const std::size_t k : {1, 127, 300}) {
+      expect_right(normal_points(801, d, k, 2), "streamed");
+    }
+  }
+  expect_right(normal_points(40001, 1500, 130, 2), "streamed, all multiprocessors");
 }
 
 TEST_P(CudaCertified, NearTies) {
-  for (const std::size_t d : {3, 32, 128, 500}) {
+  for (const std::size_t d : {3, 32, 128, 500, 1500}) {
     auto problem = normal_points(5000, d, 150, 1);
     put_near_ties(problem);
     expect_right(problem, "near ties");

@@ -98,7 +98,7 @@ TEST_F(OutOfCore, AwkwardShapes) {
   const std::array<std::size_t, 3> shapes[] = {
       {1, 1, 1},        {3, 2, 3},         {129, 1, 2},       {257, 3, 5},      {5000, 17, 129},
       {31744, 5, 33},   {31745, 33, 127},  {63487, 7, 64},    {95000, 64, 300}, {100003, 128, 1000},
-      {40000, 130, 70}, {33000, 1023, 40}, {32000, 1024, 129}};
+      {40000, 130, 70}, {33000, 1023, 40}, {32000, 1024, 129}, {32001, 1100, 129}};
   for (const auto& [n, d, k] : shapes) {
     expect_same_as_resident(clouds(n, d, k, passes(5)));
   }
@@ -117,7 +117,7 @@ TEST_F(OutOfCore, EveryStopRule) {
 TEST_F(OutOfCore, RanksGiveTheSame) {
   const std::array<std::size_t, 3> shapes[] = {
       {1, 1, 1},        {2, 3, 2},           {257, 3, 5},      {63491, 7, 64},
-      {95000, 64, 300}, {200003, 128, 1000}, {40000, 130, 70}, {32000, 1024, 129}};
+      {95000, 64, 300}, {200003, 128, 1000}, {40000, 130, 70}, {32001, 1100, 129}};
   for (const auto& [n, d, k] : shapes) {
     expect_same_over_ranks(clouds(n, d, k, passes(5)));
   }

@@ -199,10 +199,10 @@ void expect_right_over_all_ranks(const RegisteredVariant& variant) {
   for (const OwnedProblem<float>& owned :
        meta.family == Family::fcm ? fuzzy_problems() : awkward_problems()) {
     const Problem<float> problem = owned.view();
-    std::cout << owned.name << std::endl; // the last one is where it hangs, if it does
     std::optional<OracleRun> oracle; // of nothing that all refuse
     for (std::size_t r = 0; r < all.size(); ++r) {
       SCOPED_TRACE(meta.name + ", " + all[r].name + ": " + owned.name);
+      std::cout << owned.name << ", " << all[r].name << std::endl; // where it hangs, if it does
       try {
         const auto answer = answer_of(variant, problem, all[r].devices);
         if (!oracle) {

@@ -241,6 +241,9 @@ const std::vector<Solved<T>>& pairwise_problems(Family family) {
       const Sizes sizes = sizes_of(choice);
       problems.push_back(clouds<T>(sizes.n, sizes.d, sizes.k, rule_of(kKinds[choice[3]], sizes.n)));
     }
+    if (!small_subset()) { // so many features that nothing keeps a tile of rows
+      problems.push_back(clouds<T>(1025, 2047, 31, rule_of(StopRule::Kind::labels, 1025)));
+    }
     kept[family] = solved(family, std::move(problems));
   }
   return kept[family];

@@ -21,6 +21,10 @@ namespace clusterbench::cuda {
 /// exceed |x| |c| by what was cut before.
 inline constexpr double kCutPerProduct = 1.01 * 1.5 * 0x1p-23;
 
+/// Features for which all that is cut is less than that one percent.
+inline constexpr std::size_t kMostFeatures = 1u << 15;
+static_assert(kCutPerProduct * kMostFeatures < 0.01);
+
 /// Relative to a score: five low bits that hold an index (2^-18), and a few roundings to float.
 inline constexpr double kScoreRounding = 0x1p-18 + 0x1p-21;
 
@@ -76,21 +80,17 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
           static_cast<float>(kBoundRoom * kScoreRounding * half_square + kLowBitsOfZero)};
 }
 
-/// Products of a score of up to 32 features that the tensor cores make whole, see
-/// docs/certified_variants.md.
-inline constexpr unsigned kFoldedProducts = 48;
-
-/// For such scores, and any centroid: `largest` has the largest terms of all centroids (the first
-/// of them no less than |c|, the second no less than |w - c|); `constant` is what was added to the
-/// row.
+/// For scores that the tensor cores make whole, of up to 32 features (docs/certified_variants.md),
+/// and any centroid: `largest` has the largest terms of all centroids (the first of them no less
+/// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products: of
+/// a score, with those of padding.
 CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
-                                                   float norm, float constant) {
-  constexpr double kCut = kCutPerProduct * kFoldedProducts;
-  constexpr float kOfTerms =
-      static_cast<float>(kBoundRoom * (kCut + kScoreRounding * (1.0 + kCut)));
+                                                   float norm, float constant, unsigned products) {
+  const double cut = kCutPerProduct * products;
+  const float of_terms = static_cast<float>(kBoundRoom * (cut + kScoreRounding * (1.0 + cut)));
   const float length = largest.of_residual, rounded = length + largest.of_norm;
   return largest.of(residual, norm) +
-         kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
+         of_terms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
 }
 
 /// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up to

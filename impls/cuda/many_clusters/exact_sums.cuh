@@ -109,20 +109,23 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
   }
 }
 
-/// Moves every centroid to its mean, a warp a centroid, and rounds it for the next pass; behind k,
-/// says that there is none. An empty cluster stays where it is. entering: [k, d], what centroids
-/// were before, or null; shifts: [k] squared, or null.
-template <bool kWeighted, typename T>
-static __global__ void
+inline constexpr unsigned kPlacingThreads = 256; ///< of a block
+
+/// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
+/// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
+/// centroids were before, or null; shifts: [k] squared, or null.
+template <unsigned kThreads, bool kWeighted, typename T>
+static __global__ void __launch_bounds__(kPlacingThreads)
 place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
                 T* centroids, T* entering, __half* tiles, float* half_squares, float4* terms,
                 PassCounters* next, double* shifts, const WeightsView<T> weights) {
-  const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
+  const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / kThreads;
+  const unsigned thread = threadIdx.x % kThreads;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
   }
   if (j >= k) { // its tile is zero since the beginning
-    if (lane == 0) {
+    if (thread == 0) {
       half_squares[j] = kFarAway;
       terms[j] = {0.0f, 0.0f, 0.0f, kFarAway};
     }
@@ -135,13 +138,13 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
     count += sums.counts[copy * k + j];
   }
   const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
-  for (unsigned f = lane; f < d && entering != nullptr; f += 32) {
+  for (unsigned f = thread; f < d && entering != nullptr; f += kThreads) {
     entering[std::size_t{j} * d + f] = centroid[f];
   }
-  double shift = 0.0;
+  double shift[1] = {};
   if (weight > 0.0) {
     const double scale = 1.0 / sums.point.to_high / weight;
-    for (unsigned f = lane; f < d; f += 32) {
+    for (unsigned f = thread; f < d; f += kThreads) {
       FixedWords all;
 #pragma unroll 4
       for (unsigned copy = 0; copy < sums.copies; ++copy) {
@@ -153,17 +156,15 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
           static_cast<double>(all.high) + static_cast<double>(all.low) / sums.point.to_low;
       const T mean = static_cast<T>(sum * scale);
       const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
-      shift += difference * difference;
+      shift[0] += difference * difference;
       centroid[f] = mean;
     }
   }
-  const RoundedNorms norms = round_row(centroid, d, frame, shape, j, tiles);
+  const RoundedNorms norms = round_row<kThreads>(centroid, d, frame, shape, j, tiles);
   if (shifts != nullptr) {
-    for (int offset = 16; offset > 0; offset /= 2) {
-      shift += __shfl_xor_sync(0xffffffffu, shift, offset);
-    }
+    add_over<kThreads>(shift);
   }
-  if (lane == 0) {
+  if (thread == 0) {
     const ScoreError error = score_error(norms, shape.steps * 16);
     half_squares[j] = static_cast<float>(0.5 * norms.exact * norms.exact);
     terms[j] = {error.of_residual, error.of_norm, error.fixed, half_squares[j]};
@@ -171,9 +172,28 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
     atomicMax(&next->of_norm, __float_as_uint(error.of_norm));
     atomicMax(&next->fixed, __float_as_uint(error.fixed));
     if (shifts != nullptr) {
-      shifts[j] = shift;
+      shifts[j] = shift[0];
     }
   }
+}
+
+/// Launches it, with a warp a centroid, or a block where there are many features. Does not block. Throws
+/// std::runtime_error.
+template <typename T>
+void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization<T>& frame,
+               const HalfTiles& shape, T* centroids, T* entering, __half* tiles, float* half_squares,
+               float4* terms, PassCounters* next, double* shifts, const WeightsView<T>& weights) {
+  constexpr unsigned kWarp = 32, kFewFeatures = 256;
+  const bool weighted = weights.of_point != nullptr;
+  const auto by_warp = weighted ? place_centroids<kWarp, true, T> : place_centroids<kWarp, false, T>;
+  const auto by_block = weighted ? place_centroids<kPlacingThreads, true, T>
+                                 : place_centroids<kPlacingThreads, false, T>;
+  const unsigned threads = d <= kFewFeatures ? kWarp : kPlacingThreads; // of a centroid
+  const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
+  (d <= kFewFeatures ? by_warp : by_block)<<<blocks_for(padded_k * threads, kPlacingThreads),
+                                             kPlacingThreads>>>(
+      sums, k, d, frame, shape, centroids, entering, tiles, half_squares, terms, next, shifts, weights);
+  check_launch("place_centroids");
 }
 
 /// Distances of all points to their centroids, with the points' weights, one sum a block: a warp a

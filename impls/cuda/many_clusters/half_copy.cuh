@@ -337,28 +337,47 @@ static __global__ void measure_start(const T* centroids, std::size_t size, unsig
   }
 }
 
-/// Rounds one row, by a warp, and returns its norms in every lane.
-template <typename T>
+/// The sums of N values over kThreads threads, a warp or a block, in every thread; always in the same order.
+template <unsigned kThreads, unsigned N>
+__device__ void add_over(double (&values)[N]) {
+  for (unsigned v = 0; v < N; ++v) {
+    values[v] = over_lanes<32>(values[v]);
+  }
+  if constexpr (kThreads > 32) {
+    __shared__ double s_sums[N][kThreads / 32];
+    if (threadIdx.x % 32 == 0) {
+      for (unsigned v = 0; v < N; ++v) {
+        s_sums[v][threadIdx.x / 32] = values[v];
+      }
+    }
+    __syncthreads(); // those of all warps are there
+    for (unsigned v = 0; v < N; ++v) {
+      values[v] = s_sums[v][0];
+      for (unsigned w = 1; w < kThreads / 32; ++w) {
+        values[v] += s_sums[v][w];
+      }
+    }
+  }
+}
+
+/// Rounds one row, by kThreads threads, a warp or a block, and returns its norms in each of them.
+template <unsigned kThreads, typename T>
 __device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<T>& frame,
                                   const HalfTiles& shape, std::size_t index, __half* tiles) {
-  double exact = 0.0, rounded = 0.0, residual = 0.0;
-  for (unsigned f = threadIdx.x % 32; f < d; f += 32) {
+  double squares[3] = {}; // exact, rounded, residual
+  for (unsigned f = threadIdx.x % kThreads; f < d; f += kThreads) {
     const double value =
         (static_cast<double>(row[f]) - static_cast<double>(frame.mean[f])) * frame.scale;
     // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
     const __half half = __double2half(fmin(fmax(value, -65504.0), 65504.0));
     const double back = static_cast<double>(__half2float(half));
     tiles[shape.offset(index, f)] = half;
-    exact += value * value;
-    rounded += back * back;
-    residual += (value - back) * (value - back);
+    squares[0] += value * value;
+    squares[1] += back * back;
+    squares[2] += (value - back) * (value - back);
   }
-  for (int offset = 16; offset > 0; offset /= 2) {
-    exact += __shfl_xor_sync(0xffffffffu, exact, offset);
-    rounded += __shfl_xor_sync(0xffffffffu, rounded, offset);
-    residual += __shfl_xor_sync(0xffffffffu, residual, offset);
-  }
-  return norms_of(exact, rounded, residual);
+  add_over<kThreads>(squares);
+  return norms_of(squares[0], squares[1], squares[2]);
 }
 
 /// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may be

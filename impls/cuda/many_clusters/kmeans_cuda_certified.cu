@@ -3,13 +3,14 @@
 // Idea: with few features the tensor cores make scores faster than two comparisons and a selection
 //   can follow. Of a group of 16 scores only the least is kept; the two least groups prove which
 //   one holds the nearest centroid, and its 16 are compared in float32.
-// Changed since kmeans_cuda_wgmma: for d <= 32, 16 more features bring |c|^2 / 2 and |x|^2 / 2 into
+// Changed since kmeans_cuda_wgmma: for d <= 32, five more features bring |c|^2 / 2 and |x|^2 / 2 into
 //   the product, so that scores are complete and not negative: their bits are compared as integers,
 //   three in one instruction, half an operation a score instead of five. Then a kernel compares the
 //   16 centroids of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
 // Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups and complete scores.
-// Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 16) flops, and 68 n d bytes for groups.
-// Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
+// Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or 48,
+//   and 68 n d bytes for groups.
+// Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
@@ -22,75 +23,94 @@ using namespace cuda;
 // Scores that the tensor cores make whole: |c'|^2 / 2 and a constant of the row are further features
 // of the product, so that nothing is left to add and no score is negative but by rounding.
 
-/// Features beside those of the data. Of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2,
-/// the row's constant in units of 2^15, and 2^15 twelve times. Of a centroid: those parts, 2^15,
-/// and twelve times nothing; of one that does not exist, the largest number twelve times.
-constexpr unsigned kFoldedFeatures = 16;
+/// Features behind those of the data. Of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2, the
+/// row's constant in units of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of one
+/// that does not exist, the largest number for both.
+constexpr unsigned kFoldedFeatures = 5, kRowConstant = 3;
 
-/// Eight halves of a row at a place that the 32-byte swizzle gives them. tiles: [rows][16]
-__device__ void store_folded(__half* tiles, std::size_t row, unsigned group,
-                             const __half (&values)[8]) {
-  const unsigned to = HalfTiles::swizzled(kFoldedFeatures, static_cast<unsigned>(row % 8), group);
-  for (unsigned e = 0; e < 8; ++e) {
-    tiles[row * kFoldedFeatures + to * 8 + e] = values[e];
+/// One chunk, of which `steps` groups of 16 features hold those of the data and the further ones.
+HalfTiles folded_tiles(std::size_t d) {
+  const auto steps = static_cast<unsigned>(ceil_div(d + kFoldedFeatures, 16));
+  return {steps == 1 ? 16u : steps == 2 ? 32u : 64u, 1, steps};
+}
+
+/// Eight features of a row, from feature `first` on: those of the data, then `further`, then zeros.
+template <bool kNegative>
+__device__ void fold_eight(const __half* rounded, const HalfTiles& from, std::size_t row,
+                           unsigned first, unsigned d, const __half (&further)[kFoldedFeatures],
+                           __half* folded, const HalfTiles& to) {
+#pragma unroll
+  for (unsigned f = first; f < first + 8; ++f) {
+    __half value = __float2half(0.0f);
+    if (f < d) {
+      const __half own = rounded[from.offset(row, f)];
+      value = kNegative ? __hneg(own) : own;
+    }
+#pragma unroll
+    for (unsigned e = 0; e < kFoldedFeatures; ++e) {
+      value = f == d + e ? further[e] : value;
+    }
+    folded[to.offset(row, f)] = value;
   }
 }
 
 /// The constant is |x'|^2 / 2 or a little more: any other would do, as it moves all scores of a
-/// row. Rows behind n are zero.
-__global__ void fold_points(const float* norms, std::size_t n, std::size_t padded_n,
-                            __half* tiles) {
-  const __half unit = __float2half(0x1p15f), four = __float2half(0x1p4f), one = __float2half(1.0f);
-  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < padded_n;
-       i += std::size_t{gridDim.x} * blockDim.x) {
-    if (i >= n) {
-      store_folded(tiles, i, 0, {});
-      store_folded(tiles, i, 1, {});
+/// row. A thread has eight features of a row. Rows behind n, up to padded_n, are zero.
+__global__ void fold_points(const PointsView<> points, std::size_t padded_n, HalfTiles to,
+                            __half* folded) {
+  const unsigned groups = to.width / 8;
+  for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < padded_n * groups;
+       e += std::size_t{gridDim.x} * blockDim.x) {
+    const std::size_t i = e / groups;
+    const unsigned first = static_cast<unsigned>(e % groups) * 8;
+    if (i >= points.n) {
+      fold_eight<false>(nullptr, points.shape, i, first, 0, {}, folded, to);
       continue;
     }
-    const __half constant = __float2half_ru(0.5f * norms[i] * norms[i] * 0x1p-15f);
-    store_folded(tiles, i, 0, {unit, four, one, constant, unit, unit, unit, unit});
-    store_folded(tiles, i, 1, {unit, unit, unit, unit, unit, unit, unit, unit});
+    const float norm = points.norm[i];
+    fold_eight<false>(points.rounded, points.shape, i, first, points.d,
+                      {__float2half(0x1p15f), __float2half(0x1p4f), __float2half(1.0f),
+                       __float2half_ru(0.5f * norm * norm * 0x1p-15f), __float2half(0x1p15f)},
+                      folded, to);
   }
 }
 
-__device__ float folded_constant(const __half* tiles, std::size_t row) {
-  const unsigned group = HalfTiles::swizzled(kFoldedFeatures, static_cast<unsigned>(row % 8), 0);
-  return __half2float(tiles[row * kFoldedFeatures + group * 8 + 3]) * 0x1p15f;
-}
-
-/// half_squares: [k], at most 2^30; three halves hold them to 2^-33 of themselves and 2^-25.
-__global__ void fold_centroids(const float* half_squares, unsigned k, unsigned padded_k,
-                               __half* tiles) {
-  const unsigned j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= padded_k) {
+/// |c'|^2 / 2 is at most 2^30; three halves hold it to 2^-33 of itself and 2^-25. A thread has eight
+/// features of a centroid, which are negative, as scores have -x'.c'.
+__global__ void fold_centroids(const CentroidsView<> centroids, HalfTiles from, unsigned d,
+                               HalfTiles to, __half* folded) {
+  const unsigned groups = to.width / 8;
+  const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+  const unsigned j = thread / groups, first = thread % groups * 8;
+  if (j >= centroids.tiles * kHalfTileRows) {
     return;
   }
   const __half zero = __float2half(0.0f), most = __float2half(65504.0f);
-  const __half fill = j < k ? zero : most;
-  const float whole = j < k ? half_squares[j] : 0.0f;
-  const __half first = __float2half(whole * 0x1p-15f);
-  const float rest = whole - __half2float(first) * 0x1p15f; // exact, as all of these are
-  const __half second = __float2half(rest * 0x1p-4f);
-  const __half third = __float2half(rest - __half2float(second) * 0x1p4f);
-  const __half unit = j < k ? __float2half(0x1p15f) : zero;
-  store_folded(tiles, j, 0, {first, second, third, unit, fill, fill, fill, fill});
-  store_folded(tiles, j, 1, {fill, fill, fill, fill, fill, fill, fill, fill});
+  if (j >= centroids.k) { // the rounded ones are zero
+    fold_eight<true>(centroids.rounded, from, j, first, d, {most, zero, zero, zero, most}, folded, to);
+    return;
+  }
+  const float whole = centroids.half_squares[j];
+  const __half high = __float2half(whole * 0x1p-15f);
+  const float rest = whole - __half2float(high) * 0x1p15f; // exact, as all of these are
+  const __half middle = __float2half(rest * 0x1p-4f);
+  const __half low = __float2half(rest - __half2float(middle) * 0x1p4f);
+  fold_eight<true>(centroids.rounded, from, j, first, d,
+                   {high, middle, low, __float2half(0x1p15f), zero}, folded, to);
 }
 
 /// Groups of 16 scores compete, as integers: numbers that are not negative have the order of their
 /// bits, and where a best score is negative no gap is claimed. Half an operation a score.
 struct FoldedGroups {
   using Value = int;
-  static constexpr unsigned kMoreFeatures = kFoldedFeatures;
-  static constexpr int kSign = -1;
+  static constexpr bool kOneChunk = true;
 
   __device__ static int far_away() { return __float_as_int(kFarAway); }
   __device__ static int least(int a, int b) { return min(a, b); }
   __device__ static int most(int a, int b) { return max(a, b); }
   __device__ static unsigned bits(int value) { return static_cast<unsigned>(value); }
 
-  __device__ static void compete(const float (&sums)[64], const unsigned char*, unsigned keep,
+  __device__ static void compete(const float (&sums)[64], const float*, unsigned keep,
                                  int (&best)[2], int (&second)[2]) {
 #pragma unroll
     for (unsigned group = 0; group < 2; ++group) {
@@ -114,13 +134,16 @@ struct FoldedGroups {
     }
   }
 
-  __device__ static void decide(const SweepTask<>& task, const ScoreConstants& beside, bool has_row,
-                                std::size_t row, int best, unsigned nearest, int second) {
+  __device__ static void decide(const SweepTask<>& task, bool has_row, std::size_t row, int best,
+                                unsigned nearest, int second) {
     float largest = 0.0f, constant = 0.0f; // whose score is the least of its group is not known
     if (has_row) {
-      constant = folded_constant(beside.points, row);
+      const HalfTiles& folded = task.points.shape;
+      constant = __half2float(
+                     task.points.rounded[folded.offset(row, task.points.d + kRowConstant)]) *
+                 0x1p15f;
       largest = folded_error(task.counters->largest(), task.points.residual[row],
-                             task.points.norm[row], constant);
+                             task.points.norm[row], constant, folded.steps * 16);
     }
     cuda::decide(task, has_row, row, __fadd_ru(__int_as_float(best), -constant), nearest,
                  __fadd_rd(__int_as_float(second), -constant), largest, largest);
@@ -217,7 +240,7 @@ public:
   static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
   static std::size_t bytes(const Shape& shape) {
     const bool groups = HalfTiles::of(shape.d).width == 32;
-    return groups ? (shape.n + shape.k) * kFoldedFeatures * sizeof(__half) +
+    return groups ? (shape.n + shape.k) * folded_tiles(shape.d).width * sizeof(__half) +
                         (shape.k + kHalfTileRows) * 32 * sizeof(float)
                   : 0;
   }
@@ -228,8 +251,9 @@ public:
       each_.prepare(task);
       return;
     }
-    d_points_ = DeviceBuffer<__half>(padded_n(task) * kFoldedFeatures);
-    d_centroids_ = DeviceBuffer<__half>(padded_k(task) * kFoldedFeatures);
+    tiles_ = folded_tiles(task.points.d);
+    d_points_ = DeviceBuffer<__half>(tiles_.size(padded_n(task)));
+    d_centroids_ = DeviceBuffer<__half>(tiles_.size(padded_k(task)));
     lanes_ = task.points.d <= 8 ? 2 : task.points.d <= 16 ? 4 : 8;
     const bool four = task.points.d % 4 == 0;
     resolve_ = lanes_ == 2   ? (four ? resolve_groups<2, true> : resolve_groups<2, false>)
@@ -238,12 +262,12 @@ public:
     resolving_blocks_ =
         std::min(resident_blocks(resolve_, 256, 0), ceil_div(task.points.n * 8, 256));
     d_grouped_ = DeviceBuffer<float>(std::size_t{padded_k(task)} * 4 * lanes_);
-    launch_.prepare(task);
+    launch_.prepare(folded(task));
   }
   void follow(const SweepTask<>& task) {
     if (groups_) {
-      fold_points<<<blocks_at_most(padded_n(task), 256, 8192), 256>>>(
-          task.points.norm, task.points.n, padded_n(task), d_points_.data());
+      fold_points<<<blocks_at_most(padded_n(task) * tiles_.width / 8, 256, 8192), 256>>>(
+          task.points, padded_n(task), tiles_, d_points_.data());
       check_launch("fold_points");
     }
   }
@@ -253,11 +277,10 @@ public:
       each_.launch(task);
       return;
     }
-    const unsigned k = padded_k(task);
-    fold_centroids<<<blocks_for(k, 256), 256>>>(task.centroids.half_squares, task.centroids.k, k,
-                                                d_centroids_.data());
+    fold_centroids<<<blocks_for(padded_k(task) * tiles_.width / 8, 256), 256>>>(
+        task.centroids, task.points.shape, task.points.d, tiles_, d_centroids_.data());
     check_launch("fold_centroids");
-    launch_.launch(task, {d_centroids_.data(), d_points_.data()});
+    launch_.launch(folded(task));
     const auto size = static_cast<unsigned>(d_grouped_.size());
     group_centroids<<<blocks_at_most(size, 256, 1024), 256>>>(
         task.centroids.exact, task.centroids.k, task.points.d, 4 * lanes_, size, d_grouped_.data());
@@ -269,12 +292,21 @@ public:
   std::string path() const { return groups_ ? launch_.path() + ", groups of 16" : each_.path(); }
 
 private:
+  /// The same with the further features.
+  SweepTask<> folded(const SweepTask<>& task) const {
+    SweepTask<> made = task;
+    made.points.shape = tiles_;
+    made.points.rounded = d_points_.data();
+    made.centroids.rounded = d_centroids_.data();
+    return made;
+  }
   static std::size_t padded_n(const SweepTask<>& task) {
     return ceil_div(task.points.n, kPaddedRows) * kPaddedRows;
   }
   static unsigned padded_k(const SweepTask<>& task) { return task.centroids.tiles * kHalfTileRows; }
 
   bool groups_ = false;
+  HalfTiles tiles_{};
   WgmmaSweep<> each_;
   WgmmaLaunch<FoldedGroups> launch_;
   unsigned lanes_ = 0; // of a centroid in resolve_groups()

@@ -186,7 +186,7 @@ const Registration registration({.name = "kmeans_cuda_mma",
                                  .device = Device::gpu,
                                  .multiplier = Multiplier::tensor_f16,
                                  .takes_weights = true,
-                                 .max_d = kMostFeatures,
+                                 .max_d = 1024, // 64 rows and the stages fit shared memory
                                  .previous = "kmeans_cuda_tiled"},
                                 f32_only<LargeK<MmaSweep>>());
 

@@ -7,9 +7,10 @@
 //   Warpgroups with 64 points each share the centroids' tiles and run out of step by themselves:
 //   what one compares, another multiplies. Blocks stay, and their next points arrive early.
 // Source: kmeans_cuda_mma; docs/certified.md has the proof of the bound.
-// Cost per iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2, up to n k d /
-//   32 where a block has room for fewer points; 2 n k d flops.
-// Limits: d <= 1024; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
+// Cost per iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2; where a block has
+//   no room for 256 points also n k d / 64 bytes of points, which are then read for each tile of
+//   centroids, or n k d / 32 of centroids; 2 n k d flops.
+// Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"

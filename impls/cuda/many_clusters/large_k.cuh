@@ -155,7 +155,7 @@ public:
       return "points and clusters are counted in 32 bits";
     }
     if (shape.d > kMostFeatures) {
-      return "d = " + std::to_string(shape.d) + ": a tile of 64 rows in shared memory ends at " +
+      return "d = " + std::to_string(shape.d) + ": the bound on a score's error ends at " +
              std::to_string(kMostFeatures) + " features";
     }
     static const std::size_t there = device_memory(); // asking takes longer than a pass
@@ -383,12 +383,9 @@ private:
   /// See place_centroids().
   void place(const SumsView& all, T* centroids, T* entering, PassCounters* counters,
              double* shifts) {
-    const auto kernel = shape_.weighted ? place_centroids<true, T> : place_centroids<false, T>;
-    kernel<<<blocks_for(std::size_t{tiles_} * kHalfTileRows * 32, 256), 256>>>(
-        all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
-        points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
-        counters, shifts, weights_);
-    check_launch("place_centroids");
+    place_all(all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
+              points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
+              counters, shifts, weights_);
   }
 
   void add_distances(const SweepTask<T>& pass) {

@@ -530,12 +530,9 @@ private:
   /// See place_centroids().
   void place(const SumsView& of_all, float* centroids, float* entering, double* shifts) {
     fill_bytes(std::span(at_.pass, 1), 0);
-    place_centroids<false>
-        <<<blocks_for(std::size_t{tiles_of_centroids_} * kHalfTileRows * 32, 256), 256>>>(
-            of_all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
-            points_.frame(), points_.view().shape, centroids, entering, at_.rounded,
-            at_.half_squares, at_.terms, at_.pass, shifts, {});
-    check_launch("place_centroids");
+    place_all(of_all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
+              points_.frame(), points_.view().shape, centroids, entering, at_.rounded,
+              at_.half_squares, at_.terms, at_.pass, shifts, WeightsView<float>{});
   }
 
   void sum_up(unsigned count, double* total) {

@@ -53,11 +53,16 @@ __device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, con
 
 inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
 inline constexpr unsigned kSecondQueue = 256;
-inline constexpr std::size_t kMostFeatures = 1024; ///< rows and stages fit shared memory
+inline constexpr unsigned kMostKeptChunks = 16; ///< of 64 features; rows of more are streamed
+
+/// Chunks of the rows in shared memory at a time: all, or those of the stages.
+__host__ __device__ inline unsigned second_row_chunks(const HalfTiles& shape) {
+  return shape.chunks <= kMostKeptChunks ? shape.chunks : kSecondStages;
+}
 
 inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
-  return (std::size_t{kSecondRows} * shape.chunks + kSecondStages * kHalfTileRows) * shape.width *
-         sizeof(__half);
+  return (std::size_t{kSecondRows} * second_row_chunks(shape) + kSecondStages * kHalfTileRows) *
+         shape.width * sizeof(__half);
 }
 
 /// Lists all centroids j of the flagged rows with score_j - error_j <= threshold: whatever is
@@ -72,8 +77,9 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   __shared__ unsigned s_queued;
   __shared__ unsigned long long s_first;
   const HalfTiles shape = task.points.shape;
-  __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [chunks][kSecondRows][kWidth]
-  __half* s_stages = s_rows + std::size_t{kSecondRows} * shape.chunks * kWidth;
+  const bool streams = shape.chunks > kMostKeptChunks; // a stage has its part of the rows, too
+  __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [second_row_chunks][kSecondRows][kWidth]
+  __half* s_stages = s_rows + std::size_t{kSecondRows} * second_row_chunks(shape) * kWidth;
   constexpr unsigned kStageSize = kHalfTileRows * kWidth;
 
   const unsigned flagged = task.counters->flagged;
@@ -104,8 +110,25 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
     const unsigned end_tile = task.centroids.tiles * (part + 1) / parts;
     const unsigned steps = (end_tile - first_tile) * shape.chunks;
 
+    // Places behind the last flagged row repeat it; they list nothing.
+    const auto fetch_rows = [&](unsigned first_chunk, unsigned chunks, __half* to) {
+      constexpr unsigned kGroups = kWidth / 8; // 16 bytes each
+      for (unsigned e = threadIdx.x; e < kSecondRows * chunks * kGroups; e += kSecondThreads) {
+        const unsigned group = e % kGroups, r = e / kGroups % kSecondRows;
+        const unsigned chunk = e / kGroups / kSecondRows;
+        const std::size_t row = task.flagged.rows[min(first_slot + r, flagged - 1)];
+        cp_async(to + (chunk * kSecondRows + r) * kWidth +
+                     HalfTiles::swizzled(kWidth, r, group) * 8,
+                 task.points.rounded +
+                     shape.offset(row, (first_chunk + chunk) * kWidth + group * 8));
+      }
+    };
     const auto fetch = [&](unsigned step) {
       if (step < steps) {
+        if (streams) {
+          fetch_rows(step % shape.chunks, 1,
+                     s_rows + step % kSecondStages * kSecondRows * kWidth);
+        }
         const __half* from = task.centroids.rounded + first_tile * shape.tile_size() +
                              std::size_t{step} * kStageSize;
         __half* to = s_stages + step % kSecondStages * kStageSize;
@@ -125,16 +148,9 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
       }
     };
 
-    __syncthreads();                    // the last piece is done with
-    const unsigned groups = kWidth / 8; // 16 bytes each
-    for (unsigned e = threadIdx.x; e < kSecondRows * shape.chunks * groups; e += kSecondThreads) {
-      const unsigned group = e % groups, r = e / groups % kSecondRows;
-      const unsigned chunk = e / groups / kSecondRows;
-      // Places behind the last flagged row repeat it; they list nothing.
-      const std::size_t row = task.flagged.rows[min(first_slot + r, flagged - 1)];
-      cp_async(s_rows + (chunk * kSecondRows + r) * kWidth +
-                   HalfTiles::swizzled(kWidth, r, group) * 8,
-               task.points.rounded + shape.offset(row, chunk * kWidth + group * 8));
+    __syncthreads(); // the last piece is done with
+    if (!streams) {
+      fetch_rows(0, shape.chunks, s_rows);
     }
     for (unsigned r = threadIdx.x; r < kSecondRows; r += kSecondThreads) {
       const unsigned slot = first_slot + r;
@@ -172,7 +188,8 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
       cp_async_wait<0>();
       __syncthreads(); // every thread's part of the stage is there, and the other stage is free
       fetch(step + 1);
-      multiply_chunk<kWidth, 32>(sums, s_rows + (chunk * kSecondRows + warp_rows) * kWidth,
+      const unsigned rows_chunk = streams ? step % kSecondStages : chunk;
+      multiply_chunk<kWidth, 32>(sums, s_rows + (rows_chunk * kSecondRows + warp_rows) * kWidth,
                                  s_stages + step % kSecondStages * kStageSize +
                                      warp_columns * kWidth,
                                  shape.steps - chunk * kWidth / 16, lane);

@@ -17,34 +17,34 @@ namespace clusterbench::cuda {
 
 // ---- the sweep
 //
-// The first sweep by wgmma: kTeams warpgroups keep 64 points each, one thread copies tiles of
+// The first sweep by wgmma: kTeams warpgroups have 64 points each, one thread copies tiles of
 // centroids for all of them, and what one warpgroup compares, another multiplies.
 //
-// How scores compete, and what is known of their errors, is the variant's: Scores.
+// A block keeps its points in shared memory while all centroids go by. Where 256 do not fit, it
+// streams them: each chunk of a tile of centroids comes with the same features of the points, which
+// are read again for every tile, mostly from memory. On an H200 that takes 4 to 8 % less time than 128
+// points that stay (384 and 512 features), but 11 % more than 64 that stay (1024 features, k = 4000).
+//
+// How scores compete, and what is known of their errors, is the variant's: Scores. So may the
+// rounded rows be: whatever tiles the task has are multiplied.
 
 inline constexpr unsigned kMostStages = 8;
 
-/// What is beside the rounded rows: of each centroid either |c'|^2 / 2, or, like of each point,
-/// kMoreFeatures halves, which take part in the products. Tiles of kHalfTileRows rows, swizzled.
-struct ScoreConstants {
-  const void* centroids;
-  const __half* points;
-};
+inline constexpr unsigned kSquaresBytes = kHalfTileRows * sizeof(float); ///< |c'|^2 / 2 of a tile
 
-/// Dynamic shared memory: points [copies][chunks][rows][width] and what is beside them, then
-/// [stages] tiles of centroids, then what is beside those, [stages + 2].
+/// Dynamic shared memory: points [copies][row_chunks][rows][width], then [stages] tiles of centroids,
+/// then their |c'|^2 / 2, [stages + 2]. Streamed points have a copy, of one chunk, for each stage.
 struct SweepLayout {
   unsigned copies, stages;
-  unsigned beside_rows;    ///< halves beside a point
-  unsigned beside_columns; ///< bytes beside a tile of centroids
+  unsigned row_chunks; ///< of a copy of the points
 
   __host__ __device__ unsigned places() const { return stages + 2; }
   __host__ __device__ std::size_t rows_size(const HalfTiles& shape, unsigned rows) const {
-    return std::size_t{rows} * (shape.chunks * shape.width + beside_rows);
+    return std::size_t{rows} * row_chunks * shape.width;
   }
   std::size_t bytes(const HalfTiles& shape, unsigned rows) const {
     return (copies * rows_size(shape, rows) + stages * shape.chunk_size()) * sizeof(__half) +
-           places() * beside_columns + 1024; // the swizzle asks for 1024 bytes
+           places() * kSquaresBytes + 1024; // the swizzle asks for 1024 bytes
   }
 };
 
@@ -59,22 +59,23 @@ struct StageCounter {
   }
 };
 
-/// EachScore, below, shows what Scores has.
-template <typename Scores, unsigned kWidth, unsigned kTeams, typename T>
+/// EachScore, below, shows what Scores has. Of each chunk, kSteps groups of 16 features are multiplied.
+/// kStreams: points come with the centroids' tiles.
+template <typename Scores, unsigned kWidth, unsigned kSteps, unsigned kTeams, bool kStreams,
+          typename T>
 __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
-    sweep_wgmma(const SweepTask<T> task, const SweepLayout layout, const ScoreConstants beside) {
+    sweep_wgmma(const SweepTask<T> task, const SweepLayout layout) {
   using Value = typename Scores::Value;
   constexpr unsigned kRows = kTeams * 64, kStageSize = kHalfTileRows * kWidth;
-  constexpr unsigned kMore = Scores::kMoreFeatures;
   extern __shared__ unsigned char s_dynamic[];
   __shared__ Barrier s_barriers[4 + 2 * kMostStages];
   const HalfTiles shape = task.points.shape;
-  const unsigned chunks = kWidth == 32 ? 1 : shape.chunks;
+  const unsigned chunks = kSteps * 16 < 64 ? 1 : shape.chunks;
   const unsigned rows_size = static_cast<unsigned>(layout.rows_size(shape, kRows));
   __half* s_rows =
       reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
   __half* s_stages = s_rows + layout.copies * rows_size;
-  unsigned char* s_beside = reinterpret_cast<unsigned char*>(s_stages + layout.stages * kStageSize);
+  float* s_squares = reinterpret_cast<float*>(s_stages + layout.stages * kStageSize);
   const unsigned rows_full = shared_address(s_barriers), rows_free = rows_full + 16;
   const unsigned full = rows_full + 32, free = full + 8 * kMostStages; // 8 bytes each
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -107,28 +108,29 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     // half. Whether the unrolling or the fewer registers of that form were the cause is not known.
 #pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
-      const unsigned copy = round % layout.copies, use = round / layout.copies;
-      wait(rows_free + 8 * copy, (use & 1) ^ 1); // passes at once the first time
-      expect(rows_full + 8 * copy, rows_size * 2);
       constexpr unsigned kPart = kRows < kHalfTileRows ? kRows : kHalfTileRows;
-      __half* s_piece = s_rows + copy * rows_size;
-#pragma unroll 1
-      for (unsigned r = 0; r < kRows; r += kPart) {
+      const auto copy_rows = [&](unsigned r, unsigned chunk, __half* to, unsigned barrier) {
         const std::size_t row = std::size_t{piece} * kRows + r;
+        copy_bulk(to + r * kWidth,
+                  task.points.rounded + row / kHalfTileRows * shape.tile_size() +
+                      chunk * shape.chunk_size() + row % kHalfTileRows * kWidth,
+                  kPart * kWidth * 2, barrier);
+      };
+      if constexpr (!kStreams) {
+        const unsigned copy = round % layout.copies, use = round / layout.copies;
+        wait(rows_free + 8 * copy, (use & 1) ^ 1); // passes at once the first time
+        expect(rows_full + 8 * copy, rows_size * 2);
+        __half* s_piece = s_rows + copy * rows_size;
 #pragma unroll 1
-        for (unsigned chunk = 0; chunk < chunks; ++chunk) {
-          copy_bulk(s_piece + (chunk * kRows + r) * kWidth,
-                    task.points.rounded + row / kHalfTileRows * shape.tile_size() +
-                        chunk * shape.chunk_size() + row % kHalfTileRows * kWidth,
-                    kPart * kWidth * 2, rows_full + 8 * copy);
-        }
-        if constexpr (kMore > 0) {
-          copy_bulk(s_piece + chunks * kRows * kWidth + r * kMore, beside.points + row * kMore,
-                    kPart * kMore * 2, rows_full + 8 * copy);
+        for (unsigned r = 0; r < kRows; r += kPart) {
+#pragma unroll 1
+          for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+            copy_rows(r, chunk, s_piece + chunk * kRows * kWidth, rows_full + 8 * copy);
+          }
         }
       }
       const __half* from = task.centroids.rounded;
-      const unsigned char* from_beside = static_cast<const unsigned char*>(beside.centroids);
+      const float* from_squares = task.centroids.half_squares;
 #pragma unroll 1
       for (unsigned j = 0; j < tiles; ++j) {
 #pragma unroll 1
@@ -136,14 +138,21 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
           const bool last = chunk + 1 == chunks;
           const unsigned barrier = full + 8 * stage.place;
           wait(free + 8 * stage.place, stage.parity ^ 1);
-          expect(barrier, kStageSize * 2 + (last ? layout.beside_columns : 0));
+          expect(barrier, kStageSize * 2 + (kStreams ? kRows * kWidth * 2 : 0) +
+                              (last ? kSquaresBytes : 0));
           copy_bulk(s_stages + stage.place * kStageSize, from, kStageSize * 2, barrier);
+          if constexpr (kStreams) {
+#pragma unroll 1
+            for (unsigned r = 0; r < kRows; r += kPart) {
+              copy_rows(r, chunk, s_rows + stage.place * rows_size, barrier);
+            }
+          }
           if (last) {
             // Whoever freed this stage has long read what was here: there are more places than
             // tiles in flight.
-            copy_bulk(s_beside + place.place * layout.beside_columns, from_beside,
-                      layout.beside_columns, barrier);
-            from_beside += layout.beside_columns;
+            copy_bulk(s_squares + place.place * kHalfTileRows, from_squares, kSquaresBytes,
+                      barrier);
+            from_squares += kHalfTileRows;
             place.next(layout.places());
           }
           stage.next(layout.stages);
@@ -160,10 +169,12 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   asm volatile("mov.b32 %0, 0xffffffe0;" : "=r"(keep));
   const std::uint64_t first_stage = describe<kWidth>(s_stages);
   for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
-    const unsigned copy = round % layout.copies, use = round / layout.copies;
+    const unsigned copy = kStreams ? 0 : round % layout.copies, use = round / layout.copies;
     const __half* s_piece = s_rows + copy * rows_size;
     const std::uint64_t first_rows = describe<kWidth>(s_piece + warp / 4 * 64 * kWidth);
-    wait(rows_full + 8 * copy, use & 1);
+    if constexpr (!kStreams) {
+      wait(rows_full + 8 * copy, use & 1);
+    }
     const Value far_away = Scores::far_away();
     Value best[2] = {far_away, far_away}, second[2] = {far_away, far_away};
     unsigned nearest[2] = {0, 0}; // the tile, until the end
@@ -171,23 +182,18 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
 #pragma unroll 1
     for (unsigned j = 0; j < tiles; ++j) {
       unsigned previous = 0;
-      const unsigned char* columns_beside = s_beside + place.place * layout.beside_columns;
+      const float* squares = s_squares + place.place * kHalfTileRows;
       place.next(layout.places());
 #pragma unroll 1
       for (unsigned chunk = 0; chunk < chunks; ++chunk) {
         wait(full + 8 * stage.place, stage.parity);
         wgmma_fence();
-        const std::uint64_t of_rows = first_rows + chunk * (kRows * kWidth * 2 / 16);
+        const std::uint64_t of_rows =
+            first_rows + (kStreams ? stage.place : chunk) * (kRows * kWidth * 2 / 16);
         const std::uint64_t of_columns = first_stage + stage.place * (kStageSize * 2 / 16);
 #pragma unroll
-        for (unsigned step = 0; step < kWidth / 16; ++step) { // products of padding are zero
-          multiply_add<Scores::kSign>(sums, of_rows + step * 2, of_columns + step * 2,
-                                      chunk + step > 0);
-        }
-        if constexpr (kMore > 0) { // one chunk
-          multiply_add(sums,
-                       describe<kMore>(s_piece + chunks * kRows * kWidth + warp / 4 * 64 * kMore),
-                       describe<kMore>(columns_beside), true);
+        for (unsigned step = 0; step < kSteps; ++step) { // products of padding are zero
+          multiply_add(sums, of_rows + step * 2, of_columns + step * 2, chunk + step > 0);
         }
         wgmma_commit_group();
         if (chunk > 0) { // the products of the chunk before are complete: its stage is free
@@ -202,12 +208,12 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
       wgmma_wait_group<0>();
       if (lane == 0) {
         arrive(free + 8 * previous);
-        if (j + 1 == tiles) {
+        if (!kStreams && j + 1 == tiles) {
           arrive(rows_free + 8 * copy);
         }
       }
       const Value before[2] = {best[0], best[1]};
-      Scores::compete(sums, columns_beside, keep, best, second);
+      Scores::compete(sums, squares, keep, best, second);
 #pragma unroll
       for (unsigned p = 0; p < 2; ++p) {
         nearest[p] = best[p] < before[p] ? j : nearest[p];
@@ -230,7 +236,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     const unsigned p = lane % 4; // two of the four lanes decide on a row each
     const std::size_t row = std::size_t{piece} * kRows + warp * 16 + p * 8 + lane / 4;
     const bool has_row = p < 2 && row < task.points.n;
-    Scores::decide(task, beside, has_row, row, p == 0 ? best[0] : best[1],
+    Scores::decide(task, has_row, row, p == 0 ? best[0] : best[1],
                    p == 0 ? nearest[0] : nearest[1], p == 0 ? second[0] : second[1]);
   }
 }
@@ -249,39 +255,40 @@ public:
   void prepare(const SweepTask<T>& task, unsigned spare = 0) {
     const HalfTiles shape = task.points.shape;
     const std::size_t most = shared_memory_limit() - 1024; // the barriers
-    constexpr unsigned kMore = Scores::kMoreFeatures;
-    // As many points a block as fit twice, so that the next ones arrive early; or once; then as
-    // many stages as are left room for.
-    teams_ = 4;
-    layout_ = {2, 2, kMore, kHalfTileRows * static_cast<unsigned>(kMore > 0 ? kMore * 2 : 4)};
-    const auto bytes = [&] { return layout_.bytes(shape, teams_ * 64); };
-    if (bytes() > most) {
-      layout_.copies = 1;
+    // 256 points a block that fit twice, so that the next ones arrive early; or once; then as many
+    // stages as are left room for.
+    const auto fits = [&](unsigned teams, unsigned copies) {
+      return SweepLayout{copies, 2, shape.chunks}.bytes(shape, teams * 64) <= most;
+    };
+    const bool few_fit = !fits(2, 1) && fits(1, 1);
+    streams_ = !fits(4, 1) && !few_fit;
+    teams_ = few_fit ? 1 : 4;
+    layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks};
+    for (SweepLayout more = layout_; more.stages <= kMostStages; ++more.stages) {
+      more.copies = streams_ ? more.stages : more.copies;
+      if (more.bytes(shape, teams_ * 64) > most) {
+        break;
+      }
+      layout_ = more;
     }
-    while (bytes() > most && teams_ > 1) {
-      teams_ /= 2;
-    }
-    while (layout_.stages < kMostStages &&
-           bytes() + shape.chunk_size() * 2 + layout_.beside_columns <= most) {
-      ++layout_.stages;
-    }
-    bytes_ = bytes();
-    if constexpr (kMore > 0) { // what is beside the chunks is there for one chunk
-      kernel_ = sweep_wgmma<Scores, 32, 4, T>;
+    bytes_ = layout_.bytes(shape, teams_ * 64);
+    if constexpr (Scores::kOneChunk) {
+      kernel_ = shape.width == 16   ? sweep_wgmma<Scores, 16, 1, 4, false, T>
+                : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
+                                    : sweep_wgmma<Scores, 64, 3, 4, false, T>;
     } else {
-      kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 4, T>
-                : teams_ == 4     ? sweep_wgmma<Scores, 64, 4, T>
-                : teams_ == 2     ? sweep_wgmma<Scores, 64, 2, T>
-                                  : sweep_wgmma<Scores, 64, 1, T>;
+      kernel_ = streams_            ? sweep_wgmma<Scores, 64, 4, 4, true, T>
+                : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
+                : teams_ == 4       ? sweep_wgmma<Scores, 64, 4, 4, false, T>
+                                    : sweep_wgmma<Scores, 64, 4, 1, false, T>;
     }
     allow_shared_memory(kernel_, bytes_);
     blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_) - spare,
                                              ceil_div(task.points.n, teams_ * 64)));
   }
 
-  /// `beside`: as Scores needs it; half_squares of the task if it takes no more features.
-  void launch(const SweepTask<T>& task, const ScoreConstants& beside) const {
-    kernel_<<<blocks_, threads(), bytes_>>>(task, layout_, beside);
+  void launch(const SweepTask<T>& task) const {
+    kernel_<<<blocks_, threads(), bytes_>>>(task, layout_);
     check_launch("sweep_wgmma");
   }
 
@@ -289,15 +296,16 @@ public:
   std::size_t wave() const { return std::size_t{blocks_} * teams_ * 64; }
 
   std::string path() const {
-    return std::to_string(teams_ * 64) + " points a block, " + std::to_string(layout_.stages) +
-           " stages";
+    return std::to_string(teams_ * 64) + (streams_ ? " streamed" : "") + " points a block, " +
+           std::to_string(layout_.stages) + " stages";
   }
 
 private:
   unsigned threads() const { return (teams_ + 1) * 128; }
 
-  void (*kernel_)(SweepTask<T>, SweepLayout, ScoreConstants) = nullptr;
+  void (*kernel_)(SweepTask<T>, SweepLayout) = nullptr;
   SweepLayout layout_{};
+  bool streams_ = false;
   unsigned teams_ = 0, blocks_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -309,8 +317,7 @@ private:
 /// Every score competes: four operations a score.
 struct EachScore {
   using Value = float;
-  static constexpr unsigned kMoreFeatures = 0;
-  static constexpr int kSign = 1; ///< of the products
+  static constexpr bool kOneChunk = false; ///< of features, for any task; three groups of 16 at most
 
   __device__ static float far_away() { return kFarAway; }
   __device__ static float least(float a, float b) { return fminf(a, b); }
@@ -320,12 +327,12 @@ struct EachScore {
   /// Of the 64 scores of a tile that a thread has made, 32 belong to either of its rows. Their
   /// places, 2 ni + e for column 8 ni + e, replace the lowest five bits: one instruction, no
   /// selection.
-  __device__ static void compete(const float (&sums)[64], const unsigned char* beside,
-                                 unsigned keep, float (&best)[2], float (&second)[2]) {
-    const float2* squares = reinterpret_cast<const float2*>(beside) + threadIdx.x % 4;
+  __device__ static void compete(const float (&sums)[64], const float* squares, unsigned keep,
+                                 float (&best)[2], float (&second)[2]) {
+    const float2* own_squares = reinterpret_cast<const float2*>(squares) + threadIdx.x % 4;
 #pragma unroll
     for (unsigned ni = 0; ni < 16; ++ni) {
-      const float2 two = squares[ni * 4];
+      const float2 two = own_squares[ni * 4];
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
         const float exact = (e % 2 == 0 ? two.x : two.y) - sums[ni * 4 + e];
@@ -337,8 +344,8 @@ struct EachScore {
   }
 
   template <typename T>
-  __device__ static void decide(const SweepTask<T>& task, const ScoreConstants&, bool has_row,
-                                std::size_t row, float best, unsigned nearest, float second) {
+  __device__ static void decide(const SweepTask<T>& task, bool has_row, std::size_t row, float best,
+                                unsigned nearest, float second) {
     decide_half(task, has_row, row, best, nearest, second);
   }
 };
@@ -354,9 +361,7 @@ public:
   static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask<T>& task, unsigned spare = 0) { launch_.prepare(task, spare); }
   void follow(const SweepTask<T>&) {}
-  void launch(const SweepTask<T>& task) const {
-    launch_.launch(task, {task.centroids.half_squares, nullptr});
-  }
+  void launch(const SweepTask<T>& task) const { launch_.launch(task); }
   std::size_t wave() const { return launch_.wave(); }
   std::string path() const { return launch_.path(); }
 
