@@ -13,26 +13,12 @@ except ImportError:
     stats = None
 
 import ledgers
-from program import Program, ledger
+from compare_cases import Compare, PACES, row, rounds
 
 
-def row(name, samples, status="ok", round_number=1, problem="p", threads=2, message="", **changes):
-    """A row of the cell `name`; one without samples has no time."""
-    return ledgers.row(samples=list(samples) or None, status=status, round_number=round_number,
-                       words=ledgers.problem(hash=problem), threads=threads, name=name,
-                       message=message, **changes)
-
-
-# What processes of one build differ by, and campaigns.
-PACES = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 0.996, 1.003]
+# What campaigns differ by.
 CAMPAIGN_SCATTER = 0.012
 UNSEEN_SCATTER = 1.3  # of processes that were not drawn
-
-
-def rounds(name, samples, paces=PACES, **changes):
-    """The cell in as many processes as there are paces."""
-    return [row(name, [pace * x for x in samples], round_number=i + 1, **changes)
-            for i, pace in enumerate(paces)]
 
 
 def holm(p_values):
@@ -62,25 +48,6 @@ def expected_test(base, new):
     variance = of_processes + CAMPAIGN_SCATTER**2
     degrees = ((len(base) + len(new)) / 2 - 1) * (variance / of_processes)**2
     return sides[1] - sides[0], math.sqrt(variance), degrees
-
-
-class Compare(Program):
-    def write(self, name, rows, seed=None, **header):
-        """Without a seed nothing is known of the starts, as where seeds are not the same."""
-        return ledgers.write(self.folder / name, [ledgers.header(seed=seed, **header), *rows])
-
-    def compare(self, base, new, *options, exit_code=0):
-        self.write("base", base)
-        self.write("new", new)
-        done = self.run_program("compare", "base", "new", "--json", *options, exit_code=exit_code)
-        result = json.loads(done.stdout)
-        self.assertEqual(result["exit_code"], done.returncode)
-        return result
-
-    def verdict(self, base, new, *options, exit_code=0):
-        """Of samples that eight processes have taken on each side."""
-        cells = self.compare(rounds("c", base), rounds("c", new), *options, exit_code=exit_code)
-        return cells["cells"][0]["verdict"]
 
 
 class Statistics(Compare):
@@ -199,8 +166,6 @@ class Statistics(Compare):
 
 
 class Verdicts(Compare):
-    STEADY = [10 + 0.001 * i for i in range(20)]
-
     def test_cells_are_chosen(self):
         steady = [10 + 0.001 * i for i in range(20)]
         base = rounds("t/a/v/f32", steady) + rounds("t/b/v/f32", steady)
@@ -440,167 +405,6 @@ class Environments(Compare):
                 done = self.run_program("compare", *pair, "--json", exit_code=5)
                 (cell,) = json.loads(done.stdout)["cells"]
                 self.assertEqual((cell["verdict"], cell["message"]), ("failed", "a time is not positive"))
-
-
-class Files(Compare):
-    def make_quiet(self, folder):
-        """Says of a ledger's samples that nobody else ran, whatever the tests beside this one do."""
-        headers, cells = ledger(self.folder / folder)
-        for line in (lines := headers + cells):
-            del line["chain"]
-            for name, value in (("other_tasks", 0.0), ("fixed_work_us", 50.0)):
-                if name in line:
-                    line[name] = [value] * len(line["samples_ms"])
-        ledgers.write(self.folder / folder, lines)
-
-    def test_real_campaigns_in_every_form(self):
-        for out in ("one", "two"):
-            self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
-                             "--variant", "kmeans_serial", "--samples", 12, "--min-time", 0,
-                             "--rounds", 3, "--no-probe", "--threads", 1, "--out", out)
-            self.make_quiet(out)
-        _, rows = ledger(self.folder / "one")
-        forms = ["", "/ledger.jsonl", "/gbench.json"]
-        for base in forms:
-            for new in forms:
-                with self.subTest(base=base, new=new):
-                    done = self.run_program("compare", "one" + base, "one" + new, "--json",
-                                            "--min-effect", 1000)
-                    cell = json.loads(done.stdout)["cells"][0]
-                    self.assertEqual(cell["name"], rows[0]["name"])
-                    self.assertEqual(cell["ratio"], 1.0)
-                    self.assertEqual(cell["verdict"], "same")
-        done = self.run_program("compare", "one", "two", "--min-effect", 100000)
-        table, problem, variant, precision = rows[0]["name"].split("/")
-        self.assertRegex(done.stdout, rf"\n{table}/{problem}, {precision}\n  variant .*\n  {variant} ")
-        wide = self.run_program("compare", "one", "two", "--wide", "--min-effect", 100000).stdout
-        self.assertIn(rows[0]["name"], wide)
-        self.assertIn("geometric mean", done.stdout)
-
-    def test_numbers_of_threads_in_googles_form(self):
-        for threads in (1, 2):
-            self.run_program("run", "--data", "uniform:500,2,1", "--k", 3, "--iterations", 2,
-                             "--variant", "kmeans_serial", "--samples", 5, "--min-time", 0,
-                             "--no-probe", "--threads", threads, "--out", "one")
-        path = self.folder / "one" / "gbench.json"
-        written = json.loads(path.read_text())
-        names = {row["name"] for row in written["benchmarks"]}
-        name = "adhoc/uniform:500,2,1/kmeans_serial/f32"
-        self.assertEqual(names, {f"{name}/threads:1", f"{name}/threads:2"})
-        for pair in (("one", "one/gbench.json"), ("one/gbench.json", "one")):
-            cells = json.loads(self.run_program("compare", *pair, "--json", "--min-effect", 1000,
-                                                exit_code=(0, 1, 3)).stdout)["cells"]
-            self.assertEqual([(cell["name"], cell["ratio"]) for cell in cells],
-                             [(f"{name}, 1 threads", 1.0), (f"{name}, 2 threads", 1.0)])
-        history = json.loads(self.run_program("history", "one", "one/gbench.json", "--json").stdout)
-        self.assertEqual([(cell["shown"], cell["threads"], len(cell["moments"]))
-                          for cell in history["cells"]],
-                         [(f"{name}, 1 threads", 1, 2), (f"{name}, 2 threads", 2, 2)])
-        self.assertIn(f"{name}, 2 threads\n", self.run_program("history", "one").stdout)
-        # Files of another program, or of an older one, tell neither threads nor problem.
-        for row in written["benchmarks"]:
-            del row["cell"]
-            row["name"] = name
-        written["benchmarks"] = [row for row in written["benchmarks"]][:5]
-        path.write_text(json.dumps(written))
-        (cell, other) = json.loads(self.run_program("history", "one", "one/gbench.json",
-                                                    "--json").stdout)["cells"]
-        self.assertEqual([len(cell["moments"]), len(other["moments"])], [2, 1])
-
-    def test_markdown(self):
-        times = Verdicts.STEADY
-        self.write("base", rounds("c", times) + rounds("gone", times))
-        self.write("new", rounds("c", [1.5 * x for x in times]))
-        text = self.run_program("compare", "base", "new", "--markdown", exit_code=5).stdout
-        table = [line for line in text.splitlines() if line.startswith("|")]
-        self.assertEqual(len(table), 4)
-        self.assertEqual({line.count("|") for line in table}, {7})
-        self.assertIn("1.50", table[2])
-        self.assertIn("slower", table[2])
-        self.assertIn("missing", table[3])
-
-    def test_bad_input(self):
-        self.write("base", [row("c", Verdicts.STEADY)])
-        (self.folder / "no.json").write_text("{}")
-        (self.folder / "torn.json").write_text("{")
-        (self.folder / "rows.jsonl").write_text(ledgers.chained([row("c", [1.0])]))
-        (self.folder / "unit.json").write_text(json.dumps(
-            {"context": {}, "benchmarks": [{"name": "x", "real_time": 1, "time_unit": "h"}]}))
-        (self.folder / "name.json").write_text(json.dumps(
-            {"context": {}, "benchmarks": [{"name": "x", "real_time": 1}, {"name": 3}]}))
-        for bad in ("absent", "no.json", "torn.json", "rows.jsonl", "unit.json", "name.json"):
-            with self.subTest(bad):
-                done = self.run_program("compare", "base", bad, exit_code=64)
-                self.assertIn(bad, done.stderr)
-                self.assertNotIn("json.exception", done.stderr)
-        self.assertIn("name.json: benchmarks[1]: type must be string", done.stderr)
-        (self.folder / "large.json").write_text(
-            '{"context": {}, "benchmarks": [\n{"name": "x",\n"real_time": 1e999}]}')
-        self.assertIn("large.json: line 3: 1e999 is too large a number",
-                      self.run_program("compare", "base", "large.json", exit_code=64).stderr)
-        self.run_program("compare", "base", exit_code=64)
-        self.run_program("compare", "base", "base", "--min-effect", "-1", exit_code=64)
-        self.run_program("compare", "base", "base", "--json", "--markdown", exit_code=64)
-
-
-class History(Compare):
-    """One cell over many campaigns."""
-
-    STEADY = [10 + 0.001 * i for i in range(20)]
-
-    def history(self, *campaigns, headers=None, names=("c",)):
-        """campaigns: factors of the times, one each; None: the cell failed."""
-        for i, factor in enumerate(campaigns):
-            rows = [line for name in names
-                    for line in ([row(name, [], status="crashed")] if factor is None
-                                 else rounds(name, [factor * x for x in self.STEADY]))]
-            self.write(f"m{i}", rows, **((headers or {}).get(i, {})))
-        done = self.run_program("history", *(f"m{i}" for i in range(len(campaigns))), "--json")
-        return json.loads(done.stdout)["cells"]
-
-    def test_a_step_is_marked_once(self):
-        (cell,) = self.history(1.0, 1.001, 1.2, 1.2, 1.0)
-        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
-                         ["first", "same", "slower", "same", "faster"])
-        self.assertAlmostEqual(cell["moments"][2]["ratio"], 1.2, places=3)
-        self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0145, places=3)
-        text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
-        self.assertRegex(text, r"> +m2 +12.0 .*slower")
-        self.assertIn("1 cells, 2 changes (>)", text)
-
-    def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
-        (cell,) = self.history(1.0, 1.012, 1.024, 1.036)  # each step is below the 2 % that count
-        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
-                         ["first", "same", "inconclusive", "slower"])
-
-    def test_a_failure_begins_a_stretch(self):
-        (cell,) = self.history(1.0, None, 1.5, 1.5)
-        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
-                         ["first", "crashed", "first", "same"])
-        self.assertIsNone(cell["moments"][1]["ms"])
-
-    def test_cells_that_come_and_go(self):
-        self.write("m0", rounds("a", self.STEADY))
-        self.write("m1", rounds("b", self.STEADY))
-        self.write("m2", rounds("a", self.STEADY) + rounds("b", [2 * x for x in self.STEADY]))
-        cells = json.loads(self.run_program("history", "m0", "m1", "m2", "--json").stdout)["cells"]
-        self.assertEqual([(cell["name"], [moment["verdict"] for moment in cell["moments"]]) for cell in cells],
-                         [("a", ["first", "same"]), ("b", ["first", "slower"])])
-
-    def test_an_edited_ledger_is_told(self):
-        self.write("m0", rounds("a", self.STEADY))
-        self.write("m1", rounds("a", self.STEADY))
-        path = self.folder / "m1" / "ledger.jsonl"
-        path.write_text(path.read_text().replace("10.0,", "90.0,", 1))
-        told = "m1/ledger.jsonl: edited: line 2 is not as it was written"
-        self.assertIn(told, self.run_program("history", "m0", "m1", exit_code=4).stdout)
-        result = json.loads(self.run_program("history", "m0", "m1", "--json", exit_code=4).stdout)
-        self.assertIn(told, result["edited"][0])
-        self.assertEqual(json.loads(self.run_program("history", "m0", "--json").stdout)["edited"], [])
-
-    def test_what_is_no_campaign_is_named(self):
-        self.write("m0", [row("a", self.STEADY)])
-        self.assertIn("nothing", self.run_program("history", "m0", "nothing", exit_code=64).stderr)
 
 
 if __name__ == "__main__":
