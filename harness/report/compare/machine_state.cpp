@@ -1,5 +1,6 @@
 #include "harness/report/compare/machine_state.hpp"
 
+#include "harness/machine/nvml.hpp"
 #include "harness/report/compare/process_test.hpp"
 
 #include <algorithm>
@@ -9,6 +10,9 @@
 #include <vector>
 
 namespace clusterbench {
+
+static_assert(kMostOtherTasks == kMostUseByOthers, "a GPU's use by others is compared as tasks are");
+
 namespace {
 
 // Around the samples that met the least of each, as far as rounds tell: of a GPU not every one does.

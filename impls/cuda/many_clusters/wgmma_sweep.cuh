@@ -22,11 +22,11 @@ namespace clusterbench::cuda {
 //
 // A block keeps its points in shared memory while all centroids go by. Where 256 do not fit, it
 // streams them: each chunk of a tile of centroids comes with the same features of the points, which
-// are read again for every tile, mostly from memory. On an H200 that takes 4 to 8 % less time than 128
-// points that stay (384 and 512 features), but 11 % more than 64 that stay (1024 features, k = 4000).
+// are read again for every tile, mostly from memory. That takes less time than 128 points that stay,
+// and with 1024 features more than 64 that stay (docs/ladder/many_clusters.md).
 //
-// How scores compete, and what is known of their errors, is the variant's: Scores. So may the
-// rounded rows be: whatever tiles the task has are multiplied.
+// How scores compete, and what is known of their errors, is the variant's: Scores. A variant may
+// also put tiles of its own into the task, with features beside those of the data.
 
 inline constexpr unsigned kMostStages = 8;
 
@@ -260,9 +260,9 @@ public:
     const auto fits = [&](unsigned teams, unsigned copies) {
       return SweepLayout{copies, 2, shape.chunks}.bytes(shape, teams * 64) <= most;
     };
-    const bool few_fit = !fits(2, 1) && fits(1, 1);
-    streams_ = !fits(4, 1) && !few_fit;
-    teams_ = few_fit ? 1 : 4;
+    const bool keeps_64 = !fits(2, 1) && fits(1, 1);
+    streams_ = !fits(4, 1) && !keeps_64;
+    teams_ = keeps_64 ? 1 : 4;
     layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks};
     for (SweepLayout more = layout_; more.stages <= kMostStages; ++more.stages) {
       more.copies = streams_ ? more.stages : more.copies;
