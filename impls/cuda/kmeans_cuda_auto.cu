@@ -83,10 +83,8 @@ constexpr std::array kTable{
     Choice{kAny, 64, 2000, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{5000, kAny, 256, "kmeans_cublas"},
-    Choice{kAny, 1024, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
-    Choice{30000, kAny, 8, "kmeans_cublas"},       // few rows, all of them long
-    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},
-    Choice{kAny, kAny, kAny, "kmeans_cublas"}, // devices before 9.0
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
+    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };
 
 /// Of float64: all but the last read narrower copies, and few rows in full precision.

@@ -172,12 +172,14 @@ TEST(CertifiedBound, HoldsForTwoPartsAndForFloat) {
   }
 }
 
-/// The error, in units of its bound, of a score that a tensor core makes whole: |c|^2 / 2 in three halves
-/// and the row's constant are further features. Values below 2^13, at most 32 of them.
-double share_of_folded_bound(const Rounded& x, const Rounded& c) {
-  Vector of_x(x.exact.size()), of_c(x.exact.size());
+/// The error, in units of its bound, of a score that a tensor core makes whole: |c|^2 / 2 in three
+/// halves and the row's constant are further features, which fill up those of the data, or are 16
+/// of their own. |c|^2 / 2 is at most 2^30.
+double share_of_whole_bound(const Rounded& x, const Rounded& c, bool in_tail) {
+  const std::size_t d = x.exact.size();
+  Vector of_x(d), of_c(d);
   long double exact = 0.0L;
-  for (std::size_t f = 0; f < x.exact.size(); ++f) {
+  for (std::size_t f = 0; f < d; ++f) {
     of_x[f] = -x.half[f];
     of_c[f] = c.half[f];
     const long double value = c.exact[f];
@@ -188,45 +190,57 @@ double share_of_folded_bound(const Rounded& x, const Rounded& c) {
   const double second = to_half((half_square - first * 0x1p15) * 0x1p-4);
   const double third = to_half(half_square - first * 0x1p15 - second * 0x1p4);
   const double constant = to_half(0.5 * x.norms.rounded * x.norms.rounded * 0x1p-15);
-  for (const auto& [a, b] :
-       {std::pair{0x1p15, first}, {0x1p4, second}, {1.0, third}, {constant, 0x1p15}, {0x1p15, 0.0}}) {
-    of_x.push_back(a);
-    of_c.push_back(b);
+  const Vector tail_x{0x1p15, 0x1p4, 1.0, constant, 0x1p15},
+      tail_c{first, second, third, 0x1p15, 0.0};
+  const auto to_sixteens = [](Vector& of) { of.resize((of.size() + 15) / 16 * 16); };
+  if (in_tail) {
+    to_sixteens(of_x);
+    to_sixteens(of_c);
   }
-  const std::size_t products = (of_x.size() + 15) / 16 * 16;
-  of_x.resize(products);
-  of_c.resize(products);
+  of_x.insert(of_x.end(), tail_x.begin(), tail_x.end());
+  of_c.insert(of_c.end(), tail_c.begin(), tail_c.end());
+  to_sixteens(of_x);
+  to_sixteens(of_c);
   exact += static_cast<long double>(constant) * 0x1p15L;
+  const auto residual = static_cast<float>(x.norms.residual);
+  const auto norm = static_cast<float>(x.norms.rounded);
+  const auto a = static_cast<float>(constant * 0x1p15);
+  const ScoreError largest = score_error(c.norms, static_cast<unsigned>((d + 15) / 16 * 16));
   const auto bound = static_cast<double>(
-      folded_error(score_error(c.norms, 32), static_cast<float>(x.norms.residual),
-                   static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
-                   static_cast<unsigned>(products)));
+      in_tail ? tail_error(largest, residual, norm, a)
+              : folded_error(largest, residual, norm, a, static_cast<unsigned>(of_x.size())));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
     for (const std::uint32_t bits : {0u, 31u}) {
       const float score = cut_product(of_x, of_c, group);
       const auto marked = std::bit_cast<float>((std::bit_cast<std::uint32_t>(score) & ~31u) | bits);
-      worst = std::max(worst, static_cast<double>(std::abs(marked - exact)));
+      worst = std::max(worst, static_cast<double>(std::abs((in_tail ? score : marked) - exact)));
     }
   }
   return worst == 0.0 ? 0.0 : worst / bound;
 }
 
-TEST(CertifiedBound, HoldsForScoresMadeWhole) {
+/// The worst share of all kinds, of values below 2^13 for up to 32 features, half of it for up to
+/// 128, and so on, as HalfCopy scales them.
+void attack_whole_scores(bool in_tail, const std::vector<std::size_t>& features) {
   std::mt19937_64 random(17);
   for (const Kind& kind : kinds()) {
     if (kind.name.find("overflow") != std::string::npos) {
       continue; // the scale leaves no value beyond its range
     }
     double worst = 0.0;
-    for (const std::size_t d : {1, 2, 11, 12, 27, 28, 32}) {
-      for (int repeat = 0; repeat < 300; ++repeat) {
+    for (const std::size_t d : features) {
+      double most = 8191.0;
+      for (std::size_t fits = 32; fits < d; fits *= 4) {
+        most *= 0.5;
+      }
+      for (int repeat = 0; repeat < (d > 2047 ? 2 : d > 200 ? 20 : 300); ++repeat) {
         Vector x(d), c(d);
         for (std::size_t f = 0; f < d; ++f) {
-          x[f] = std::clamp(0.25 * kind.x(random, f), -8191.0, 8191.0);
-          c[f] = std::clamp(0.25 * kind.c(random, f), -8191.0, 8191.0);
+          x[f] = std::clamp(most * 0x1p-15 * kind.x(random, f), -most, most);
+          c[f] = std::clamp(most * 0x1p-15 * kind.c(random, f), -most, most);
         }
-        worst = std::max(worst, share_of_folded_bound(round_vector(x), round_vector(c)));
+        worst = std::max(worst, share_of_whole_bound(round_vector(x), round_vector(c), in_tail));
       }
     }
     EXPECT_LE(worst, 1.0) << kind.name;
@@ -234,8 +248,17 @@ TEST(CertifiedBound, HoldsForScoresMadeWhole) {
   }
 }
 
-/// The error, in units of its bound, of a whole score that is scaled so that float16 holds it: centroids are
-/// negative and 2^-15 of themselves, |c|^2 / 2 is in two halves. Values below 2^13, at most 64 of them.
+TEST(CertifiedBound, HoldsForScoresMadeWhole) {
+  attack_whole_scores(false, {1, 2, 11, 12, 27, 28, 32});
+}
+
+TEST(CertifiedBound, HoldsForScoresWithATail) {
+  attack_whole_scores(true, {1, 2, 15, 16, 17, 32, 33, 64, 100, 128, 129, 768, 2047, 32768});
+}
+
+/// The error, in units of its bound, of a whole score that is scaled so that float16 holds it:
+/// centroids are negative and 2^-15 of themselves, |c|^2 / 2 is in two halves. Values below 2^13,
+/// at most 64 of them.
 double share_of_packed_bound(const Rounded& x, const Rounded& c) {
   Vector of_x = x.half, of_c;
   long double exact = 0.0L;
@@ -324,7 +347,8 @@ TEST(CertifiedBound, NormsAreNotTooSmall) {
   }
 }
 
-// Points are moved and scaled in float: rows that lie in all kinds of ways around all kinds of means.
+// Points are moved and scaled in float: rows that lie in all kinds of ways around all kinds of
+// means.
 TEST(CertifiedBound, ResidualsOfFloatsAreNotTooSmall) {
   std::mt19937_64 random(13);
   double least_room = INFINITY;

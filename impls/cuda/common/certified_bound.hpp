@@ -82,8 +82,8 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
 
 /// For scores that the tensor cores make whole, of up to 32 features (docs/certified_variants.md),
 /// and any centroid: `largest` has the largest terms of all centroids (the first of them no less
-/// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products: of
-/// a score, with those of padding.
+/// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products:
+/// of a score, with those of padding.
 CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
                                                    float norm, float constant, unsigned products) {
   const double cut = kCutPerProduct * products;
@@ -93,9 +93,19 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
          of_terms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
 }
 
-/// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up to
-/// 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of it and
-/// 2^-20. products: of a score, with those of padding; up to 64 features.
+/// As folded_error(), where the further features are 16 of their own, added behind the data's: what
+/// is cut of those, which `largest` has, is relative to |w| |c| alone. No bits hold an index.
+CLUSTERBENCH_HOST_DEVICE inline float tail_error(const ScoreError& largest, float residual,
+                                                 float norm, float constant) {
+  constexpr auto kOfTerms = static_cast<float>(kBoundRoom * (kCutPerProduct * 16 + 0x1p-21));
+  const float length = largest.of_residual, rounded = length + largest.of_norm;
+  return largest.of(residual, norm) +
+         kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
+}
+
+/// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up
+/// to 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of
+/// it and 2^-20. products: of a score, with those of padding; up to 64 features.
 CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
                                                    float norm, float constant, unsigned products) {
   const float cut =
@@ -127,8 +137,8 @@ inline PlainError float_error(std::size_t d) {
 /// Numbers in two float16 parts of 11 bits, on tensor cores: what both parts lose (2^-22 of either
 /// factor, and no less than half of float16's smallest step, 2^-25), the product of the low parts
 /// (2^-22), and what is cut. The products with low parts, which are 2^-10 of |x| |c|, are added up
-/// before those of the high parts, and |c|^2 / 2 is added to them in float: only the latter products
-/// are cut at length.
+/// before those of the high parts, and |c|^2 / 2 is added to them in float: only the latter
+/// products are cut at length.
 inline PlainError split_error_small_first(std::size_t d) {
   const double products = static_cast<double>((d + 15) / 16 * 16);
   const double cut = kCutPerProduct * products * (1.0 + 0x1p-9 + 2.0 * 0x1p-10);

@@ -1,5 +1,5 @@
-// What runs beside the program: copies to shared memory, and warpgroup products. How to start it, and
-// how to wait for it. cp.async needs sm_80, the rest 9.0.
+// What runs beside the program: copies to shared memory, and warpgroup products. How to start it,
+// and how to wait for it. cp.async needs sm_80, the rest 9.0.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,8 +26,8 @@ __device__ void cp_async_wait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
 
-// The order of warpgroup products (wgmma), which run beside the program: what lies between writing an
-// operand and reading a result. Needs sm_90a.
+// The order of warpgroup products (wgmma), which run beside the program: what lies between writing
+// an operand and reading a result. Needs sm_90a.
 
 /// To be called before the first product and whenever registers of sums were written.
 __device__ inline void wgmma_fence() {
@@ -49,10 +49,15 @@ __device__ void take_products(float (&sums)[T][4]) {
     asm volatile("" : "+f"(sums[e / 4][e % 4])::"memory");
   }
 }
-/// What this thread has written to shared memory is there for products and bulk copies; a barrier of all
-/// who write must follow.
+/// What this thread has written to shared memory is there for products and bulk copies; a barrier
+/// of all who write must follow.
 __device__ inline void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/// A barrier of the 128 threads of a warpgroup: that of number `team` in its block.
+__device__ inline void team_barrier(unsigned team) {
+  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
 }
 
 } // namespace clusterbench::cuda

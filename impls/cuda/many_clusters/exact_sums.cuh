@@ -19,9 +19,9 @@ namespace clusterbench::cuda {
 
 // ---- weights
 
-/// Weights of the points and their exact sums by cluster, which take the place of SumsView::counts. A
-/// weighted point is the product of two floats: in double it is exact, too. That of two doubles is
-/// rounded, to the same whenever the point moves.
+/// Weights of the points and their exact sums by cluster, which take the place of SumsView::counts.
+/// A weighted point is the product of two floats: in double it is exact, too. That of two doubles
+/// is rounded, to the same whenever the point moves.
 template <typename T = float>
 struct WeightsView {
   const T* of_point; ///< [n]; null: there are none
@@ -56,50 +56,92 @@ __device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std
   return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
 }
 
+/// Takes a point's weight, or 1, from a cluster, if it had one, to another.
+template <bool kWeighted, typename T>
+__device__ void move_count(const SumsView& sums, const WeightsView<T>& weights, std::size_t point,
+                           int from, int to) {
+  if constexpr (kWeighted) {
+    const FixedWords weight = FixedWords::of(weights.of(point), weights.sums.point);
+    add_exactly(weights.sums, static_cast<std::size_t>(to), weight);
+    if (from >= 0) {
+      add_exactly(weights.sums, static_cast<std::size_t>(from), {-weight.high, -weight.low});
+    }
+  } else {
+    atomicAdd(&sums.counts[to], 1u);
+    if (from >= 0) {
+      atomicSub(&sums.counts[from], 1u);
+    }
+  }
+}
+
+inline constexpr unsigned kMovedFeatures = 128; ///< of a row, that a warp moves at a time
+
 /// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and
-/// then moves, all lanes together, one row after another. before: [n], -1 where a point had no
-/// cluster yet. moved: to count them in, or null.
+/// then moves, all lanes together, one row after another, while the next one is on its way.
+/// blockIdx.y counts parts of kMovedFeatures features. before: [n], -1 where a point had no cluster
+/// yet. moved: to count them in, or null.
 template <bool kWeighted, typename T>
 static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
                                    const std::int32_t* labels, SumsView sums, unsigned* moved,
                                    const WeightsView<T> weights, unsigned k) {
+  constexpr unsigned kEach = kMovedFeatures / 32;
   sums = copy_of_block(sums, k, points.d);
   const unsigned lane = threadIdx.x % 32, d = points.d;
+  const unsigned parts = (d + kMovedFeatures - 1) / kMovedFeatures;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
-  for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
-       first < points.n; first += stride) {
-    const std::size_t mine = first + lane;
-    const int from = mine < points.n ? before[mine] : 0;
-    const int to = mine < points.n ? labels[mine] : 0;
-    unsigned movers = __ballot_sync(0xffffffffu, from != to);
-    count += static_cast<unsigned>(__popc(movers));
-    if (from != to) {
-      if constexpr (kWeighted) {
-        const FixedWords weight = FixedWords::of(weights.of(mine), weights.sums.point);
-        add_exactly(weights.sums, static_cast<std::size_t>(to), weight);
-        if (from >= 0) {
-          add_exactly(weights.sums, static_cast<std::size_t>(from), {-weight.high, -weight.low});
-        }
-      } else {
-        atomicAdd(&sums.counts[to], 1u);
-        if (from >= 0) {
-          atomicSub(&sums.counts[from], 1u);
+  for (unsigned part = blockIdx.y; part < parts; part += gridDim.y) {
+    const unsigned feature = part * kMovedFeatures + lane; // and kEach - 1 more, 32 apart
+    for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
+         first < points.n; first += stride) {
+      const std::size_t mine = first + lane;
+      const int from = mine < points.n ? before[mine] : 0;
+      const int to = mine < points.n ? labels[mine] : 0;
+      unsigned movers = __ballot_sync(0xffffffffu, from != to);
+      if (part == 0) {
+        count += static_cast<unsigned>(__popc(movers));
+        if (from != to) {
+          move_count<kWeighted>(sums, weights, mine, from, to);
         }
       }
-    }
-    for (; movers != 0; movers &= movers - 1) {
-      const int who = __ffs(static_cast<int>(movers)) - 1;
-      const int old_label = __shfl_sync(0xffffffffu, from, who);
-      const int new_label = __shfl_sync(0xffffffffu, to, who);
-      const std::size_t point = first + static_cast<unsigned>(who);
-      const T* row = points.exact + point * d;
-      const double weight = kWeighted ? weights.of(point) : 1.0;
-      for (unsigned f = lane; f < d; f += 32) {
-        const FixedWords words = FixedWords::of(weight * static_cast<double>(row[f]), sums.point);
-        add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
-        if (old_label >= 0) {
-          add_exactly(sums, static_cast<std::size_t>(old_label) * d + f, {-words.high, -words.low});
+      T next[kEach];
+      double next_weight = 1.0;
+      const auto fetch = [&] { // the first mover that is left
+        const std::size_t point =
+            first + static_cast<unsigned>(__ffs(static_cast<int>(movers))) - 1;
+#pragma unroll
+        for (unsigned e = 0; e < kEach; ++e) {
+          next[e] = feature + e * 32 < d ? points.exact[point * d + feature + e * 32] : T{0};
+        }
+        next_weight = kWeighted ? weights.of(point) : 1.0;
+      };
+      if (movers != 0) {
+        fetch();
+      }
+      while (movers != 0) {
+        const int who = __ffs(static_cast<int>(movers)) - 1;
+        const int old_label = __shfl_sync(0xffffffffu, from, who);
+        const int new_label = __shfl_sync(0xffffffffu, to, who);
+        double row[kEach];
+#pragma unroll
+        for (unsigned e = 0; e < kEach; ++e) {
+          row[e] = next_weight * static_cast<double>(next[e]);
+        }
+        movers &= movers - 1;
+        if (movers != 0) {
+          fetch();
+        }
+#pragma unroll
+        for (unsigned e = 0; e < kEach; ++e) {
+          const unsigned f = feature + e * 32;
+          if (f < d) {
+            const FixedWords words = FixedWords::of(row[e], sums.point);
+            add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
+            if (old_label >= 0) {
+              add_exactly(sums, static_cast<std::size_t>(old_label) * d + f,
+                          {-words.high, -words.low});
+            }
+          }
         }
       }
     }
@@ -111,14 +153,48 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
 
 inline constexpr unsigned kPlacingThreads = 256; ///< of a block
 
+/// Where centroids are written, rounded for the next pass; see CentroidsView.
+struct PlacedCentroids {
+  __half* tiles;
+  float* half_squares;
+  float4* terms;
+  __half* tails;
+
+  static PlacedCentroids cut(std::size_t k, std::size_t d, Arena& cutter) {
+    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
+    return {cutter.take<__half>(HalfTiles::of(d).size(k)), cutter.take<float>(padded_k),
+            cutter.take<float4>(padded_k), cutter.take<__half>(HalfTiles::of_tails().size(k))};
+  }
+  template <typename T>
+  CentroidsView<T> view(unsigned k, const T* exact) const {
+    return {
+        k,    static_cast<unsigned>(ceil_div(k, kHalfTileRows)), exact, tiles, half_squares, terms,
+        tails};
+  }
+  /// Of a centroid, or of one that does not exist, which is far away. Not its tile.
+  __device__ void set(unsigned j, float half_square, const ScoreError& error, bool exists) const {
+    const __half zero = __float2half(0.0f), most = __float2half(65504.0f);
+    const HalfSquare parts(exists ? half_square : 0.0f);
+    alignas(16)
+        const __half tail[16] = {exists ? parts.high : most, parts.middle, parts.low,
+                                 exists ? __float2half(0x1p15f) : zero, exists ? zero : most};
+    half_squares[j] = half_square;
+    terms[j] = {error.of_residual, error.of_norm, error.fixed, half_square};
+    for (unsigned group = 0; group < 2; ++group) {
+      *reinterpret_cast<uint4*>(tails + HalfTiles::of_tails().offset(j, group * 8)) =
+          reinterpret_cast<const uint4*>(tail)[group];
+    }
+  }
+};
+
 /// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
 /// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
 /// centroids were before, or null; shifts: [k] squared, or null.
 template <unsigned kThreads, bool kWeighted, typename T>
 static __global__ void __launch_bounds__(kPlacingThreads)
-place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
-                T* centroids, T* entering, __half* tiles, float* half_squares, float4* terms,
-                PassCounters* next, double* shifts, const WeightsView<T> weights) {
+    place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
+                    T* centroids, T* entering, PlacedCentroids placed, PassCounters* next,
+                    double* shifts, const WeightsView<T> weights) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / kThreads;
   const unsigned thread = threadIdx.x % kThreads;
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
@@ -126,8 +202,7 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
   }
   if (j >= k) { // its tile is zero since the beginning
     if (thread == 0) {
-      half_squares[j] = kFarAway;
-      terms[j] = {0.0f, 0.0f, 0.0f, kFarAway};
+      placed.set(j, kFarAway, {}, false);
     }
     return;
   }
@@ -160,14 +235,13 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
       centroid[f] = mean;
     }
   }
-  const RoundedNorms norms = round_row<kThreads>(centroid, d, frame, shape, j, tiles);
+  const RoundedNorms norms = round_row<kThreads>(centroid, d, frame, shape, j, placed.tiles);
   if (shifts != nullptr) {
     add_over<kThreads>(shift);
   }
   if (thread == 0) {
     const ScoreError error = score_error(norms, shape.steps * 16);
-    half_squares[j] = static_cast<float>(0.5 * norms.exact * norms.exact);
-    terms[j] = {error.of_residual, error.of_norm, error.fixed, half_squares[j]};
+    placed.set(j, static_cast<float>(0.5 * norms.exact * norms.exact), error, true);
     atomicMax(&next->of_residual, __float_as_uint(error.of_residual));
     atomicMax(&next->of_norm, __float_as_uint(error.of_norm));
     atomicMax(&next->fixed, __float_as_uint(error.fixed));
@@ -177,22 +251,24 @@ place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, H
   }
 }
 
-/// Launches it, with a warp a centroid, or a block where there are many features. Does not block. Throws
-/// std::runtime_error.
+/// Launches it, with a warp a centroid, or a block where there are many features. Does not block.
+/// Throws std::runtime_error.
 template <typename T>
 void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization<T>& frame,
-               const HalfTiles& shape, T* centroids, T* entering, __half* tiles, float* half_squares,
-               float4* terms, PassCounters* next, double* shifts, const WeightsView<T>& weights) {
+               const HalfTiles& shape, T* centroids, T* entering, const PlacedCentroids& placed,
+               PassCounters* next, double* shifts, const WeightsView<T>& weights) {
   constexpr unsigned kWarp = 32, kFewFeatures = 256;
   const bool weighted = weights.of_point != nullptr;
-  const auto by_warp = weighted ? place_centroids<kWarp, true, T> : place_centroids<kWarp, false, T>;
+  const auto by_warp =
+      weighted ? place_centroids<kWarp, true, T> : place_centroids<kWarp, false, T>;
   const auto by_block = weighted ? place_centroids<kPlacingThreads, true, T>
                                  : place_centroids<kPlacingThreads, false, T>;
   const unsigned threads = d <= kFewFeatures ? kWarp : kPlacingThreads; // of a centroid
   const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
-  (d <= kFewFeatures ? by_warp : by_block)<<<blocks_for(padded_k * threads, kPlacingThreads),
-                                             kPlacingThreads>>>(
-      sums, k, d, frame, shape, centroids, entering, tiles, half_squares, terms, next, shifts, weights);
+  (d <= kFewFeatures
+       ? by_warp
+       : by_block)<<<blocks_for(padded_k * threads, kPlacingThreads), kPlacingThreads>>>(
+      sums, k, d, frame, shape, centroids, entering, placed, next, shifts, weights);
   check_launch("place_centroids");
 }
 
@@ -415,7 +491,8 @@ struct PassTotals {
   const unsigned* moved; ///< points whose label changed
 };
 
-/// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums are.
+/// Lets the runs of all ranks add up in the same unit. Returns the words of 64 bits that their sums
+/// are.
 template <typename Run>
 std::size_t agree_on_sums(const Shape& shape, const std::vector<Run*>& runs) {
   double largest = 0.0;

@@ -25,12 +25,13 @@ namespace clusterbench::cuda {
 // no bank conflict where ldmatrix or wgmma read it.
 
 inline constexpr unsigned kHalfTileRows = 128;
+inline constexpr unsigned kTailWidth = 16; ///< features
 
 /// [tiles][chunks][kHalfTileRows][width]: a chunk holds `width` features of kHalfTileRows rows. In
 /// a row, groups of 8 halves (16 bytes) are permuted by the low bits of the row: the 128-, 64- and
 /// 32-byte swizzles of the PTX manual.
 struct HalfTiles {
-  unsigned width = 0;  ///< features of a chunk: 32 or 64
+  unsigned width = 0;  ///< features of a chunk: 16, 32 or 64
   unsigned chunks = 0; ///< chunks of a row
   unsigned steps = 0;  ///< groups of 16 features that are not all padding
 
@@ -39,6 +40,8 @@ struct HalfTiles {
     return {width, static_cast<unsigned>((d + width - 1) / width),
             static_cast<unsigned>((d + 15) / 16)};
   }
+  /// Of the further features that WholeScores has.
+  __host__ __device__ static HalfTiles of_tails() { return {kTailWidth, 1, 1}; }
   __host__ __device__ std::size_t chunk_size() const { return std::size_t{kHalfTileRows} * width; }
   __host__ __device__ std::size_t tile_size() const { return chunk_size() * chunks; }
   std::size_t size(std::size_t rows) const {
@@ -57,6 +60,24 @@ struct HalfTiles {
            swizzled(width, in_tile, in_chunk / 8) * 8 + in_chunk % 8;
   }
 };
+
+/// |c'|^2 / 2, which is at most 2^30, as 2^15 high + 2^4 middle + low: to 2^-33 of itself and
+/// 2^-25.
+struct HalfSquare {
+  __half high, middle, low;
+
+  __device__ explicit HalfSquare(float whole) : high(__float2half(whole * 0x1p-15f)) {
+    const float rest = whole - __half2float(high) * 0x1p15f; // exact, as all of these are
+    middle = __float2half(rest * 0x1p-4f);
+    low = __float2half(rest - __half2float(middle) * 0x1p4f);
+  }
+};
+
+/// |w|^2 / 2 of a point of norm |w| or a little more, in units of 2^15: a score with it is not
+/// negative but by rounding.
+__device__ inline __half row_constant(float norm) {
+  return __float2half_ru(0.5f * norm * norm * 0x1p-15f);
+}
 
 // ---- views
 //
@@ -94,6 +115,7 @@ struct CentroidsView {
   const __half* rounded;     ///< tiles
   const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
   const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
+  const __half* tails;       ///< tiles: what makes whole scores of products, see WholeScores
 };
 
 /// Largest terms of all centroids, as the bits of floats (which are not negative, so their order is
@@ -148,17 +170,36 @@ struct SweepTask {
 template <typename T>
 inline constexpr bool kRankedInOne = sizeof(T) == sizeof(float);
 
-/// Appends `count` consecutive places of a counter per lane that asks; returns this lane's place.
-/// All lanes of the warp must call it.
+/// The first of `count` consecutive places of a counter. All lanes of the warp must call it, with
+/// the same count.
+__device__ inline unsigned take_places(unsigned count, unsigned* counter) {
+  unsigned first = 0;
+  if (count != 0 && threadIdx.x % 32 == 0) {
+    first = atomicAdd(counter, count);
+  }
+  return __shfl_sync(0xffffffffu, first, 0);
+}
+
+/// A place of a counter for each lane that asks. All lanes of the warp must call it.
 __device__ inline unsigned take_place(bool asks, unsigned* counter) {
   const unsigned askers = __ballot_sync(0xffffffffu, asks);
-  const unsigned lane = threadIdx.x % 32;
-  unsigned first = 0;
-  if (askers != 0 && lane == 0) {
-    first = atomicAdd(counter, static_cast<unsigned>(__popc(askers)));
+  const unsigned before = askers & ((1u << threadIdx.x % 32) - 1);
+  return take_places(static_cast<unsigned>(__popc(askers)), counter) +
+         static_cast<unsigned>(__popc(before));
+}
+
+/// Gives a row that the first level could not decide its place in the list of those. `threshold` is
+/// no less than the nearest centroid's exact score.
+template <typename T>
+__device__ void flag(const SweepTask<T>& task, unsigned slot, unsigned row, float threshold) {
+  task.flagged.rows[slot] = row;
+  task.flagged.thresholds[slot] = threshold;
+  task.flagged.candidates[slot] = 0;
+  task.flagged.nearest[slot] = ~0ull;
+  if constexpr (!kRankedInOne<T>) {
+    task.flagged.nearest[task.points.n + slot] = ~0ull;
   }
-  first = __shfl_sync(0xffffffffu, first, 0);
-  return first + static_cast<unsigned>(__popc(askers & ((1u << lane) - 1)));
+  task.flagged.overflowed[slot] = false;
 }
 
 /// The first level's decision on a row: `best` and `second` are its two least scores, `nearest` the
@@ -173,14 +214,7 @@ __device__ void decide(const SweepTask<T>& task, bool has_row, std::size_t row, 
   }
   const unsigned slot = take_place(has_row && !certain, &task.counters->flagged);
   if (has_row && !certain) {
-    task.flagged.rows[slot] = static_cast<unsigned>(row);
-    task.flagged.thresholds[slot] = __fadd_ru(best, __fmul_ru(error, kUpwards));
-    task.flagged.candidates[slot] = 0;
-    task.flagged.nearest[slot] = ~0ull;
-    if constexpr (!kRankedInOne<T>) {
-      task.flagged.nearest[task.points.n + slot] = ~0ull;
-    }
-    task.flagged.overflowed[slot] = false;
+    flag(task, slot, static_cast<unsigned>(row), __fadd_ru(best, __fmul_ru(error, kUpwards)));
   }
 }
 
@@ -219,8 +253,8 @@ struct ColumnFacts {
   }
 };
 
-/// Bits of the largest |value| and of the largest |value - mean|: numbers that are not negative have
-/// the order of their bits.
+/// Bits of the largest |value| and of the largest |value - mean|: numbers that are not negative
+/// have the order of their bits.
 template <typename T>
 struct LargestBits {
   using Word = std::conditional_t<std::is_same_v<T, float>, unsigned, unsigned long long>;
@@ -337,7 +371,8 @@ static __global__ void measure_start(const T* centroids, std::size_t size, unsig
   }
 }
 
-/// The sums of N values over kThreads threads, a warp or a block, in every thread; always in the same order.
+/// The sums of N values over kThreads threads, a warp or a block, in every thread; always in the
+/// same order.
 template <unsigned kThreads, unsigned N>
 __device__ void add_over(double (&values)[N]) {
   for (unsigned v = 0; v < N; ++v) {
@@ -380,8 +415,8 @@ __device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<
   return norms_of(squares[0], squares[1], squares[2]);
 }
 
-/// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may be
-/// read at once.
+/// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may
+/// be read at once.
 template <bool kFour, typename T>
 __device__ void load_four(const T* row, unsigned feature, unsigned d, T (&to)[4]) {
   if constexpr (kFour && std::is_same_v<T, double>) {
@@ -401,9 +436,9 @@ __device__ void load_four(const T* row, unsigned feature, unsigned d, T (&to)[4]
   }
 }
 
-/// kLanes lanes a row, four features each at a time; two rows at once. Moves and scales in T, goes on
-/// in float, see residual_of(), and rounds sums upwards. Writes whole tiles, of padded_n rows: zeros
-/// behind n and d.
+/// kLanes lanes a row, four features each at a time; two rows at once. Moves and scales in T, goes
+/// on in float, see residual_of(), and rounds sums upwards. Writes whole tiles, of padded_n rows:
+/// zeros behind n and d.
 template <unsigned kLanes, bool kFour, typename T>
 static __global__ void __launch_bounds__(256)
     round_points(const T* __restrict__ points, std::size_t n, std::size_t padded_n, unsigned d,
@@ -523,8 +558,8 @@ public:
     return true;
   }
 
-  /// Rounds some rows of the points, [n, d] in device memory, to other arrays. Does not block. Throws
-  /// std::runtime_error.
+  /// Rounds some rows of the points, [n, d] in device memory, to other arrays. Does not block.
+  /// Throws std::runtime_error.
   void round_rows(const T* d_rows, std::size_t n, const HalfArrays& to) const {
     const bool four = d_ % 4 == 0;
     const unsigned lanes = d_ <= 32 ? 8 : d_ <= 64 ? 16 : 32;
@@ -551,11 +586,16 @@ private:
   }
 
   /// To [2^11, 2^12), which leaves a start room below 2^13: then half a squared length of 32
-  /// features is at most 2^30. Scale and inverse are of type T.
-  static double scale_for(T moved) {
+  /// features is at most 2^30. For up to four times as many, half of that, and so on. Scale and
+  /// inverse are of type T.
+  double scale_for(T moved) const {
     constexpr int kMost = std::numeric_limits<T>::max_exponent - 2;
+    int exponent = 11;
+    for (std::size_t most = 32; most < d_; most *= 4) {
+      --exponent;
+    }
     return moved > T{0} && std::isfinite(moved)
-               ? std::ldexp(1.0, std::min(11 - std::ilogb(moved), kMost))
+               ? std::ldexp(1.0, std::min(exponent - std::ilogb(moved), kMost))
                : 1.0;
   }
 

@@ -3,29 +3,32 @@
 // Idea: with few features the tensor cores make scores faster than two comparisons and a selection
 //   can follow. Of a group of 16 scores only the least is kept; the two least groups prove which
 //   one holds the nearest centroid, and its 16 are compared in float32.
-// Changed since kmeans_cuda_wgmma: for d <= 32, five more features bring |c|^2 / 2 and |x|^2 / 2 into
-//   the product, so that scores are complete and not negative: their bits are compared as integers,
-//   three in one instruction, half an operation a score instead of five. Then a kernel compares the
-//   16 centroids of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
-// Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups and complete scores.
-// Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or 48,
+// Changed since kmeans_cuda_wgmma: for d <= 32, the further features that make scores whole fill up
+//   those of the data instead of being 16 of their own. Of 16 scores the least competes, three
+//   compared in one instruction: half an operation a score. Then a kernel compares the 16 centroids
+//   of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
+// Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups and complete
+// scores. Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to
+// 16, 32 or 48,
 //   and 68 n d bytes for groups.
 // Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
+#include <bit>
+
 namespace clusterbench {
 namespace {
 
 using namespace cuda;
 
-// Scores that the tensor cores make whole: |c'|^2 / 2 and a constant of the row are further features
-// of the product, so that nothing is left to add and no score is negative but by rounding.
+// Scores that the tensor cores make whole: |c'|^2 / 2 and a constant of the row are further
+// features of the product, so that nothing is left to add and no score is negative but by rounding.
 
-/// Features behind those of the data. Of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2, the
-/// row's constant in units of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of one
-/// that does not exist, the largest number for both.
+/// Features behind those of the data. Of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2,
+/// the row's constant in units of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of
+/// one that does not exist, the largest number for both.
 constexpr unsigned kFoldedFeatures = 5, kRowConstant = 3;
 
 /// One chunk, of which `steps` groups of 16 features hold those of the data and the further ones.
@@ -67,16 +70,14 @@ __global__ void fold_points(const PointsView<> points, std::size_t padded_n, Hal
       fold_eight<false>(nullptr, points.shape, i, first, 0, {}, folded, to);
       continue;
     }
-    const float norm = points.norm[i];
     fold_eight<false>(points.rounded, points.shape, i, first, points.d,
                       {__float2half(0x1p15f), __float2half(0x1p4f), __float2half(1.0f),
-                       __float2half_ru(0.5f * norm * norm * 0x1p-15f), __float2half(0x1p15f)},
+                       row_constant(points.norm[i]), __float2half(0x1p15f)},
                       folded, to);
   }
 }
 
-/// |c'|^2 / 2 is at most 2^30; three halves hold it to 2^-33 of itself and 2^-25. A thread has eight
-/// features of a centroid, which are negative, as scores have -x'.c'.
+/// A thread has eight features of a centroid, which are negative, as scores have -x'.c'.
 __global__ void fold_centroids(const CentroidsView<> centroids, HalfTiles from, unsigned d,
                                HalfTiles to, __half* folded) {
   const unsigned groups = to.width / 8;
@@ -87,31 +88,33 @@ __global__ void fold_centroids(const CentroidsView<> centroids, HalfTiles from, 
   }
   const __half zero = __float2half(0.0f), most = __float2half(65504.0f);
   if (j >= centroids.k) { // the rounded ones are zero
-    fold_eight<true>(centroids.rounded, from, j, first, d, {most, zero, zero, zero, most}, folded, to);
+    fold_eight<true>(centroids.rounded, from, j, first, d, {most, zero, zero, zero, most}, folded,
+                     to);
     return;
   }
-  const float whole = centroids.half_squares[j];
-  const __half high = __float2half(whole * 0x1p-15f);
-  const float rest = whole - __half2float(high) * 0x1p15f; // exact, as all of these are
-  const __half middle = __float2half(rest * 0x1p-4f);
-  const __half low = __float2half(rest - __half2float(middle) * 0x1p4f);
+  const HalfSquare parts(centroids.half_squares[j]);
   fold_eight<true>(centroids.rounded, from, j, first, d,
-                   {high, middle, low, __float2half(0x1p15f), zero}, folded, to);
+                   {parts.high, parts.middle, parts.low, __float2half(0x1p15f), zero}, folded, to);
 }
 
 /// Groups of 16 scores compete, as integers: numbers that are not negative have the order of their
 /// bits, and where a best score is negative no gap is claimed. Half an operation a score.
-struct FoldedGroups {
-  using Value = int;
-  static constexpr bool kOneChunk = true;
+class FoldedGroups {
+public:
+  static constexpr bool kOneChunk = true, kHasTail = false;
+  static constexpr int kSign = 1;
 
-  __device__ static int far_away() { return __float_as_int(kFarAway); }
-  __device__ static int least(int a, int b) { return min(a, b); }
-  __device__ static int most(int a, int b) { return max(a, b); }
-  __device__ static unsigned bits(int value) { return static_cast<unsigned>(value); }
+  struct Facts { // rows are looked at in the end
+    __device__ void fetch(const PointsView<>&, std::size_t) {}
+  };
 
-  __device__ static void compete(const float (&sums)[64], const float*, unsigned keep,
-                                 int (&best)[2], int (&second)[2]) {
+  __device__ FoldedGroups(const Facts&, const ScoreError& largest) : largest_(largest) {
+    // A constant would take a second instruction, as only one operand is immediate.
+    asm volatile("mov.b32 %0, 0xffffffe0;" : "=r"(keep_));
+  }
+
+  __device__ void compete(const float (&sums)[64], unsigned tile) {
+    const int before[2] = {best_[0], best_[1]};
 #pragma unroll
     for (unsigned group = 0; group < 2; ++group) {
 #pragma unroll
@@ -127,27 +130,62 @@ struct FoldedGroups {
         const int some = __vimin3_s32(all[0], all[1], score(15));
         const int group_least = min(__vimin3_s32(all[2], all[3], all[4]), some);
         const int value =
-            static_cast<int>((static_cast<unsigned>(group_least) & keep) | group * 16);
-        second[p] = min(second[p], max(best[p], value));
-        best[p] = min(best[p], value);
+            static_cast<int>((static_cast<unsigned>(group_least) & keep_) | group * 16);
+        second_[p] = min(second_[p], max(best_[p], value));
+        best_[p] = min(best_[p], value);
       }
+    }
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      tile_[p] = best_[p] < before[p] ? tile : tile_[p];
     }
   }
 
-  __device__ static void decide(const SweepTask<>& task, bool has_row, std::size_t row, int best,
-                                unsigned nearest, int second) {
-    float largest = 0.0f, constant = 0.0f; // whose score is the least of its group is not known
+  /// Of the rows `row` and 8 further on. All lanes of the warp must call it.
+  __device__ void decide(const SweepTask<>& task, std::size_t row, UndecidedRows& undecided) {
+    const unsigned quarter = threadIdx.x % 4;
+    unsigned nearest[2];
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const unsigned low_bits = static_cast<unsigned>(best_[p]) & 31;
+      nearest[p] = tile_[p] * kHalfTileRows + low_bits / 2 * 8 + quarter * 2 + low_bits % 2;
+      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
+        const int other = __shfl_xor_sync(0xffffffffu, best_[p], offset);
+        const int other_second = __shfl_xor_sync(0xffffffffu, second_[p], offset);
+        const unsigned other_nearest = __shfl_xor_sync(0xffffffffu, nearest[p], offset);
+        second_[p] = __vimin3_s32(second_[p], other_second, max(best_[p], other));
+        nearest[p] = other < best_[p] ? other_nearest : nearest[p];
+        best_[p] = min(best_[p], other);
+      }
+    }
+    const std::size_t own = row + quarter * 8; // two of the four lanes decide on a row each
+    const bool has_row = quarter < 2 && own < task.points.n;
+    float error = 0.0f, constant = 0.0f; // whose score is the least of its group is not known
     if (has_row) {
       const HalfTiles& folded = task.points.shape;
-      constant = __half2float(
-                     task.points.rounded[folded.offset(row, task.points.d + kRowConstant)]) *
-                 0x1p15f;
-      largest = folded_error(task.counters->largest(), task.points.residual[row],
-                             task.points.norm[row], constant, folded.steps * 16);
+      constant =
+          __half2float(task.points.rounded[folded.offset(own, task.points.d + kRowConstant)]) *
+          0x1p15f;
+      error = folded_error(largest_, task.points.residual[own], task.points.norm[own], constant,
+                           folded.steps * 16);
     }
-    cuda::decide(task, has_row, row, __fadd_ru(__int_as_float(best), -constant), nearest,
-                 __fadd_rd(__int_as_float(second), -constant), largest, largest);
+    const float best = __fadd_ru(__int_as_float(quarter == 0 ? best_[0] : best_[1]), -constant);
+    const float second =
+        __fadd_rd(__int_as_float(quarter == 0 ? second_[0] : second_[1]), -constant);
+    if (has_row) {
+      task.labels[own] = static_cast<std::int32_t>(quarter == 0 ? nearest[0] : nearest[1]);
+    }
+    const bool certain = second - best > 2.0f * error * kUpwards; // false for NaN, too
+    undecided.add(task, has_row && !certain, static_cast<unsigned>(own),
+                  __fadd_ru(best, __fmul_ru(error, kUpwards)));
   }
+
+private:
+  ScoreError largest_;
+  unsigned keep_;
+  int best_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
+  int second_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
+  unsigned tile_[2] = {};
 };
 
 constexpr unsigned kGroup = 16, kGroupsOfTile = kHalfTileRows / kGroup;
@@ -174,8 +212,9 @@ __global__ void group_centroids(const float* centroids, unsigned k, unsigned d, 
   }
 }
 
-/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the sum of value l % N of
-/// its group. Each step halves the values that a lane carries, so that 32 values take 31 shuffles instead of 160.
+/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the
+/// sum of value l % N of its group. Each step halves the values that a lane carries, so that 32
+/// values take 31 shuffles instead of 160.
 template <unsigned N>
 __device__ float transposing_sum(const float (&value)[N], unsigned lane) {
   if constexpr (N == 1) {
@@ -194,8 +233,8 @@ __device__ float transposing_sum(const float (&value)[N], unsigned lane) {
 }
 
 /// Labels are the first centroids of groups: compares all 16 of the group, 8 lanes a row, of which
-/// kLanes share a centroid of up to 4 kLanes features: so they read whole lines of 128 bytes. kFour: d
-/// is a multiple of 4, so that 16 bytes may be read at once.
+/// kLanes share a centroid of up to 4 kLanes features: so they read whole lines of 128 bytes.
+/// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
 template <unsigned kLanes, bool kFour>
 __global__ void __launch_bounds__(256)
     resolve_groups(const SweepTask<> task, const float* grouped) {

@@ -1,13 +1,14 @@
-// K-means for 65 to some thousand clusters of few features: scores as pairs of float16, in registers.
+// K-means for 65 to some thousand clusters of few features: scores as pairs of float16, in
+// registers.
 //
-// Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their order,
-//   and two of them share a register: three instructions give two minima. Once the least score of a
-//   row is known, two instructions of the multiply-add pipe test two scores against it. What is left
-//   may be nearest: one centroid for nearly all rows, which proves its label.
-// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. The centroids stay
-//   in shared memory, and rows come to registers as operands. Rows with several candidates are
-//   multiplied again at the end of a block, which lists and compares them. Rows that move are gathered
-//   and change copies of the sums.
+// Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their
+// order, and two of them share a register: three instructions give two minima. Once the least score
+//   of a row is known, two instructions of the multiply-add pipe test two scores against it. What
+//   is left may be nearest: one centroid for nearly all rows, which proves its label.
+// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. The centroids
+// stay in shared memory, and rows come to registers as operands. Rows with several candidates are
+//   multiplied again at the end of a block, which lists and compares them. Rows that move are
+//   gathered and change copies of the sums.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
 // Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.75 instructions a score.
 // Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64), else
@@ -90,11 +91,6 @@ __device__ unsigned fma_two_limited(unsigned a, unsigned b, unsigned c) {
   asm("fma.rn.sat.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
   return two;
 }
-/// A barrier of a team.
-__device__ void team_barrier(unsigned team) {
-  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
-}
-
 /// Tests scores against the limits of two rows, not less than 2^-5: which are no more than u.
 /// (u - score) / ulp(u) + 1 is at least 1 for those, and at most 0 for all others.
 struct LimitTest {
@@ -104,8 +100,8 @@ struct LimitTest {
       : slopes(0x80008000u | ((0x00280028u - (limits >> 10 & 0x001f001fu)) << 10)),
         starts((0x64006400u | (limits & 0x03ff03ffu)) + 0x00010001u) {}
 
-  /// Of the scores of one row. Bit i of either half of the answer belongs to score [i]: as a float16
-  /// 1024 + 2^i + ... has these as its lowest bits.
+  /// Of the scores of one row. Bit i of either half of the answer belongs to score [i]: as a
+  /// float16 1024 + 2^i + ... has these as its lowest bits.
   template <unsigned kRow, unsigned kScores>
   __device__ unsigned of(const unsigned* scores) const {
     const unsigned slope = __byte_perm(slopes, 0, kRow == 0 ? 0x1010 : 0x3232);
@@ -126,8 +122,8 @@ __device__ unsigned column_of(unsigned bit, unsigned quarter) {
 }
 
 /// What a lane has of two rows that it shares with three others: features as operands of a product,
-/// whose order is free, as long as centroids have the same one. And what it knows of one of them, its
-/// own: an even lane of the first.
+/// whose order is free, as long as centroids have the same one. And what it knows of one of them,
+/// its own: an even lane of the first.
 template <unsigned kData, typename T>
 struct Operands {
   unsigned words[2][kData * 2];
@@ -213,7 +209,8 @@ __device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
   }
 }
 
-/// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must call it.
+/// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must
+/// call it.
 template <typename T>
 __device__ void move_rows(const PointsView<T>& points, const SumsView& own,
                           unsigned long long entry) {
@@ -303,9 +300,10 @@ __device__ void compare_pairs(const SweepTask<T>& task, Team<T>& of_team, unsign
   }
 }
 
-/// A pass but for the means: labels, and the sums that follow from them. kData steps of 16 features are
-/// the data's; kBeside: one more has the parts of |c|^2 / 2, which else are in the last four of the
-/// data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team of each team.
+/// A pass but for the means: labels, and the sums that follow from them. kData steps of 16 features
+/// are the data's; kBeside: one more has the parts of |c|^2 / 2, which else are in the last four of
+/// the data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team
+/// of each team.
 template <unsigned kData, bool kBeside, unsigned kColumns, typename T>
 __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> task) {
   constexpr unsigned kSteps = kData + (kBeside ? 1 : 0);

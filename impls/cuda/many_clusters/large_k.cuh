@@ -25,11 +25,13 @@ concept MovesRows = requires(const Shape& shape) {
   Sweep::copies(shape);
 };
 
-/// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one another.
+/// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one
+/// another.
 inline constexpr std::size_t kSumRows = 256;
 
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
-/// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or never.
+/// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or
+/// never.
 struct PassNeeds {
   unsigned padded_rows, copies;
   bool lists, sorts;
@@ -58,9 +60,7 @@ struct PassArrays {
   }
 
   HalfArrays points{};
-  __half* rounded = nullptr;     ///< tiles of the centroids
-  float* half_squares = nullptr; ///< see CentroidsView
-  float4* terms = nullptr;
+  PlacedCentroids placed{};
   long long* high = nullptr; ///< see SumsView
   long long* low = nullptr;
   unsigned* counts = nullptr;
@@ -79,11 +79,8 @@ struct PassArrays {
 private:
   PassArrays(const Shape& shape, const PassNeeds& needs, Arena cutter) {
     const std::size_t n = shape.n, k = shape.k, values = needs.copies * k * shape.d;
-    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
     points = HalfArrays::cut(n, shape.d, needs.padded_rows, cutter);
-    rounded = cutter.take<__half>(HalfTiles::of(shape.d).size(k));
-    half_squares = cutter.take<float>(padded_k);
-    terms = cutter.take<float4>(padded_k);
+    placed = PlacedCentroids::cut(k, shape.d, cutter);
     const std::size_t before_sums = cutter.used;
     high = cutter.take<long long>(values);
     low = cutter.take<long long>(values);
@@ -136,12 +133,12 @@ inline std::size_t device_memory() {
 /// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty;
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
-/// in words. None blocks.
-/// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
-/// moves) also clears the counters of the next pass, and changes the sums if `moves`: not in the first
-/// two passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds to.
-/// Ranks, where the points are one device's share, has: of_all(own), the totals of all devices from
-/// those of this one, in the order of the stream; and has_points(), else it only takes part.
+/// in words. None blocks. One that MovesRows leaves final labels where the last ones were. Its
+/// launch(task, sums, next, moves) also clears the counters of the next pass, and changes the sums
+/// if `moves`: not in the first two passes if sorts_first(shape). copies(shape) says how many
+/// copies of the sums it adds to. Ranks, where the points are one device's share, has: of_all(own),
+/// the totals of all devices from those of this one, in the order of the stream; and has_points(),
+/// else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
 class LargeK final : public Variant<typename Sweep::Real> {
   using T = typename Sweep::Real;
@@ -181,8 +178,8 @@ public:
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
     take_range(shape.n, heaviest * points_.largest());
     const HalfTiles tiles = points_.view().shape;
-    tiles_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
-    fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
+    fill_bytes(std::span(at_.placed.tiles, tiles.size(shape.k)),
+               0); // they stay zero behind d and k
     if constexpr (!kMovesRows) {
       prepare_lists(tiles);
     }
@@ -328,13 +325,9 @@ private:
   }
 
   SweepTask<T> task(const T* centroids, std::int32_t* labels, PassCounters* counters) const {
-    return {points_.view(),
-            {static_cast<unsigned>(shape_.k), tiles_, centroids, at_.rounded, at_.half_squares,
-             at_.terms},
-            at_.flagged,
-            counters,
-            labels,
-            points_.frame()};
+    return {points_.view(), at_.placed.view(static_cast<unsigned>(shape_.k), centroids),
+            at_.flagged,    counters,
+            labels,         points_.frame()};
   }
 
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts, copies_}; }
@@ -354,7 +347,7 @@ private:
       count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
       check_launch("count_moved");
       counted = true;
-      many_move_ = first_pass || download(now).moved > n / 4;
+      many_move_ = first_pass || download(now).moved > n / 5;
     }
     if (many_move_) {
       if (!first_pass) {
@@ -362,9 +355,11 @@ private:
       }
       sorted_.add_all(points_.view(), labels, sums(), weights_);
     } else {
-      move_points_<<<wide_blocks_, 256>>>(points_.view(), before, labels, sums(),
-                                          counted ? nullptr : &now->moved, weights_,
-                                          static_cast<unsigned>(shape_.k));
+      const auto parts = static_cast<unsigned>(ceil_div(shape_.d, kMovedFeatures));
+      const unsigned blocks = blocks_at_most(n, 256, std::max(wide_blocks_ / parts, 1u));
+      move_points_<<<dim3(blocks, parts), 256>>>(points_.view(), before, labels, sums(),
+                                                 counted ? nullptr : &now->moved, weights_,
+                                                 static_cast<unsigned>(shape_.k));
       check_launch("move_points");
     }
   }
@@ -383,9 +378,9 @@ private:
   /// See place_centroids().
   void place(const SumsView& all, T* centroids, T* entering, PassCounters* counters,
              double* shifts) {
-    place_all(all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d), points_.frame(),
-              points_.view().shape, centroids, entering, at_.rounded, at_.half_squares, at_.terms,
-              counters, shifts, weights_);
+    place_all(all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
+              points_.frame(), points_.view().shape, centroids, entering, at_.placed, counters,
+              shifts, weights_);
   }
 
   void add_distances(const SweepTask<T>& pass) {
@@ -410,7 +405,7 @@ private:
   SortedSums<T> sorted_;
   bool many_move_ = true; ///< in the last pass
   bool sorts_ = true;
-  unsigned copies_ = 1, tiles_ = 0, wide_blocks_ = 0;
+  unsigned copies_ = 1, wide_blocks_ = 0;
   SecondLevel<256, T> second_level_;
   void (*move_points_)(PointsView<T>, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
                        WeightsView<T>, unsigned) = nullptr;

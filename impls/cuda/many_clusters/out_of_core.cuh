@@ -1,4 +1,5 @@
-// The run of the variants for many clusters whose points stay in host memory: kernels, memory, passes.
+// The run of the variants for many clusters whose points stay in host memory: kernels, memory,
+// passes.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -20,9 +21,9 @@ namespace clusterbench::cuda {
 
 // ---- kernels
 //
-// They run beside the sweep, on multiprocessors that it leaves alone: a block for each of those, of as
-// many threads as a block may have. A row takes microseconds to come over the link, so it is full only
-// while many are on their way: here up to a megabyte.
+// They run beside the sweep, on multiprocessors that it leaves alone: a block for each of those, of
+// as many threads as a block may have. A row takes microseconds to come over the link, so it is
+// full only while many are on their way: here up to a megabyte.
 
 inline constexpr unsigned kSpare = 8;
 inline constexpr unsigned kFetchThreads = 1024;
@@ -54,7 +55,8 @@ static __global__ void sum_moved(const PassCounters* tiles, unsigned count, unsi
 template <bool kFour>
 using Unit = std::conditional_t<kFour, float4, float>; ///< that a thread copies at once
 
-/// to[i] = row rows[i] of `from`, which is host memory, for all i < *count. kFour: d is a multiple of 4.
+/// to[i] = row rows[i] of `from`, which is host memory, for all i < *count. kFour: d is a multiple
+/// of 4.
 template <bool kFour>
 static __global__ void __launch_bounds__(kFetchThreads)
     fetch_rows(const float* from, const unsigned* rows, const unsigned* count, unsigned d,
@@ -196,8 +198,8 @@ private:
 struct Tiling {
   std::size_t n, rows;
 
-  /// wave: rows that the sweep works on at a time. Whole waves, so that no multiprocessor waits for the
-  /// last rows of a tile; few enough that two tiles in float are a small part of the points.
+  /// wave: rows that the sweep works on at a time. Whole waves, so that no multiprocessor waits for
+  /// the last rows of a tile; few enough that two tiles in float are a small part of the points.
   static Tiling of(std::size_t n, std::size_t wave) {
     constexpr std::size_t kTiles = 64, kMostWaves = 8;
     const std::size_t waves = std::clamp<std::size_t>(n / kTiles / wave, 1, kMostWaves);
@@ -217,11 +219,9 @@ struct OutOfCoreArrays {
   OutOfCoreArrays(const Shape& shape, const Tiling& tiling, bool keeps, std::byte* memory)
       : OutOfCoreArrays(shape, tiling, keeps, Arena{memory}) {}
 
-  HalfArrays points{};           ///< of all rows, or none
-  HalfArrays streamed[2]{};      ///< else of a tile, by turns
-  __half* rounded = nullptr;     ///< tiles of the centroids
-  float* half_squares = nullptr; ///< see CentroidsView
-  float4* terms = nullptr;
+  HalfArrays points{};      ///< of all rows, or none
+  HalfArrays streamed[2]{}; ///< else of a tile, by turns
+  PlacedCentroids placed{};
   long long* high = nullptr; ///< see SumsView
   long long* low = nullptr;
   unsigned* counts = nullptr;
@@ -242,7 +242,6 @@ struct OutOfCoreArrays {
 private:
   OutOfCoreArrays(const Shape& shape, const Tiling& tiling, bool keeps, Arena cutter) {
     const std::size_t k = shape.k, d = shape.d;
-    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
     const std::size_t tile = std::min(tiling.rows, tiling.n), pairs = 2 * tile + 65536;
     if (keeps) {
       points = HalfArrays::cut(shape.n, d, WgmmaSweep<>::kPaddedRows, cutter);
@@ -251,9 +250,7 @@ private:
         each = HalfArrays::cut(tile, d, WgmmaSweep<>::kPaddedRows, cutter);
       }
     }
-    rounded = cutter.take<__half>(HalfTiles::of(d).size(k));
-    half_squares = cutter.take<float>(padded_k);
-    terms = cutter.take<float4>(padded_k);
+    placed = PlacedCentroids::cut(k, d, cutter);
     const std::size_t before_sums = cutter.used;
     high = cutter.take<long long>(k * d);
     low = cutter.take<long long>(k * d);
@@ -286,9 +283,9 @@ private:
 
 // ---- the run
 
-/// Three streams: the sweeps go to the default one, the copies of whole tiles to a second, and what is
-/// done with rows in float to a third, `beside`. Tiles take turns with two sets of lists and rows.
-/// Ranks: as LargeK has them.
+/// Three streams: the sweeps go to the default one, the copies of whole tiles to a second, and what
+/// is done with rows in float to a third, `beside`. Tiles take turns with two sets of lists and
+/// rows. Ranks: as LargeK has them.
 template <typename Ranks = OneDevice>
 class OutOfCore final : public Variant<float> {
 public:
@@ -314,14 +311,14 @@ public:
       }
     }
     points_.measure({host_rows_.device(), points.rows.size()}, shape.d);
-    tiles_of_centroids_ = static_cast<unsigned>(ceil_div(shape.k, kHalfTileRows));
     sweep_.prepare({points_.view(), {}, {}, nullptr, nullptr, points_.frame()}, kSpare);
     tiling_ = Tiling::of(shape.n, sweep_.wave());
     allocate();
     points_.prepare(at_.points, &host_[0].largest);
     take_range(shape.n, points_.largest());
     const HalfTiles tiles = points_.view().shape;
-    fill_bytes(std::span(at_.rounded, tiles.size(shape.k)), 0); // they stay zero behind d and k
+    fill_bytes(std::span(at_.placed.tiles, tiles.size(shape.k)),
+               0); // they stay zero behind d and k
     fill_iota<<<blocks_at_most(tile_rows(), 256, 4096), 256>>>(at_.places, tile_rows());
     check_launch("fill_iota");
     second_level_ = SecondLevel<kFetchThreads>(tiles, shape.d);
@@ -429,12 +426,7 @@ private:
   }
 
   CentroidsView<> centroids_view(const float* centroids) const {
-    return {static_cast<unsigned>(shape_.k),
-            tiles_of_centroids_,
-            centroids,
-            at_.rounded,
-            at_.half_squares,
-            at_.terms};
+    return at_.placed.view(static_cast<unsigned>(shape_.k), centroids);
   }
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts}; }
 
@@ -457,7 +449,8 @@ private:
     return view;
   }
 
-  /// Labels and sums of a tile; does not block. all_rows: they come in order, else only those needed.
+  /// Labels and sums of a tile; does not block. all_rows: they come in order, else only those
+  /// needed.
   void pass_over(unsigned tile, const float* centroids, const std::int32_t* all_before,
                  std::int32_t* all_labels, bool all_rows, bool wants_loss) {
     const unsigned turn = tile % 2;
@@ -531,8 +524,8 @@ private:
   void place(const SumsView& of_all, float* centroids, float* entering, double* shifts) {
     fill_bytes(std::span(at_.pass, 1), 0);
     place_all(of_all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
-              points_.frame(), points_.view().shape, centroids, entering, at_.rounded,
-              at_.half_squares, at_.terms, at_.pass, shifts, WeightsView<float>{});
+              points_.frame(), points_.view().shape, centroids, entering, at_.placed, at_.pass,
+              shifts, WeightsView<float>{});
   }
 
   void sum_up(unsigned count, double* total) {
@@ -572,7 +565,6 @@ private:
   Stream copies_, beside_;
   // Of each turn: its tile is swept; its rows are there; its lists and rows are done with.
   Event swept_[2], copied_[2], free_[2];
-  unsigned tiles_of_centroids_ = 0;
   SecondLevel<kFetchThreads> second_level_;
   void (*fetch_)(const float*, const unsigned*, const unsigned*, unsigned, float*) = nullptr;
   DeviceBuffer<std::byte> memory_;

@@ -102,9 +102,9 @@ __device__ std::uint64_t describe(const void* tile) {
 
 /// A warpgroup's 64 rows times 128 columns: s[4 ni + e] belongs to row
 /// 16 warp + 8 (e / 2) + lane / 4 and column 8 ni + 2 (lane % 4) + e % 2.
-/// s = rows * columns over 16 features, plus s if `add`.
-__device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uint64_t columns,
-                                    bool add) {
+/// s = rows * columns over 16 features, or kSign times that, plus s if `add`.
+template <int kSign = 1>
+__device__ void multiply_add(float (&s)[64], std::uint64_t rows, std::uint64_t columns, bool add) {
   asm volatile("{\n"
                ".reg .pred p;\n"
                "setp.ne.b32 p, %66, 0;\n"
@@ -113,11 +113,11 @@ __device__ inline void multiply_add(float (&s)[64], std::uint64_t rows, std::uin
                "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
                "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
                "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
-               "%64, %65, p, 1, 1, 0, 0;\n"
+               "%64, %65, p, %67, 1, 0, 0;\n"
                "}"
                : CLUSTERBENCH_16_SUMS(0), CLUSTERBENCH_16_SUMS(16), CLUSTERBENCH_16_SUMS(32),
                  CLUSTERBENCH_16_SUMS(48)
-               : "l"(rows), "l"(columns), "r"(static_cast<int>(add)));
+               : "l"(rows), "l"(columns), "r"(static_cast<int>(add)), "n"(kSign));
 }
 
 /// The same with the rows in registers: rows[0] and [2] are 16 warp + lane / 4, features

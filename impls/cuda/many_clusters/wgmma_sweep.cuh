@@ -8,6 +8,7 @@
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cuda_fp16.h>
@@ -22,29 +23,40 @@ namespace clusterbench::cuda {
 //
 // A block keeps its points in shared memory while all centroids go by. Where 256 do not fit, it
 // streams them: each chunk of a tile of centroids comes with the same features of the points, which
-// are read again for every tile, mostly from memory. That takes less time than 128 points that stay,
-// and with 1024 features more than 64 that stay (docs/ladder/many_clusters.md).
+// are read again for every tile, mostly from memory. That takes less time than 128 points that
+// stay, and more than 64 that stay where there are many tiles (docs/ladder/many_clusters.md).
 //
 // How scores compete, and what is known of their errors, is the variant's: Scores. A variant may
 // also put tiles of its own into the task, with features beside those of the data.
 
 inline constexpr unsigned kMostStages = 8;
+/// Of centroids: up to as many, points are streamed before 64 stay.
+inline constexpr unsigned kFewTiles = 2;
 
-inline constexpr unsigned kSquaresBytes = kHalfTileRows * sizeof(float); ///< |c'|^2 / 2 of a tile
+/// Of shared memory, at most: barriers, and lists of rows.
+inline constexpr std::size_t kStaticBytes = 5 << 10;
+inline constexpr unsigned kTailSize = kHalfTileRows * kTailWidth; ///< of a tile of centroids
 
-/// Dynamic shared memory: points [copies][row_chunks][rows][width], then [stages] tiles of centroids,
-/// then their |c'|^2 / 2, [stages + 2]. Streamed points have a copy, of one chunk, for each stage.
+/// Dynamic shared memory: points [copies][row_chunks][rows][width], then [stages] tiles of
+/// centroids, then tails of centroids, [tails], and of points. Streamed points have a copy, of one
+/// chunk, for each stage.
 struct SweepLayout {
   unsigned copies, stages;
   unsigned row_chunks; ///< of a copy of the points
+  bool has_tails;
 
-  __host__ __device__ unsigned places() const { return stages + 2; }
+  /// As many as tiles can be on their way: each is read together with the last chunk of its tile.
+  __host__ __device__ unsigned tails(const HalfTiles& shape) const {
+    return has_tails ? (stages + shape.chunks - 1) / shape.chunks : 0;
+  }
   __host__ __device__ std::size_t rows_size(const HalfTiles& shape, unsigned rows) const {
     return std::size_t{rows} * row_chunks * shape.width;
   }
   std::size_t bytes(const HalfTiles& shape, unsigned rows) const {
-    return (copies * rows_size(shape, rows) + stages * shape.chunk_size()) * sizeof(__half) +
-           places() * kSquaresBytes + 1024; // the swizzle asks for 1024 bytes
+    return (copies * rows_size(shape, rows) + stages * shape.chunk_size() +
+            tails(shape) * kTailSize + (has_tails ? rows * kTailWidth : 0)) *
+               sizeof(__half) +
+           1024; // the swizzle asks for them
   }
 };
 
@@ -59,27 +71,68 @@ struct StageCounter {
   }
 };
 
-/// EachScore, below, shows what Scores has. Of each chunk, kSteps groups of 16 features are multiplied.
-/// kStreams: points come with the centroids' tiles.
+/// The rows that a warp could not decide, in shared memory until they are worth an atomic addition,
+/// which takes longer than most of what a warp does for its rows.
+class UndecidedRows {
+public:
+  static constexpr unsigned kRoom = 32;   ///< rows
+  static constexpr unsigned kAtOnce = 16; ///< those that a warp decides on together
+
+  __device__ explicit UndecidedRows(uint2* s_rows) : s_rows_(s_rows) {}
+
+  /// All lanes of the warp must call it.
+  template <typename T>
+  __device__ void add(const SweepTask<T>& task, bool asks, unsigned row, float threshold) {
+    const unsigned askers = __ballot_sync(0xffffffffu, asks);
+    if (asks) {
+      const unsigned before = __popc(askers & ((1u << threadIdx.x % 32) - 1));
+      s_rows_[count_ + before] = {row, __float_as_uint(threshold)};
+    }
+    count_ += static_cast<unsigned>(__popc(askers));
+    if (count_ > kRoom - kAtOnce) {
+      list(task);
+    }
+  }
+  /// What there is. All lanes of the warp must call it.
+  template <typename T>
+  __device__ void list(const SweepTask<T>& task) {
+    const unsigned lane = threadIdx.x % 32;
+    __syncwarp(); // all rows are written
+    const unsigned slot = take_places(count_, &task.counters->flagged) + lane;
+    if (lane < count_) {
+      const uint2 own = s_rows_[lane];
+      flag(task, slot, own.x, __uint_as_float(own.y));
+    }
+    __syncwarp(); // all rows are read
+    count_ = 0;
+  }
+
+private:
+  uint2* s_rows_; ///< [kRoom] and the bits of their thresholds
+  unsigned count_ = 0;
+};
+
+/// WholeScores, below, shows what Scores has. Of each chunk, kSteps groups of 16 features are
+/// multiplied. kStreams: points come with the centroids' tiles.
 template <typename Scores, unsigned kWidth, unsigned kSteps, unsigned kTeams, bool kStreams,
           typename T>
 __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     sweep_wgmma(const SweepTask<T> task, const SweepLayout layout) {
-  using Value = typename Scores::Value;
   constexpr unsigned kRows = kTeams * 64, kStageSize = kHalfTileRows * kWidth;
   extern __shared__ unsigned char s_dynamic[];
   __shared__ Barrier s_barriers[4 + 2 * kMostStages];
+  __shared__ uint2 s_undecided[kTeams * 4][UndecidedRows::kRoom];
   const HalfTiles shape = task.points.shape;
   const unsigned chunks = kSteps * 16 < 64 ? 1 : shape.chunks;
   const unsigned rows_size = static_cast<unsigned>(layout.rows_size(shape, kRows));
   __half* s_rows =
       reinterpret_cast<__half*>(s_dynamic + (1024 - shared_address(s_dynamic) % 1024) % 1024);
   __half* s_stages = s_rows + layout.copies * rows_size;
-  float* s_squares = reinterpret_cast<float*>(s_stages + layout.stages * kStageSize);
+  __half* s_tails = s_stages + layout.stages * kStageSize;
   const unsigned rows_full = shared_address(s_barriers), rows_free = rows_full + 16;
   const unsigned full = rows_full + 32, free = full + 8 * kMostStages; // 8 bytes each
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const unsigned tiles = task.centroids.tiles;
+  const unsigned tiles = task.centroids.tiles, tails = layout.tails(shape);
   const unsigned pieces = static_cast<unsigned>((task.points.n + kRows - 1) / kRows);
 
   if (threadIdx.x == 0) {
@@ -95,7 +148,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   }
   __syncthreads(); // no one waits at a barrier that was not started
 
-  StageCounter stage, place;
+  StageCounter stage, tail;
   unsigned round = 0;
   if (warp >= kTeams * 4) { // the copying warpgroup
     if constexpr (kTeams == 4) {
@@ -130,16 +183,16 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
         }
       }
       const __half* from = task.centroids.rounded;
-      const float* from_squares = task.centroids.half_squares;
+      const __half* from_tails = task.centroids.tails;
 #pragma unroll 1
       for (unsigned j = 0; j < tiles; ++j) {
 #pragma unroll 1
         for (unsigned chunk = 0; chunk < chunks; ++chunk, from += kStageSize) {
-          const bool last = chunk + 1 == chunks;
+          const bool has_tail = Scores::kHasTail && chunk + 1 == chunks;
           const unsigned barrier = full + 8 * stage.place;
           wait(free + 8 * stage.place, stage.parity ^ 1);
           expect(barrier, kStageSize * 2 + (kStreams ? kRows * kWidth * 2 : 0) +
-                              (last ? kSquaresBytes : 0));
+                              (has_tail ? kTailSize * 2 : 0));
           copy_bulk(s_stages + stage.place * kStageSize, from, kStageSize * 2, barrier);
           if constexpr (kStreams) {
 #pragma unroll 1
@@ -147,13 +200,10 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
               copy_rows(r, chunk, s_rows + stage.place * rows_size, barrier);
             }
           }
-          if (last) {
-            // Whoever freed this stage has long read what was here: there are more places than
-            // tiles in flight.
-            copy_bulk(s_squares + place.place * kHalfTileRows, from_squares, kSquaresBytes,
-                      barrier);
-            from_squares += kHalfTileRows;
-            place.next(layout.places());
+          if (has_tail) { // as this stage is free, so is the tail of the tile that it was of
+            copy_bulk(s_tails + tail.place * kTailSize, from_tails, kTailSize * 2, barrier);
+            from_tails += kTailSize;
+            tail.next(tails);
           }
           stage.next(layout.stages);
         }
@@ -165,27 +215,36 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     take_registers<112>();
   }
 
-  unsigned keep; // a constant would take a second instruction, as only one operand is immediate
-  asm volatile("mov.b32 %0, 0xffffffe0;" : "=r"(keep));
+  UndecidedRows undecided(s_undecided[warp]);
+  const unsigned lane_row = warp * 16 + lane / 4; // of a piece, and the one 8 further on
+  typename Scores::Facts facts;
+  facts.fetch(task.points, std::size_t{blockIdx.x} * kRows + lane_row);
   const std::uint64_t first_stage = describe<kWidth>(s_stages);
+  __half* s_row_tails = s_tails + tails * kTailSize + warp / 4 * 64 * kTailWidth;
+  const std::uint64_t first_tail = describe<kTailWidth>(s_tails);
+  const std::uint64_t row_tails = describe<kTailWidth>(s_row_tails);
   for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
     const unsigned copy = kStreams ? 0 : round % layout.copies, use = round / layout.copies;
     const __half* s_piece = s_rows + copy * rows_size;
     const std::uint64_t first_rows = describe<kWidth>(s_piece + warp / 4 * 64 * kWidth);
+    Scores scores(facts, task.counters->largest());
+    if constexpr (Scores::kHasTail) {
+      team_barrier(warp / 4); // no product reads that of the last piece any more
+      scores.write_tail(s_row_tails);
+      fence_proxy_async();
+      team_barrier(warp / 4); // all 64 rows have theirs
+    }
+    facts.fetch(task.points, (std::size_t{piece} + gridDim.x) * kRows + lane_row);
     if constexpr (!kStreams) {
       wait(rows_full + 8 * copy, use & 1);
     }
-    const Value far_away = Scores::far_away();
-    Value best[2] = {far_away, far_away}, second[2] = {far_away, far_away};
-    unsigned nearest[2] = {0, 0}; // the tile, until the end
     float sums[64];
 #pragma unroll 1
     for (unsigned j = 0; j < tiles; ++j) {
       unsigned previous = 0;
-      const float* squares = s_squares + place.place * kHalfTileRows;
-      place.next(layout.places());
+      unsigned chunk = 0;
 #pragma unroll 1
-      for (unsigned chunk = 0; chunk < chunks; ++chunk) {
+      do {
         wait(full + 8 * stage.place, stage.parity);
         wgmma_fence();
         const std::uint64_t of_rows =
@@ -193,7 +252,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
         const std::uint64_t of_columns = first_stage + stage.place * (kStageSize * 2 / 16);
 #pragma unroll
         for (unsigned step = 0; step < kSteps; ++step) { // products of padding are zero
-          multiply_add(sums, of_rows + step * 2, of_columns + step * 2, chunk + step > 0);
+          multiply_add<Scores::kSign>(sums, of_rows + step * 2, of_columns + step * 2,
+                                      chunk + step > 0);
         }
         wgmma_commit_group();
         if (chunk > 0) { // the products of the chunk before are complete: its stage is free
@@ -204,6 +264,12 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
         }
         previous = stage.place;
         stage.next(layout.stages);
+      } while (++chunk < chunks);
+      if constexpr (Scores::kHasTail) { // which has come with the last chunk
+        wgmma_fence();
+        multiply_add(sums, row_tails, first_tail + tail.place * (kTailSize * 2 / 16), true);
+        wgmma_commit_group();
+        tail.next(tails);
       }
       wgmma_wait_group<0>();
       if (lane == 0) {
@@ -212,33 +278,11 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
           arrive(rows_free + 8 * copy);
         }
       }
-      const Value before[2] = {best[0], best[1]};
-      Scores::compete(sums, squares, keep, best, second);
-#pragma unroll
-      for (unsigned p = 0; p < 2; ++p) {
-        nearest[p] = best[p] < before[p] ? j : nearest[p];
-      }
+      scores.compete(sums, j);
     }
-#pragma unroll
-    for (unsigned p = 0; p < 2; ++p) {
-      const unsigned low_bits = Scores::bits(best[p]) & 31;
-      nearest[p] = nearest[p] * kHalfTileRows + low_bits / 2 * 8 + lane % 4 * 2 + low_bits % 2;
-      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
-        const Value other = __shfl_xor_sync(0xffffffffu, best[p], offset);
-        const Value other_second = __shfl_xor_sync(0xffffffffu, second[p], offset);
-        const unsigned other_nearest = __shfl_xor_sync(0xffffffffu, nearest[p], offset);
-        second[p] =
-            Scores::least(Scores::least(second[p], other_second), Scores::most(best[p], other));
-        nearest[p] = other < best[p] ? other_nearest : nearest[p];
-        best[p] = Scores::least(best[p], other);
-      }
-    }
-    const unsigned p = lane % 4; // two of the four lanes decide on a row each
-    const std::size_t row = std::size_t{piece} * kRows + warp * 16 + p * 8 + lane / 4;
-    const bool has_row = p < 2 && row < task.points.n;
-    Scores::decide(task, has_row, row, p == 0 ? best[0] : best[1],
-                   p == 0 ? nearest[0] : nearest[1], p == 0 ? second[0] : second[1]);
+    scores.decide(task, std::size_t{piece} * kRows + lane_row, undecided);
   }
+  undecided.list(task);
 }
 
 /// The kernel, its shape and its launch.
@@ -254,16 +298,18 @@ public:
   /// spare: multiprocessors that it leaves to others.
   void prepare(const SweepTask<T>& task, unsigned spare = 0) {
     const HalfTiles shape = task.points.shape;
-    const std::size_t most = shared_memory_limit() - 1024; // the barriers
+    const std::size_t most = shared_memory_limit() - kStaticBytes;
     // 256 points a block that fit twice, so that the next ones arrive early; or once; then as many
     // stages as are left room for.
     const auto fits = [&](unsigned teams, unsigned copies) {
-      return SweepLayout{copies, 2, shape.chunks}.bytes(shape, teams * 64) <= most;
+      return SweepLayout{copies, 2, shape.chunks, Scores::kHasTail}.bytes(shape, teams * 64) <=
+             most;
     };
-    const bool keeps_64 = !fits(2, 1) && fits(1, 1);
+    const bool keeps_64 = !fits(2, 1) && fits(1, 1) && task.centroids.tiles > kFewTiles;
     streams_ = !fits(4, 1) && !keeps_64;
     teams_ = keeps_64 ? 1 : 4;
-    layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks};
+    layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks,
+               Scores::kHasTail};
     for (SweepLayout more = layout_; more.stages <= kMostStages; ++more.stages) {
       more.copies = streams_ ? more.stages : more.copies;
       if (more.bytes(shape, teams_ * 64) > most) {
@@ -314,40 +360,170 @@ private:
 //
 // The first sweep in which every centroid competes for itself.
 
-/// Every score competes: four operations a score.
-struct EachScore {
-  using Value = float;
-  static constexpr bool kOneChunk = false; ///< of features, for any task; three groups of 16 at most
+/// Scores that the tensor cores make whole: 16 further features of the product, the tail, add
+/// |c'|^2 / 2 and a constant of the row, so that no score is negative but by rounding. Numbers that
+/// are not negative have the order of their bits, so that a minimum of three is one instruction.
+/// Then multiply-adds test which scores are within the errors of the least one: half a comparison
+/// and two multiply-adds a score. Where there is one such score, its centroid is the nearest.
+///
+/// The tail of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2, the row's constant in units
+/// of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of one that does not exist, the
+/// largest number for the first and the last.
+class WholeScores {
+public:
+  static constexpr bool kOneChunk =
+      false; ///< of features, for any task; three groups of 16 at most
+  static constexpr bool kHasTail = true;
+  static constexpr int kSign = -1; ///< of the products
 
-  __device__ static float far_away() { return kFarAway; }
-  __device__ static float least(float a, float b) { return fminf(a, b); }
-  __device__ static float most(float a, float b) { return fmaxf(a, b); }
-  __device__ static unsigned bits(float value) { return __float_as_uint(value); }
+  /// What is known of this lane's two rows, `row` and 8 further on.
+  struct Facts {
+    float residual[2], norm[2];
 
-  /// Of the 64 scores of a tile that a thread has made, 32 belong to either of its rows. Their
-  /// places, 2 ni + e for column 8 ni + e, replace the lowest five bits: one instruction, no
-  /// selection.
-  __device__ static void compete(const float (&sums)[64], const float* squares, unsigned keep,
-                                 float (&best)[2], float (&second)[2]) {
-    const float2* own_squares = reinterpret_cast<const float2*>(squares) + threadIdx.x % 4;
+    template <typename T>
+    __device__ void fetch(const PointsView<T>& points, std::size_t row) {
 #pragma unroll
-    for (unsigned ni = 0; ni < 16; ++ni) {
-      const float2 two = own_squares[ni * 4];
+      for (unsigned p = 0; p < 2; ++p) {
+        const bool there = row + p * 8 < points.n;
+        residual[p] = there ? points.residual[row + p * 8] : 0.0f;
+        norm[p] = there ? points.norm[row + p * 8] : 0.0f;
+      }
+    }
+  };
+
+  __device__ WholeScores(const Facts& facts, const ScoreError& largest) {
 #pragma unroll
-      for (unsigned e = 0; e < 4; ++e) {
-        const float exact = (e % 2 == 0 ? two.x : two.y) - sums[ni * 4 + e];
-        const float score = __uint_as_float((__float_as_uint(exact) & keep) | (ni * 2 + e % 2));
-        second[e / 2] = fminf(second[e / 2], fmaxf(best[e / 2], score));
-        best[e / 2] = fminf(best[e / 2], score);
+    for (unsigned p = 0; p < 2; ++p) {
+      constant_[p] = __half2float(row_constant(facts.norm[p])) * 0x1p15f;
+      const float error = tail_error(largest, facts.residual[p], facts.norm[p], constant_[p]);
+      margin_[p] = 2.0f * kUpwards * error;
+    }
+  }
+
+  /// s_tails: of the 64 rows of a warpgroup. A lane writes features 2 quarter and 2 quarter + 8 of
+  /// both of its rows, and those behind them.
+  __device__ void write_tail(__half* s_tails) const {
+    constexpr unsigned kOne = 0x3c00, kTwoTo4 = 0x4c00, kTwoTo15 = 0x7800; // halves
+    const unsigned quarter = threadIdx.x % 4;
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const unsigned row = threadIdx.x % 128 / 32 * 16 + p * 8 + threadIdx.x % 32 / 4;
+      const unsigned constant = __half_as_ushort(__float2half_rn(constant_[p] * 0x1p-15f));
+      const unsigned own = quarter == 0   ? kTwoTo15 | kTwoTo4 << 16
+                           : quarter == 1 ? kOne | constant << 16
+                           : quarter == 2 ? kTwoTo15
+                                          : 0;
+      const HalfTiles tile = HalfTiles::of_tails();
+      *reinterpret_cast<unsigned*>(s_tails + tile.offset(row, quarter * 2)) = own;
+      *reinterpret_cast<unsigned*>(s_tails + tile.offset(row, quarter * 2 + 8)) = 0;
+    }
+  }
+
+  /// sums: a tile's scores. 32 belong to either row: number e to column 8 (e / 2) + 2 quarter + e %
+  /// 2.
+  __device__ void compete(const float (&sums)[64], unsigned tile) {
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const int before = best_[p];
+      best_[p] = min(before, least(sums, p));
+      const int most = limit(p, best_[p]);
+      const unsigned mask = within(sums, p, most);
+      if (mask != 0) {
+        const bool keeps = before <= most; // what was within the errors of the least one still is
+        several_[p] = (keeps ? several_[p] | found_[p] : 0) | (mask & (mask - 1));
+        found_[p] = mask;
+        tile_[p] = tile;
       }
     }
   }
 
+  /// Of the rows `row` and 8 further on. All lanes of the warp must call it.
   template <typename T>
-  __device__ static void decide(const SweepTask<T>& task, bool has_row, std::size_t row, float best,
-                                unsigned nearest, float second) {
-    decide_half(task, has_row, row, best, nearest, second);
+  __device__ void decide(const SweepTask<T>& task, std::size_t row,
+                         UndecidedRows& undecided) const {
+    const unsigned quarter = threadIdx.x % 4;
+    bool certain[2];
+    unsigned nearest[2];
+    float threshold[2];
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      int best = best_[p];
+      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
+        best = min(best, __shfl_xor_sync(0xffffffffu, best, offset));
+      }
+      const bool within = found_[p] != 0 && best_[p] <= limit(p, best);
+      const unsigned e = static_cast<unsigned>(__ffs(static_cast<int>(found_[p]))) - 1;
+      unsigned candidates = within ? (several_[p] != 0 ? 2 : 1) : 0;
+      nearest[p] = within ? tile_[p] * kHalfTileRows + e / 2 * 8 + quarter * 2 + e % 2 : 0;
+      for (int offset = 1; offset < 4; offset *= 2) {
+        candidates += __shfl_xor_sync(0xffffffffu, candidates, offset);
+        nearest[p] = max(nearest[p], __shfl_xor_sync(0xffffffffu, nearest[p], offset));
+      }
+      certain[p] = candidates == 1 && nearest[p] < task.centroids.k;
+      threshold[p] = __fadd_ru(__fadd_ru(__int_as_float(best), -constant_[p]), 0.5f * margin_[p]);
+    }
+    const std::size_t own = row + quarter * 8; // two of the four lanes decide on a row each
+    const bool has_row = quarter < 2 && own < task.points.n;
+    if (has_row) {
+      task.labels[own] = static_cast<std::int32_t>(quarter == 0 ? nearest[0] : nearest[1]);
+    }
+    undecided.add(task, has_row && !(quarter == 0 ? certain[0] : certain[1]),
+                  static_cast<unsigned>(own), quarter == 0 ? threshold[0] : threshold[1]);
   }
+
+private:
+  static constexpr float kLeastLimit = 0x1p-100f; ///< above it 1 / ulp is a float
+
+  /// The bits of the e-th score of row p.
+  __device__ static int score(const float (&sums)[64], unsigned p, unsigned e) {
+    return __float_as_int(sums[e / 2 * 4 + p * 2 + e % 2]);
+  }
+  /// The least score of row p, or 0 where that is negative, as it is by rounding only. In three
+  /// chains.
+  __device__ static int least(const float (&sums)[64], unsigned p) {
+    int chain[3];
+#pragma unroll
+    for (unsigned c = 0; c < 3; ++c) {
+      chain[c] =
+          __vimin3_s32(score(sums, p, c * 3), score(sums, p, c * 3 + 1), score(sums, p, c * 3 + 2));
+    }
+#pragma unroll
+    for (unsigned e = 9; e < 31; e += 2) {
+      chain[e / 2 % 3] = __vimin3_s32(chain[e / 2 % 3], score(sums, p, e), score(sums, p, e + 1));
+    }
+    return max(min(__vimin3_s32(chain[0], chain[1], chain[2]), score(sums, p, 31)), 0);
+  }
+  /// No less, rounded upwards, than the score of the nearest centroid if `best` is one's score. As
+  /// integers, NaN is more than any number.
+  __device__ int limit(unsigned p, int best) const {
+    return max(__float_as_int(__fadd_ru(__int_as_float(best), margin_[p])),
+               __float_as_int(kLeastLimit));
+  }
+  /// Bit e: whether the e-th score of row p is no more than `most`. (most - score) / ulp(most) + 1,
+  /// rounded once and limited to [0, 1], is 1 or 0, and 0 if it is not a number.
+  __device__ static unsigned within(const float (&sums)[64], unsigned p, int most) {
+    const unsigned exponent = static_cast<unsigned>(most) & 0x7f800000u;
+    const float scale = __uint_as_float(0x8a800000u - exponent); // 2^(23 + 127 - exponent)
+    const float top = fmaf(__int_as_float(most), scale, 1.0f);   // exact: an integer up to 2^24
+    float bits[2] = {0x1p23f, 0x1p23f};                          // whose low bits are integers
+#pragma unroll
+    for (unsigned e = 0; e < 16; ++e) {
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half) {
+        const float value = __int_as_float(score(sums, p, half * 16 + e));
+        bits[half] =
+            fmaf(__saturatef(fmaf(value, -scale, top)), static_cast<float>(1u << e), bits[half]);
+      }
+    }
+    return __byte_perm(__float_as_uint(bits[0]), __float_as_uint(bits[1]), 0x5410);
+  }
+
+  float constant_[2];
+  float margin_[2]; ///< twice what a score may be off by
+  int best_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
+  unsigned found_[2] = {};   ///< candidates of the last tile that had some, a bit each
+  unsigned several_[2] = {}; ///< not 0: there are others
+  unsigned tile_[2] = {};
 };
 
 /// A first sweep in which every centroid competes for itself.
@@ -357,7 +533,7 @@ public:
   using Real = T;
   static constexpr unsigned kPaddedRows = 256;
 
-  static std::string refuse(const Shape&) { return WgmmaLaunch<EachScore, T>::refuse(); }
+  static std::string refuse(const Shape&) { return WgmmaLaunch<WholeScores, T>::refuse(); }
   static std::size_t bytes(const Shape&) { return 0; }
   void prepare(const SweepTask<T>& task, unsigned spare = 0) { launch_.prepare(task, spare); }
   void follow(const SweepTask<T>&) {}
@@ -366,7 +542,7 @@ public:
   std::string path() const { return launch_.path(); }
 
 private:
-  WgmmaLaunch<EachScore, T> launch_;
+  WgmmaLaunch<WholeScores, T> launch_;
 };
 
 } // namespace clusterbench::cuda
