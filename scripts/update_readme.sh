@@ -26,6 +26,12 @@ done
 python3 scripts/headline.py "$pages/README.md" "$reports"
 python3 scripts/verdicts.py results/claims.json "$reports" "$pages/docs/verdicts.md" "$pages/README.md"
 
+by_day() { # of several machines a table shows the first that is right, of one machine the last row
+  local ledger
+  for ledger; do
+    [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]] && echo "${BASH_REMATCH[1]} $ledger"
+  done | sort | cut -d ' ' -f 2
+}
 splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is
   local from=() ledger
   for ledger in $2; do
@@ -39,7 +45,9 @@ splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
 for study in bounds large_k; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
 done
-for study in large_k_gpu gpu_shapes gpu_borders; do
+splice_study large_k_gpu "$(by_day results/reference/*/large_k_gpu/ledger.jsonl | tac)" \
+  studies.md --compact
+for study in gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
 done
 for ledger in results/reference/*/gpu_shapes/ledger.jsonl; do
@@ -56,9 +64,10 @@ splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.m
 for ledger in results/reference/*/cpu_map/ledger.jsonl; do
   [[ ! -e $ledger ]] || "$program" table cpu_map --from "$ledger" --json | scripts/cpu_map.py "$pages/docs/ladder/cpu_map.md"
 done
-splice_study gpu_map 'results/reference/*/gpu_map/ledger*.jsonl' ladder/gpu_map.md --compact
+maps=$(by_day results/reference/*/gpu_map/ledger*.jsonl)
+splice_study gpu_map "$maps" ladder/gpu_map.md --compact
 from=()
-for ledger in results/reference/*/gpu_map/ledger*.jsonl; do
+for ledger in $maps; do
   from+=(--from "$ledger")
 done
 "$program" table gpu_map "${from[@]}" --json |

@@ -24,14 +24,15 @@ namespace clusterbench::cuda {
 // A block keeps its points in shared memory while all centroids go by. Where 256 do not fit, it
 // streams them: each chunk of a tile of centroids comes with the same features of the points, which
 // are read again for every tile, mostly from memory. That takes less time than 128 points that
-// stay, and more than 64 that stay where there are many tiles (docs/ladder/many_clusters.md).
+// stay, and more than 64 that stay where there are many tiles or few points
+// (docs/ladder/many_clusters.md).
 //
 // How scores compete, and what is known of their errors, is the variant's: Scores. A variant may
 // also put tiles of its own into the task, with features beside those of the data.
 
 inline constexpr unsigned kMostStages = 8;
-/// Of centroids: up to as many, points are streamed before 64 stay.
-inline constexpr unsigned kFewTiles = 2;
+/// Up to so many tiles of centroids, so many points or more are streamed before 64 a block stay.
+inline constexpr unsigned kFewTiles = 2, kManyPoints = 1u << 17;
 
 /// Of shared memory, at most: barriers, and lists of rows.
 inline constexpr std::size_t kStaticBytes = 5 << 10;
@@ -305,7 +306,8 @@ public:
       return SweepLayout{copies, 2, shape.chunks, Scores::kHasTail}.bytes(shape, teams * 64) <=
              most;
     };
-    const bool keeps_64 = !fits(2, 1) && fits(1, 1) && task.centroids.tiles > kFewTiles;
+    const bool worth_streaming = task.centroids.tiles <= kFewTiles && task.points.n >= kManyPoints;
+    const bool keeps_64 = !fits(2, 1) && fits(1, 1) && !worth_streaming;
     streams_ = !fits(4, 1) && !keeps_64;
     teams_ = keeps_64 ? 1 : 4;
     layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks,
