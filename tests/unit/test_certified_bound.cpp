@@ -1,6 +1,7 @@
 // The bound of docs/certified.md, attacked on the host: scores in float16 by a model of a tensor
 // core that loses all it may, against long double, for points and centroids of every awkward kind.
 #include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/many_clusters/folded_bounds.hpp"
 #include "tests/unit/tensor_core_model.hpp"
 
 #include <algorithm>

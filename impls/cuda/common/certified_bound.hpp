@@ -80,40 +80,16 @@ CLUSTERBENCH_HOST_DEVICE inline ScoreError score_error(const RoundedNorms& centr
           static_cast<float>(kBoundRoom * kScoreRounding * half_square + kLowBitsOfZero)};
 }
 
-/// For scores that the tensor cores make whole, of up to 32 features (docs/certified_variants.md),
-/// and any centroid: `largest` has the largest terms of all centroids (the first of them no less
-/// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products:
-/// of a score, with those of padding.
-CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
-                                                   float norm, float constant, unsigned products) {
-  const double cut = kCutPerProduct * products;
-  const float of_terms = static_cast<float>(kBoundRoom * (cut + kScoreRounding * (1.0 + cut)));
-  const float length = largest.of_residual, rounded = length + largest.of_norm;
-  return largest.of(residual, norm) +
-         of_terms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
-}
-
-/// As folded_error(), where the further features are 16 of their own, added behind the data's: what
-/// is cut of those, which `largest` has, is relative to |w| |c| alone. No bits hold an index.
+/// For scores that the tensor cores make whole, by 16 further features behind the data's
+/// (docs/certified_variants.md), and any centroid: `largest` has the largest terms of all centroids
+/// (the first of them no less than |c|, the second no less than |w - c|); `constant` is what was
+/// added to the row.
 CLUSTERBENCH_HOST_DEVICE inline float tail_error(const ScoreError& largest, float residual,
                                                  float norm, float constant) {
   constexpr auto kOfTerms = static_cast<float>(kBoundRoom * (kCutPerProduct * 16 + 0x1p-21));
   const float length = largest.of_residual, rounded = length + largest.of_norm;
   return largest.of(residual, norm) +
          kOfTerms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
-}
-
-/// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up
-/// to 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of
-/// it and 2^-20. products: of a score, with those of padding; up to 64 features.
-CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
-                                                   float norm, float constant, unsigned products) {
-  const float cut =
-      static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
-      0x1p-21f;
-  const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
-  return largest.of(residual, norm) + norm * 0x1p-7f +
-         cut * (constant + norm * rounded + 0.5f * length * length) + 0x1p-18f;
 }
 
 /// Of scores made in another way: relative to |x| |c| and |c|^2 / 2, and what each vector may be

@@ -55,9 +55,4 @@ __device__ inline void fence_proxy_async() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// A barrier of the 128 threads of a warpgroup: that of number `team` in its block.
-__device__ inline void team_barrier(unsigned team) {
-  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
-}
-
 } // namespace clusterbench::cuda

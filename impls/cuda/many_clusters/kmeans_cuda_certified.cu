@@ -7,12 +7,12 @@
 //   those of the data instead of being 16 of their own. Of 16 scores the least competes, three
 //   compared in one instruction: half an operation a score. Then a kernel compares the 16 centroids
 //   of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
-// Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups and complete
-// scores. Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to
-// 16, 32 or 48,
-//   and 68 n d bytes for groups.
+// Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups, whole scores.
+// Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or
+//   48, and 68 n d bytes for groups.
 // Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
+#include "impls/cuda/many_clusters/folded_bounds.hpp"
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 

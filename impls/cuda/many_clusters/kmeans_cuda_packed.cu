@@ -1,12 +1,11 @@
-// K-means for 65 to some thousand clusters of few features: scores as pairs of float16, in
-// registers.
+// K-means for 65 to some thousand clusters of few features: pairs of float16 scores in registers.
 //
 // Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their
-// order, and two of them share a register: three instructions give two minima. Once the least score
-//   of a row is known, two instructions of the multiply-add pipe test two scores against it. What
-//   is left may be nearest: one centroid for nearly all rows, which proves its label.
-// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. The centroids
-// stay in shared memory, and rows come to registers as operands. Rows with several candidates are
+//   order, and two of them share a register: three instructions give two minima. Once the least
+//   score of a row is known, two instructions of the multiply-add pipe test two scores against it.
+//   What is left may be nearest: one centroid for nearly all rows, which proves its label.
+// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. Centroids stay
+//   in shared memory, and rows come to registers as operands. Rows with several candidates are
 //   multiplied again at the end of a block, which lists and compares them. Rows that move are
 //   gathered and change copies of the sums.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
@@ -14,7 +13,7 @@
 // Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64), else
 //   refused; n below 2^31; compute capability 9.0. Deterministic.
 // Needs: sm_90a
-#include "impls/cuda/common/certified_bound.hpp"
+#include "impls/cuda/many_clusters/folded_bounds.hpp"
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 

@@ -2,17 +2,14 @@
 //
 // Idea: wgmma takes both operands from shared memory and runs beside the arithmetic units, which
 //   look at the scores of one tile while the tensor cores make the next.
-// Changed since kmeans_cuda_mma: 64 x 128 x 16 products an instruction; no register holds an
-//   operand; a warp does nothing but start bulk copies, which barriers in shared memory count.
-//   Warpgroups with 64 points each share the centroids' tiles and run out of step by themselves:
-//   what one compares, another multiplies. Blocks stay, and their next points arrive early. 16
-//   further features bring |c|^2 / 2 and |x|^2 / 2 into the product, so that scores are whole and
-//   not negative: the least one is found as an integer, three at a time, and multiply-adds test
-//   which others are within the errors of it.
-// Source: kmeans_cuda_mma; docs/certified_variants.md has the proof of the bound. Cost per
-// iteration: 2 n d bytes of points, n k d / 128 bytes of centroids from L2; where a block has
-//   no room for 256 points also n k d / 64 bytes of points, which are then read for each tile of
-//   centroids, or n k d / 32 of centroids; 2 n k (d + 16) flops.
+// Changed since kmeans_cuda_mma: 64 x 128 x 16 products an instruction; a warp only starts bulk
+//   copies, which barriers in shared memory count. Warpgroups with 64 points each share the
+//   centroids' tiles: what one compares, another multiplies. 16 further features make scores whole
+//   and not negative, so that the least one is found as an integer, three at a time, and
+//   multiply-adds test which others are within the errors of it.
+// Source: kmeans_cuda_mma; docs/certified_variants.md has the proof of the bound.
+// Cost per iteration: 2 n k (d + 16) flops; 2 n d bytes of points, n k d / 128 of centroids from
+//   L2; without room for 256 points also n k d / 64 of points, or n k d / 32 of centroids.
 // Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/large_k.cuh"

@@ -74,6 +74,11 @@ __device__ inline void copy_bulk(void* to, const void* from, unsigned bytes, uns
                : "memory");
 }
 
+/// A barrier of the 128 threads of a warpgroup: that of number `team` in its block.
+__device__ inline void team_barrier(unsigned team) {
+  asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
+}
+
 /// Gives registers of this warpgroup back, or takes some that another has given back.
 template <unsigned kRegisters>
 __device__ void give_registers() {

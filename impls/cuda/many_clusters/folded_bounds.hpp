@@ -1,0 +1,35 @@
+// How far a score may be from the exact one where |c|^2 / 2 and a constant of the row are features
+// among those of the data (docs/certified_variants.md). Plain C++ without CUDA.
+#pragma once
+
+#include "impls/cuda/common/certified_bound.hpp"
+
+namespace clusterbench::cuda {
+
+/// For scores that the tensor cores make whole, of up to 32 features (docs/certified_variants.md),
+/// and any centroid: `largest` has the largest terms of all centroids (the first of them no less
+/// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products:
+/// of a score, with those of padding.
+CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
+                                                   float norm, float constant, unsigned products) {
+  const double cut = kCutPerProduct * products;
+  const float of_terms = static_cast<float>(kBoundRoom * (cut + kScoreRounding * (1.0 + cut)));
+  const float length = largest.of_residual, rounded = length + largest.of_norm;
+  return largest.of(residual, norm) +
+         of_terms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;
+}
+
+/// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up
+/// to 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of
+/// it and 2^-20. products: of a score, with those of padding; up to 64 features.
+CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
+                                                   float norm, float constant, unsigned products) {
+  const float cut =
+      static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
+      0x1p-21f;
+  const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
+  return largest.of(residual, norm) + norm * 0x1p-7f +
+         cut * (constant + norm * rounded + 0.5f * length * length) + 0x1p-18f;
+}
+
+} // namespace clusterbench::cuda
