@@ -27,8 +27,8 @@ std::string_view name_of(ElementType type);
 class Array {
 public:
   /// An uninitialised matrix of f32 or f64 that owns its memory. `what` names it in the message.
-  /// Throws InputError when rows * cols overflows or needs more than this machine's memory, OutOfMemory
-  /// when it needs more than there is now.
+  /// Throws InputError when rows * cols overflows or needs more than this machine's memory,
+  /// OutOfMemory when it needs more than there is now.
   static Array allocate(ElementType type, std::size_t rows, std::size_t cols,
                         std::string_view what);
 

@@ -24,8 +24,9 @@ struct BinShape {
 /// What the header says, which the file's size must bear out. Throws InputError.
 BinShape bin_shape(std::span<const std::byte> file, BinElement element, std::string_view name);
 
-/// Parses rows and columns, 32 bits without sign each, and then the numbers, row-major and little-endian.
-/// Bytes are widened to f32. Throws InputError naming what was expected and what was found.
+/// Parses rows and columns, 32 bits without sign each, and then the numbers, row-major and
+/// little-endian. Bytes are widened to f32. Throws InputError naming what was expected and what was
+/// found.
 /// Source: https://big-ann-benchmarks.com.
 Array parse_bin(std::span<const std::byte> file, BinElement element, std::string_view name);
 

@@ -59,8 +59,7 @@ void write_description(const Recipe& recipe, const Slot& slot, const Resolved& r
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 } catch (const fs::filesystem_error& error) { // somebody has removed the points
-  throw OutputError(
-      fmt::format("the cache {}: {}", slot.points.string(), error.code().message()));
+  throw OutputError(fmt::format("the cache {}: {}", slot.points.string(), error.code().message()));
 }
 
 /// The cached dataset, or nothing when it is missing or not what its description says. A file whose
@@ -126,8 +125,8 @@ private:
     const fs::space_info room = fs::space(folder_, unknown);
     const double needed = static_cast<double>(rows_) * static_cast<double>(cols_ * size_of(type_));
     if (!unknown && needed > static_cast<double>(room.available))
-      throw OutputError(fmt::format("the points take {:.0f} bytes of the cache {}, {} are free", needed,
-                                    folder_.string(), room.available));
+      throw OutputError(fmt::format("the points take {:.0f} bytes of the cache {}, {} are free",
+                                    needed, folder_.string(), room.available));
   }
 
   std::size_t rows_, cols_ = 0;
@@ -137,8 +136,8 @@ private:
   Sha256 digest_;
 };
 
-/// Makes a recipe's points and keeps them, with no more than most_bytes in memory at a time where its
-/// rows can be made alone, all at once where not.
+/// Makes a recipe's points and keeps them, with no more than most_bytes in memory at a time where
+/// its rows can be made alone, all at once where not.
 Resolved make_and_keep(const Recipe& recipe, const Slot& slot, std::size_t most_bytes) {
   const fs::path folder = slot.points.parent_path();
   std::error_code error;
@@ -232,9 +231,10 @@ KeptFile kept_file(std::string_view name_or_path, std::size_t most_bytes) {
       description.at("sha256").is_string() && fs::exists(slot.points))
     return {slot.points, description.at("sha256")};
   if (!recipe->makes_rows_alone())
-    throw InputError(fmt::format("{}: not in the cache yet, and making it takes the memory of all its "
-                                 "points; `clusterbench data {}` does so",
-                                 name_or_path, name_or_path));
+    throw InputError(
+        fmt::format("{}: not in the cache yet, and making it takes the memory of all its "
+                    "points; `clusterbench data {}` does so",
+                    name_or_path, name_or_path));
   return {slot.points, make_and_keep(*recipe, slot, most_bytes).sha256};
 }
 

@@ -90,8 +90,7 @@ Recipe uniform_recipe(std::string_view spec) {
   const auto d = numbers.get<std::size_t>("d", 1);
   const auto seed = numbers.get<std::uint32_t>("seed", 0);
   const json arguments = {{"n", n}, {"d", d}, {"seed", seed}, {"type", stored_type(n, d)}};
-  return {fmt::format("uniform:{},{},{}", n, d, seed), "uniform", arguments.dump(), n,
-          d};
+  return {fmt::format("uniform:{},{},{}", n, d, seed), "uniform", arguments.dump(), n, d};
 }
 
 /// Levenshtein's distance: the fewest insertions, deletions and replacements from a to b.

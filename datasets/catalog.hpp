@@ -49,20 +49,20 @@ std::optional<Recipe> parse_spec(std::string_view spec);
 
 /// Runs `generator` (make_classification, make_blobs, uniform, mixture, colour_moments) with the
 /// named arguments, which are those of its options. Throws InputError for unknown or bad ones.
-/// Of `rows` alone it gives the bits that they have in the whole; the first two refuse, as their rows depend on all
-/// others.
+/// Of `rows` alone it gives the bits that they have in the whole; the first two refuse, as their
+/// rows depend on all others.
 Array generate(std::string_view generator, const nlohmann::json& arguments, RowRange rows = {});
 
 /// Rows of a fixed name or a pattern, made alone: the whole is nowhere, the cache is left as it is.
 /// Throws InputError, also for a name that is none.
 Array generate_rows(std::string_view name, RowRange rows);
 
-/// Whether `name` is one whose rows can be made alone: no file of a user, and none of scikit-learn's
-/// generators.
+/// Whether `name` is one whose rows can be made alone: no file of a user, and none of
+/// scikit-learn's generators.
 bool makes_rows_alone(std::string_view name);
 
-/// The same rows, one piece after the other: no more than most_bytes of them are in memory at a time, or
-/// one row. `take` is given a piece and the number of its first row.
+/// The same rows, one piece after the other: no more than most_bytes of them are in memory at a
+/// time, or one row. `take` is given a piece and the number of its first row.
 void generate_in_pieces(std::string_view name, RowRange rows, std::size_t most_bytes,
                         const std::function<void(const Array& piece, std::size_t first)>& take);
 
@@ -86,9 +86,10 @@ struct KeptFile {
   std::string sha256; // as Resolved has it; empty for a user's own file
 };
 
-/// Where a dataset's points are, without reading them: in the cache, or a user's own file. What is not in
-/// the cache yet is written to it, with no more than most_bytes of it in memory at a time. Throws
-/// InputError where rows cannot be made alone, and as resolve() for unknown names; OutputError.
+/// Where a dataset's points are, without reading them: in the cache, or a user's own file. What is
+/// not in the cache yet is written to it, with no more than most_bytes of it in memory at a time.
+/// Throws InputError where rows cannot be made alone, and as resolve() for unknown names;
+/// OutputError.
 KeptFile kept_file(std::string_view name_or_path, std::size_t most_bytes);
 
 /// The points; mapped from the cache where possible. Throws InputError.

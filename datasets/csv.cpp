@@ -153,8 +153,8 @@ std::size_t skip_header(std::string_view& rest, Text& file) {
   return skipped;
 }
 
-/// What all lines have in common, but for the delimiter, which skip_header() finds. Cuts a byte order mark
-/// off.
+/// What all lines have in common, but for the delimiter, which skip_header() finds. Cuts a byte
+/// order mark off.
 Text describe(std::string_view& text, std::string_view name, ReadOptions options) {
   if (text.starts_with("\xef\xbb\xbf"))
     text.remove_prefix(3);

@@ -190,7 +190,8 @@ Array generate(std::string_view generator, const json& object, RowRange rows) {
   if (!is_classification && generator != kBlobs)
     throw InputError(fmt::format("unknown generator '{}'", generator));
   if (!rows.is_whole())
-    throw InputError(fmt::format("{}: its rows depend on all others; they cannot be made apart", generator));
+    throw InputError(
+        fmt::format("{}: its rows depend on all others; they cannot be made apart", generator));
   return is_classification ? classification(arguments) : blobs(arguments);
 }
 

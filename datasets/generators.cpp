@@ -99,13 +99,13 @@ Array reorder(const Array& points, std::span<const std::int64_t> rows,
 
 RowRange RowRange::of(std::size_t n) const {
   const std::size_t counted = count == kToTheLast && first <= n ? n - first : count;
-  require(first <= n && counted <= n - first,
-          counted > 0 && counted - 1 > kToTheLast - first // their last has no number
-              ? fmt::format("there are no {} rows from row {} on of {}", counted, first, n)
-              : fmt::format("there are no rows {} to {} of {}", first,
-                            counted == kToTheLast ? "the last"
-                                                  : fmt::format("{}", first + counted - 1),
-                            n));
+  require(
+      first <= n && counted <= n - first,
+      counted > 0 && counted - 1 > kToTheLast - first // their last has no number
+          ? fmt::format("there are no {} rows from row {} on of {}", counted, first, n)
+          : fmt::format("there are no rows {} to {} of {}", first,
+                        counted == kToTheLast ? "the last" : fmt::format("{}", first + counted - 1),
+                        n));
   return {first, counted};
 }
 
@@ -339,7 +339,8 @@ Array make_mixture(const MixtureOptions& o, RowRange range) {
   parallel_blocks(end_block - first_block, [&](std::size_t index) {
     const std::size_t block = first_block + index;
     const std::size_t first = block * kRows;
-    const std::size_t rows = std::min(kRows, o.n - first); // all of the block, or its stream is another
+    // all of the block, or its stream is another
+    const std::size_t rows = std::min(kRows, o.n - first);
     RandomState random(std::array<std::uint32_t, 2>{o.seed, static_cast<std::uint32_t>(1 + block)});
     const std::vector<std::int64_t> labels =
         random.randint(0, static_cast<std::int64_t>(o.components), rows);

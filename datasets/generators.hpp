@@ -3,8 +3,9 @@
 // make_classification and make_blobs follow scikit-learn 1.2 draw by draw: for the same arguments
 // labels, permutations and everything before the matrix products are equal bit for bit. The
 // products sum from the first term to the last without fused multiply-add (the order of the
-// reference BLAS); another BLAS differs by a few units in the last place. Their rows cannot be made apart: how many
-// words of the stream a normal deviate takes depends on the words, and the rows are shuffled at the end.
+// reference BLAS); another BLAS differs by a few units in the last place. Their rows cannot be made
+// apart: how many words of the stream a normal deviate takes depends on the words, and the rows are
+// shuffled at the end.
 // Source: scikit-learn, sklearn/datasets/_samples_generator.py and sklearn/utils/_random.pyx.
 #pragma once
 

@@ -9,9 +9,9 @@
 
 namespace clusterbench::datasets {
 
-/// A copy of a whole file in mapped memory; owns the memory, move-only. Mapping the file itself would
-/// save the copy, but then whoever truncates it ends this process with a SIGBUS, and whoever writes to
-/// it changes points that have been checked.
+/// A copy of a whole file in mapped memory; owns the memory, move-only. Mapping the file itself
+/// would save the copy, but then whoever truncates it ends this process with a SIGBUS, and whoever
+/// writes to it changes points that have been checked.
 class MappedFile {
 public:
   /// Reads `path`. Throws InputError when it is missing, unreadable, not a regular file or changes
@@ -31,7 +31,8 @@ private:
   std::size_t size_ = 0;
 };
 
-/// Hands out a file's content in pieces of at most 1 MiB, in order. Throws InputError as MappedFile does.
+/// Hands out a file's content in pieces of at most 1 MiB, in order. Throws InputError as MappedFile
+/// does.
 void read_in_pieces(const std::filesystem::path& path,
                     const std::function<void(std::span<const std::byte>)>& take);
 

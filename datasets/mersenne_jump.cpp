@@ -1,6 +1,7 @@
-// Words of the stream are a linear recurrence over the field of two elements. With its characteristic polynomial p,
-// and t^count mod p = a_0 + a_1 t + ..., word count + j is the sum (exclusive or) of those words i + j whose a_i
-// is 1: of the next 19937 words, however far the leap.
+// Words of the stream are a linear recurrence over the field of two elements. With its
+// characteristic polynomial p, and t^count mod p = a_0 + a_1 t + ..., word count + j is the sum
+// (exclusive or) of those words i + j whose a_i is 1: of the next 19937 words, however far the
+// leap.
 #include "datasets/mersenne_jump.hpp"
 
 #include <algorithm>
@@ -13,15 +14,13 @@ namespace {
 constexpr std::size_t kDegree = 19937;
 constexpr std::size_t kBits = 64;
 
-/// The exponents of p below kDegree, whose own coefficient is 1. Of M. Matsumoto, T. Nishimura, "Mersenne
-/// Twister", ACM TOMACS 8(1), 1998, section 3.4, with w = 32 and r = 31:
+/// The exponents of p below kDegree, whose own coefficient is 1. Of M. Matsumoto, T. Nishimura,
+/// "Mersenne Twister", ACM TOMACS 8(1), 1998, section 3.4, with w = 32 and r = 31:
 ///     p = P Q^31 + a_0 P Q^30 + ... + a_30 P + a_31,   P = t^624 + t^397,  Q = t^623 + t^396
 std::vector<std::size_t> characteristic_exponents() {
   constexpr std::uint32_t a = 0x9908b0dfu;
   std::vector<bool> coefficients(kDegree + 1);
-  const auto add = [&](std::size_t exponent) {
-    coefficients[exponent] = !coefficients[exponent];
-  };
+  const auto add = [&](std::size_t exponent) { coefficients[exponent] = !coefficients[exponent]; };
   for (std::size_t power = 0; power <= 31; ++power) {
     if (power < 31 && (a >> (30 - power) & 1) == 0)
       continue;
@@ -90,7 +89,8 @@ private:
       words_[word + 1] ^= bits >> (kBits - shift);
   }
 
-  /// Modulo p, kBits coefficients at a time: the next exponent of p is further below its first than that.
+  /// Modulo p, kBits coefficients at a time: the next exponent of p is further below its first than
+  /// that.
   void reduce() {
     static const std::vector<std::size_t> exponents = characteristic_exponents();
     for (std::size_t chunk = (kDegree + kBits - 1) / kBits; chunk-- > 0;) {

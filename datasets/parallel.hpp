@@ -12,9 +12,9 @@
 
 namespace clusterbench::datasets {
 
-/// Calls work(block) once for every block in [0, blocks), on as many threads as there are cores. A container's quota is
-/// not asked for: no block waits for one whose thread it has stopped.
-/// The result must not depend on the order. Rethrows the first exception.
+/// Calls work(block) once for every block in [0, blocks), on as many threads as there are cores. A
+/// container's quota is not asked for: no block waits for one whose thread it has stopped. The
+/// result must not depend on the order. Rethrows the first exception.
 template <class Work>
 void parallel_blocks(std::size_t blocks, const Work& work) {
   const std::size_t threads =
@@ -38,7 +38,8 @@ void parallel_blocks(std::size_t blocks, const Work& work) {
     try {
       for (std::size_t t = 1; t < threads; ++t)
         helpers.emplace_back(worker);
-    } catch (const std::system_error&) { // no memory for its stack, say: those that are there do the work
+    } catch (const std::system_error&) {
+      // no memory for its stack, say: those that are there do the work
     }
     worker();
   } // joins

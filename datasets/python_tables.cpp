@@ -53,8 +53,8 @@ private:
   int fd_;
 };
 
-/// Runs a command, found on the PATH, with its output in two files. Returns its exit code: 127 if it
-/// cannot be started, 128 + N if signal N has ended it.
+/// Runs a command, found on the PATH, with its output in two files. Returns its exit code: 127 if
+/// it cannot be started, 128 + N if signal N has ended it.
 int run(const std::vector<std::string>& command, const MemoryFile& output,
         const MemoryFile& errors) {
   std::vector<char*> arguments;
@@ -78,8 +78,8 @@ int run(const std::vector<std::string>& command, const MemoryFile& output,
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// The interpreters to try. A python3 that comes first on the PATH need not be the one that the machine's
-/// packages are installed for.
+/// The interpreters to try. A python3 that comes first on the PATH need not be the one that the
+/// machine's packages are installed for.
 std::vector<std::string> interpreters() {
   std::vector<std::string> commands = {"python3", "/usr/bin/python3"};
   if (const char* own = std::getenv("CLUSTERBENCH_PYTHON"); own != nullptr && *own != '\0')
@@ -87,7 +87,8 @@ std::vector<std::string> interpreters() {
   return commands;
 }
 
-/// Reads a part of a file by a program. needs: its module, and what the module reads; install: how it is had.
+/// Reads a part of a file by a program. needs: its module, and what the module reads; install: how
+/// it is had.
 Array read_by(const char* program, const std::filesystem::path& path, const std::string& table,
               const char* needs, const char* install) {
   const std::string name = table.empty() ? path.string() : path.string() + '#' + table;

@@ -78,7 +78,8 @@ void RandomState::discard(std::uint64_t count) {
     next_ += static_cast<std::size_t>(count);
     return;
   }
-  // The next word is `next_` places into the window of the state, and the one wanted must follow the new window.
+  // The next word is `next_` places into the window of the state, and the one wanted must follow
+  // the new window.
   state_ = mersenne::jumped(state_, count - (kWords - next_));
   next_ = kWords;
 }

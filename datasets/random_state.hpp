@@ -36,8 +36,8 @@ public:
     return upper << 32 | next_uint32();
   }
 
-  /// Leaves out the next `count` words, and a normal deviate that was kept. However many they are, it takes no longer
-  /// than drawing a few million.
+  /// Leaves out the next `count` words, and a normal deviate that was kept. However many they are,
+  /// it takes no longer than drawing a few million.
   void discard(std::uint64_t count);
 
   /// Uniform in [0, 1): 53 bits of two words.

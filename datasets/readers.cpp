@@ -28,8 +28,8 @@ bool is_arrow(std::string_view extension) {
   return extension == ".parquet" || extension == ".arrow" || extension == ".feather";
 }
 
-/// FILE.hdf5#NAME names a table in the file, FILE.parquet#NAME columns; of other files a # is part of
-/// the name.
+/// FILE.hdf5#NAME names a table in the file, FILE.parquet#NAME columns; of other files a # is part
+/// of the name.
 struct FileAndTable {
   std::filesystem::path file;
   std::string table;

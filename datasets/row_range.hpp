@@ -14,7 +14,8 @@ struct RowRange {
 
   bool is_whole() const { return first == 0 && count == kToTheLast; }
 
-  /// The same rows with their number, of a dataset of n rows. Throws InputError where it has no such rows.
+  /// The same rows with their number, of a dataset of n rows. Throws InputError where it has no
+  /// such rows.
   RowRange of(std::size_t n) const;
 };
 

@@ -17,8 +17,8 @@ Recipe recipe_of(std::string_view name) {
   throw InputError(fmt::format("{}: only generated datasets have rows that are made alone", name));
 }
 
-/// Generators make some thousand rows by one stream of random numbers: a piece that begins where a stream
-/// does draws none for nothing.
+/// Generators make some thousand rows by one stream of random numbers: a piece that begins where a
+/// stream does draws none for nothing.
 constexpr std::size_t kRowsOfAStream = 4096;
 
 std::size_t rows_of_piece(std::size_t row_bytes, std::size_t most_bytes) {

@@ -29,8 +29,8 @@ namespace clusterbench {
 /// Which algorithm a variant implements.
 enum class Family { kmeans, fcm };
 
-/// Where a variant computes; mpi: on the processors of several processes, its ranks (docs/ranks.md);
-/// mpi_gpu: on the GPUs of its ranks, one each.
+/// Where a variant computes; mpi: on the processors of several processes, its ranks
+/// (docs/ranks.md); mpi_gpu: on the GPUs of its ranks, one each.
 enum class Device { cpu, gpu, multi_gpu, mpi, mpi_gpu };
 
 constexpr bool computes_on_gpus(Device device) {
@@ -70,9 +70,9 @@ struct StopRule {
 
 /// What one pass found out, as far as the stop rule asks for it.
 struct PassFacts {
-  /// k-means: the sum over points of weight times Euclidean distance (not squared) to the nearest of
-  /// the centroids that entered the pass. FCM: the objective sum(u^m * distance^2) with memberships u
-  /// and the centres that they were computed from.
+  /// k-means: the sum over points of weight times Euclidean distance (not squared) to the nearest
+  /// of the centroids that entered the pass. FCM: the objective sum(u^m * distance^2) with
+  /// memberships u and the centres that they were computed from.
   double loss = 0.0;
   bool labels_changed = true; ///< true in the first pass
   double squared_shift = 0.0; ///< sum over all centroids of |new - old|^2
@@ -130,8 +130,9 @@ struct Shape {
   int world = 1;                        ///< for a ShardedVariant: its devices
 };
 
-/// A file of rows, [n, d] row-major, to be read by pread() and its like. Reads may have to be aligned to
-/// pages, in the file, in memory and in length: it may be open past the kernel's cache (O_DIRECT).
+/// A file of rows, [n, d] row-major, to be read by pread() and its like. Reads may have to be
+/// aligned to pages, in the file, in memory and in length: it may be open past the kernel's cache
+/// (O_DIRECT).
 struct RowsInFile {
   int descriptor = -1;
   std::size_t offset = 0; ///< of the file's row 0 [bytes]
@@ -162,8 +163,8 @@ struct Start {
 /// One pass of k-means: labels from the centroids, then centroids as the means of the labels, where
 /// points have weights sum(w x) / sum(w). Ties go to the lowest index; a cluster without points, or
 /// without weight, keeps its centroid. One pass of FCM: started from centres, memberships from the
-/// centres and then centres from the memberships; started from memberships, centres first. Labels of
-/// FCM are the largest membership of each row.
+/// centres and then centres from the memberships; started from memberships, centres first. Labels
+/// of FCM are the largest membership of each row.
 template <typename T>
 struct Answer {
   std::span<std::int32_t> labels; ///< [n]
@@ -173,19 +174,20 @@ struct Answer {
   std::size_t iterations = 0;     ///< passes executed
 };
 
-/// Watches a run. This base class is the null object of timed runs; a recording run, in a process of
-/// its own, gets an observer that keeps what it is told.
+/// Watches a run. This base class is the null object of timed runs; a recording run, in a process
+/// of its own, gets an observer that keeps what it is told.
 template <typename T>
 class Observer {
 public:
   virtual ~Observer() = default;
   /// False in timed runs: nothing needs to be collected for the observer.
   virtual bool recording() const { return false; }
-  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order. They lie where
-  /// the variant computes. On a GPU the observer waits for the device before it reads them.
+  /// The centroids that a pass has produced, [k, d]; once per executed pass, in order. They lie
+  /// where the variant computes. On a GPU the observer waits for the device before it reads them.
   virtual void pass(std::span<const T> /*centroids*/) {}
-  /// A phase ("assign", "update", ...) of the current pass begins or ends; see Phase. Ranks wait for one
-  /// another in "exchange" alone. stream: the CUDA stream that its work is put into, or null.
+  /// A phase ("assign", "update", ...) of the current pass begins or ends; see Phase. Ranks wait
+  /// for one another in "exchange" alone. stream: the CUDA stream that its work is put into, or
+  /// null.
   virtual void begin_phase(std::string_view /*name*/, void* /*stream*/) {}
   virtual void end_phase(void* /*stream*/) {}
   /// Seconds of a phase that only the variant itself can time, inside a kernel say.
@@ -220,16 +222,16 @@ struct [[gnu::visibility("default")]] Refusal : std::runtime_error {
 };
 
 /// One implementation in one precision. All spans that it is given lie where it computes: in device
-/// memory if Meta says `Device::gpu` or `mpi_gpu` (points aside, if it says `points_on_host`), otherwise
-/// in host memory. For several devices of one process: ShardedVariant.
+/// memory if Meta says `Device::gpu` or `mpi_gpu` (points aside, if it says `points_on_host`),
+/// otherwise in host memory. For several devices of one process: ShardedVariant.
 template <typename T>
 class Variant {
 public:
   virtual ~Variant() = default;
   /// Empty, or the reason why this variant cannot take the shape. Never another path in silence.
   virtual std::string refuse(const Shape& /*shape*/) const { return {}; }
-  /// Makes what depends on the shape and the points alone: memory, layouts, norms. The points outlive
-  /// the variant and must not be written to. Throws Refusal or std::runtime_error.
+  /// Makes what depends on the shape and the points alone: memory, layouts, norms. The points
+  /// outlive the variant and must not be written to. Throws Refusal or std::runtime_error.
   virtual void prepare(const Shape& shape, const Points<T>& points) = 0;
   /// From the start to the stop rule; writes all of `answer`. Called any number of times, each with
   /// another start. The clock stops when run() has returned and the whole device has finished: work
@@ -237,32 +239,32 @@ public:
   virtual void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) = 0;
   /// Which of several code paths was chosen, if there are several; asked after a run.
   virtual std::string chosen_path() const { return {}; }
-  /// For a variant that only chooses: the names of the variants that may do its work, best first. The
-  /// harness loads them from the folder of this one, and drives the first that refuses neither the
-  /// shape nor the points in its place. Where that refuses a start, the next one is prepared within
-  /// the run, on the clock. Such a variant is never prepared or run itself.
+  /// For a variant that only chooses: the names of the variants that may do its work, best first.
+  /// The harness loads them from the folder of this one, and drives the first that refuses neither
+  /// the shape nor the points in its place. Where that refuses a start, the next one is prepared
+  /// within the run, on the clock. Such a variant is never prepared or run itself.
   virtual std::vector<std::string> delegates(const Shape& /*shape*/) const { return {}; }
 };
 
-/// What one of several devices holds of the points: consecutive rows, in the order of the devices, or
-/// none where there are fewer rows than devices.
+/// What one of several devices holds of the points: consecutive rows, in the order of the devices,
+/// or none where there are fewer rows than devices.
 template <typename T>
 struct Shard {
   int device = 0;   ///< its number for the CUDA runtime; in tests two shards may share a device
   Points<T> points; ///< in its memory; in host pages of its own if Meta says points_on_host
 };
 
-/// A variant of `Device::multi_gpu`: one process drives several devices. Shape counts the rows of all
-/// shards, and `world` the shards. Element r of a span is what device r has, in its own memory.
+/// A variant of `Device::multi_gpu`: one process drives several devices. Shape counts the rows of
+/// all shards, and `world` the shards. Element r of a span is what device r has, in its own memory.
 template <typename T>
 class [[gnu::visibility("default")]] ShardedVariant : public Variant<T> {
 public:
   /// As prepare().
   virtual void prepare_shards(const Shape& shape, std::span<const Shard<T>> shards) = 0;
-  /// As run(). Every device has the whole start. Of its answer the labels are those of its shard; the
-  /// centroids must be the same on all devices to the bit. The observer is told of those of device 0,
-  /// while no other thread of the variant touches a device. The clock stops when all devices have
-  /// finished.
+  /// As run(). Every device has the whole start. Of its answer the labels are those of its shard;
+  /// the centroids must be the same on all devices to the bit. The observer is told of those of
+  /// device 0, while no other thread of the variant touches a device. The clock stops when all
+  /// devices have finished.
   virtual void run_shards(std::span<const Start<T>> starts, std::span<Answer<T>> answers,
                           Observer<T> & observer) = 0;
 
@@ -285,9 +287,10 @@ struct Meta {
   Multiplier multiplier = Multiplier::fma;
   DistanceForm distance = DistanceForm::difference;
   LabelsFrom labels = LabelsFrom::entering_centroids;
-  bool deterministic = true;  ///< the same bits from the same start
-  /// Of a variant that does not claim exact labels (float16 data, unchecked TF32, sampling): how much
-  /// its objective may exceed the oracle's, relative to it. 0: labels are exact within rounding.
+  bool deterministic = true; ///< the same bits from the same start
+  /// Of a variant that does not claim exact labels (float16 data, unchecked TF32, sampling): how
+  /// much its objective may exceed the oracle's, relative to it. 0: labels are exact within
+  /// rounding.
   double approximate_within = 0.0;
   bool reseeds_empty = false; ///< does not keep the centroid of an empty cluster
   /// Reads the points from a file, block by block, and never holds them all; for Device::cpu.
@@ -295,7 +298,8 @@ struct Meta {
   /// Of a variant on GPUs: rows and weights stay in host memory, and the variant brings to the
   /// device what it needs of them. Start and answer lie on the device all the same.
   bool points_on_host = false;
-  bool takes_weights = false; ///< of points (k-means); else the harness refuses such problems for it
+  /// Of points (k-means); else the harness refuses such problems for it.
+  bool takes_weights = false;
   std::size_t min_d = 1;
   std::size_t max_d = std::numeric_limits<std::size_t>::max();
   std::size_t max_k = std::numeric_limits<std::size_t>::max();
@@ -311,7 +315,8 @@ struct Factories {
 /// Factories of a class template in both precisions.
 template <template <typename> class V>
 Factories both_precisions() {
-  return {[] { return std::make_unique<V<float>>(); }, [] { return std::make_unique<V<double>>(); }};
+  return {[] { return std::make_unique<V<float>>(); },
+          [] { return std::make_unique<V<double>>(); }};
 }
 
 /// Factories of a class that exists in float32 only.
@@ -346,7 +351,6 @@ public:
 
 /// What the harness looks for in a module. Its name is the contract's version: a module of another
 /// one is not loaded.
-extern "C" [[gnu::used, gnu::visibility("default")]] inline void*
-clusterbench_contract_3() {
+extern "C" [[gnu::used, gnu::visibility("default")]] inline void* clusterbench_contract_3() {
   return &clusterbench::registered_variants();
 }

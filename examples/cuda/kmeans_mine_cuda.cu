@@ -1,7 +1,7 @@
 // K-means on a GPU, as a project outside clusterbench would have it: this file and the contract.
 //
-// A thread takes a point; sums and counts go to global memory by atomics. It is right, and slow where few
-// clusters make the atomics collide.
+// A thread takes a point; sums and counts go to global memory by atomics. It is right, and slow
+// where few clusters make the atomics collide.
 #include <clusterbench/contract.hpp>
 
 #include <cuda_runtime.h>
@@ -53,7 +53,9 @@ __global__ void update(float* centroids, const double* sums, const unsigned long
 template <typename T>
 class DeviceArray {
 public:
-  explicit DeviceArray(std::size_t size) : bytes_(size * sizeof(T)) { check(cudaMalloc(&data_, bytes_)); }
+  explicit DeviceArray(std::size_t size) : bytes_(size * sizeof(T)) {
+    check(cudaMalloc(&data_, bytes_));
+  }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
@@ -92,12 +94,14 @@ public:
       counts_->clear();
       {
         const Phase<float> phase(observer, "assign");
-        assign<<<blocks(n), kThreads>>>(points_.data(), answer.centroids.data(), answer.labels.data(),
-                                        sums_->data(), counts_->data(), n, d, k);
+        assign<<<blocks(n), kThreads>>>(points_.data(), answer.centroids.data(),
+                                        answer.labels.data(), sums_->data(), counts_->data(), n, d,
+                                        k);
       }
       {
         const Phase<float> phase(observer, "update");
-        update<<<blocks(k * d), kThreads>>>(answer.centroids.data(), sums_->data(), counts_->data(), d, k);
+        update<<<blocks(k * d), kThreads>>>(answer.centroids.data(), sums_->data(), counts_->data(),
+                                            d, k);
       }
       check(cudaGetLastError());
       observer.pass(answer.centroids);

@@ -18,9 +18,9 @@ public:
   bool wanted() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
-  /// The path of an answer's files but for their suffixes, `.labels.npy` and so on: the variant, and
-  /// in front of it TABLE/PROBLEM/ where the campaign has several problems, behind it .PRECISION
-  /// where it has several of those, and .roundN where it has several rounds.
+  /// The path of an answer's files but for their suffixes, `.labels.npy` and so on: the variant,
+  /// and in front of it TABLE/PROBLEM/ where the campaign has several problems, behind it
+  /// .PRECISION where it has several of those, and .roundN where it has several rounds.
   std::filesystem::path stem(const CellSpec& cell, int round) const;
 
   /// Whether the files there are the answer of the ledger's row with that key.

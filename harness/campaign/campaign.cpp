@@ -4,22 +4,22 @@
 #include "datasets/errors.hpp"
 #include "datasets/random_state.hpp"
 #include "datasets/sha256.hpp"
-#include "harness/system/progress.hpp"
+#include "harness/campaign/answer_files.hpp"
+#include "harness/ledger/collapse_text.hpp"
+#include "harness/ledger/ledger.hpp"
+#include "harness/ledger/limits.hpp"
+#include "harness/ledger/measurements.hpp"
 #include "harness/machine/backends.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/measured_limits.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/provenance.hpp"
-#include "harness/system/messages.hpp"
 #include "harness/problem/programs.hpp"
-#include "harness/campaign/answer_files.hpp"
 #include "harness/system/files.hpp"
-#include "harness/ledger/collapse_text.hpp"
-#include "harness/ledger/ledger.hpp"
-#include "harness/ledger/limits.hpp"
-#include "harness/ledger/measurements.hpp"
+#include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/program_folder.hpp"
+#include "harness/system/progress.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -81,13 +81,13 @@ std::string figures_text(const Row& row) {
     return {};
   }
   const double others = row.gpus_used_by_others.value_or(0.0);
-  return fmt::format(" {:.3g} ms/iteration, whole answer {:.3g} ms{}{}",
-                     row.number("ms_per_iteration").value_or(0.0),
-                     row.number("whole_ms").value_or(0.0), collapse_text(row),
-                     others > kMostUseByOthers
-                         ? fmt::format("; other programs use the GPU ({:.0f} % of the time)",
-                                                100.0 * others)
-                                  : "");
+  return fmt::format(
+      " {:.3g} ms/iteration, whole answer {:.3g} ms{}{}",
+      row.number("ms_per_iteration").value_or(0.0), row.number("whole_ms").value_or(0.0),
+      collapse_text(row),
+      others > kMostUseByOthers
+          ? fmt::format("; other programs use the GPU ({:.0f} % of the time)", 100.0 * others)
+          : "");
 }
 
 ExitCode end_of(const Row& row) {
@@ -110,8 +110,8 @@ json cell_json(const Row& row) {
   return cell;
 }
 
-// What Google Benchmark's own tools read: its context, and one row per raw sample. They know cells by
-// name alone, so that one with several numbers of threads has these in it, as theirs do.
+// What Google Benchmark's own tools read: its context, and one row per raw sample. They know cells
+// by name alone, so that one with several numbers of threads has these in it, as theirs do.
 void write_gbench(const std::filesystem::path& path, const std::vector<Row>& rows) {
   json context;
   json benchmarks = json::array();
@@ -147,7 +147,8 @@ void write_gbench(const std::filesystem::path& path, const std::vector<Row>& row
 
 // Rows of earlier invocations by key: those that count and are settled, because running their cells
 // again would tell no more. A crash or a lack of time or memory may have had its cause outside, or
-// have it no longer. Answers of a run without a sandbox vouch for none with it, and its times are others.
+// have it no longer. Answers of a run without a sandbox vouch for none with it, and its times are
+// others.
 std::map<std::string, Row> settled_rows(std::vector<Row> rows, bool sandboxed) {
   std::map<std::string, Row> settled;
   for (Row& row : rows_that_count(std::move(rows))) {
@@ -182,13 +183,14 @@ void check_variant(const std::string& name) {
 
 // Checks every variant's name and every problem once before a file is written or anything is
 // measured, so that bad input ends the campaign at its start and leaves nothing behind. Equal
-// problems of other variants are the same check. Where there is one dataset, and no row of before may
-// make it needless, making it now leaves even less behind.
+// problems of other variants are the same check. Where there is one dataset, and no row of before
+// may make it needless, making it now leaves even less behind.
 WorkloadBuilder checked_problems(const CampaignOptions& options) {
   WorkloadBuilder builder(options.cell.memory_limit);
-  const bool is_one = !options.resume && std::ranges::all_of(options.cells, [&](const CellSpec& cell) {
-    return cell.problem.data == options.cells.front().problem.data;
-  });
+  const bool is_one =
+      !options.resume && std::ranges::all_of(options.cells, [&](const CellSpec& cell) {
+        return cell.problem.data == options.cells.front().problem.data;
+      });
   std::set<std::string> checked;
   for (const CellSpec& cell : options.cells) {
     const std::string key = to_json(cell.problem).dump() + std::string(to_string(cell.precision));
@@ -225,7 +227,8 @@ bool has_settings(const Header& header, const CampaignOptions& options) {
          is("ranks", options.cell.ranks) && is("sampling", options.cell.sampling);
 }
 
-// The starts of most rows of the campaign's own cells; of equally many the newest. Empty: it has none.
+// The starts of most rows of the campaign's own cells; of equally many the newest. Empty: it has
+// none.
 std::optional<std::uint64_t> seed_of_own_rows(const CampaignOptions& options,
                                               const LedgerContent& earlier) {
   std::set<std::pair<std::string, std::string>> own;
@@ -296,10 +299,10 @@ public:
         // Read without --resume, too: what is measured must not go where nobody can read it.
         earlier_(read_ledger(ledger_.path())), starts_seed_(starts_seed(options, earlier_)),
         runner_(cell_options(options, starts_seed_)),
-        answers_(options.save, options.cells, options.rounds),
-        provenance_(provenance()), environment_hash_(environment_hash(provenance_)),
+        answers_(options.save, options.cells, options.rounds), provenance_(provenance()),
+        environment_hash_(environment_hash(provenance_)),
         binary_hash_(hash_of({datasets::sha256_file(own_path()),
-                               datasets::sha256_file(program_folder() / "clusterbench-runner")})) {
+                              datasets::sha256_file(program_folder() / "clusterbench-runner")})) {
     if (!earlier_.edited.empty()) {
       say("clusterbench: {}\n", earlier_.edited);
     }
@@ -315,7 +318,8 @@ public:
     limits_ = options_.probe ? measure_limits(options_.cell.threads) : json::object();
     write_header();
     const bool counted = std::isinf(options_.rounds_seconds);
-    Progress progress(options_.cells.size() * (counted ? static_cast<std::size_t>(options_.rounds) : 1));
+    Progress progress(options_.cells.size() *
+                      (counted ? static_cast<std::size_t>(options_.rounds) : 1));
     std::vector<Spent> spent(options_.cells.size());
     for (int round = 1; round <= options_.rounds && interrupt_signal() == 0; ++round) {
       std::vector<std::size_t> order = shuffled(round);
@@ -344,15 +348,15 @@ public:
       say("ran {} cells again whose answers were not in {}\n", unsaved_,
           answers_.folder().string());
     }
-    const bool none = !result_.rows.empty() && std::ranges::all_of(result_.rows, [](const Row& row) {
-      return row.status == "refused" || row.status == "unavailable";
-    });
+    const bool none =
+        !result_.rows.empty() && std::ranges::all_of(result_.rows, [](const Row& row) {
+          return row.status == "refused" || row.status == "unavailable";
+        });
     if (none) {
       result_.exit_code = graver(result_.exit_code, ExitCode::nothing_measured);
     }
     try {
-      write_gbench(options_.out / "gbench.json",
-                   rows_that_count(read_ledger(ledger_.path()).rows));
+      write_gbench(options_.out / "gbench.json", rows_that_count(read_ledger(ledger_.path()).rows));
     } catch (const datasets::OutputError& error) { // all that it says is in the ledger
       say("clusterbench: {}: {}; the ledger is whole\n", (options_.out / "gbench.json").string(),
           error.what());
@@ -499,8 +503,8 @@ private:
     const auto begin = std::chrono::steady_clock::now();
     const CellEnd end = runner_.run(*variant, work, cell_name(cell));
     row.update(end.row);
-    if (!options_.cell.sandboxed && exit_code_of(row.at("status").get<std::string>()) ==
-                                        ExitCode::wrong_result) {
+    if (!options_.cell.sandboxed &&
+        exit_code_of(row.at("status").get<std::string>()) == ExitCode::wrong_result) {
       row["unsandboxed"] = true; // whatever has found it wrong
     }
     row["took_ms"] =
@@ -520,15 +524,17 @@ private:
            !AnswerFiles::holds(stem, key);
   }
 
-  // A settled row of the same work, as far as that is certain before the data are there: what a build
-  // generates is always the same, and a row's key names the build.
-  const Row* known_without_data(const CellSpec& cell,
-                                const std::function<std::string(const std::string&)>& key_with) const {
+  // A settled row of the same work, as far as that is certain before the data are there: what a
+  // build generates is always the same, and a row's key names the build.
+  const Row*
+  known_without_data(const CellSpec& cell,
+                     const std::function<std::string(const std::string&)>& key_with) const {
     if (!datasets::is_known(cell.problem.data) || !cell.problem.weights.empty() ||
         cell.problem.last_column_is_label || cell.problem.init.kind == InitSpec::Kind::file) {
       return nullptr;
     }
-    const std::string name = cell_name(cell), definition = definition_of(to_json(cell.problem).dump());
+    const std::string name = cell_name(cell),
+                      definition = definition_of(to_json(cell.problem).dump());
     for (const auto& [key, row] : settled_) {
       if (row.name == name && row.identity.definition == definition &&
           key == key_with(row.identity.hash)) {

@@ -19,7 +19,8 @@ struct CampaignOptions {
   std::vector<CellSpec> cells;
   CellOptions cell;
   int rounds = 1; ///< of every cell
-  /// A cell gets fewer rounds where so many would take longer together; its first one it always gets.
+  /// A cell gets fewer rounds where so many would take longer together; its first one it always
+  /// gets.
   double rounds_seconds = std::numeric_limits<double>::infinity();
   std::uint32_t seed = 1; ///< of the order of cells within a round
   /// Of the starts. Without one it is drawn, or read from the ledger that is resumed.

@@ -58,8 +58,8 @@ void check_file(const Workload& work) {
   }
 }
 
-// Both processes at their largest; what they share counts twice. Ranks stand for machines of their own:
-// each of them is held to the limit, and so is the harness.
+// Both processes at their largest; what they share counts twice. Ranks stand for machines of their
+// own: each of them is held to the limit, and so is the harness.
 void account_for_memory(json& row, const datasets::FileInPlace& file, const CellOptions& options) {
   const std::size_t limit = options.memory_limit;
   const std::size_t own = file.peak_resident_bytes();
@@ -104,9 +104,9 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
         "process: more ranks have less each",
         ranks, bytes_text(share), bytes_text(limit));
   }
-  // Memberships are part of each answer. A dozen answers are in memory until they are judged, and as
-  // many starts where these are memberships; and there are the shares of the file and of further answers,
-  // and both programs.
+  // Memberships are part of each answer. A dozen answers are in memory until they are judged, and
+  // as many starts where these are memberships; and there are the shares of the file and of further
+  // answers, and both programs.
   constexpr std::size_t kPrograms = std::size_t{32} << 20; // bytes; --memory is more than that
   const std::size_t most = (limit - kPrograms) / (work.starts_from_memberships ? 48 : 24);
   const bool is_fuzzy = work.spec.family == Family::fcm;

@@ -179,8 +179,8 @@ void CellJudge<T>::judge_recording(const TakenAnswer<T>& recorded) {
   }
 }
 
-// From states of the oracle's run, or the start and a late one of the variant's own; and from pairs of
-// centroids that approximate products cannot tell apart.
+// From states of the oracle's run, or the start and a late one of the variant's own; and from pairs
+// of centroids that approximate products cannot tell apart.
 template <typename T>
 void CellJudge<T>::judge_single_passes(CheckingProcess<T>& process,
                                        const TakenAnswer<T>& recorded) {

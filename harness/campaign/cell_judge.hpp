@@ -17,10 +17,10 @@ namespace clusterbench {
 /// Marks a ledger row wrong or cheated, and keeps the first message that says why.
 void mark(nlohmann::json& row, const std::string& status, const std::string& message);
 
-/// Judges the answers of one cell. Those from judged starts are judged in full: against the oracle's
-/// run where that is affordable, else by themselves and against a recording from the same start. So
-/// are two of the samples beyond the smallest number, drawn when all are there. All others are judged
-/// cheaply.
+/// Judges the answers of one cell. Those from judged starts are judged in full: against the
+/// oracle's run where that is affordable, else by themselves and against a recording from the same
+/// start. So are two of the samples beyond the smallest number, drawn when all are there. All
+/// others are judged cheaply.
 template <typename T>
 class CellJudge {
 public:

@@ -43,8 +43,8 @@ struct TakenAnswer {
   }
 };
 
-/// Where two answers from the same start first differ in their bits, what entered the last pass aside;
-/// empty where they are equal.
+/// Where two answers from the same start first differ in their bits, what entered the last pass
+/// aside; empty where they are equal.
 template <typename T>
 std::string difference_in_bits(const TakenAnswer<T>& a, const TakenAnswer<T>& b) {
   if (a.iterations != b.iterations) {
@@ -70,13 +70,13 @@ std::string difference_in_bits(const TakenAnswer<T>& a, const TakenAnswer<T>& b)
   return found;
 }
 
-/// The memory of one problem that is shared with one worker: the points and their weights, sealed, the
-/// start, which only the parent can write, and the answer.
+/// The memory of one problem that is shared with one worker: the points and their weights, sealed,
+/// the start, which only the parent can write, and the answer.
 template <typename T>
 class CellMemory {
 public:
-  /// points: [n, d], which nobody can write to, and weights: [n], if there are any; both must outlive
-  /// this. Throws OutOfMemory.
+  /// points: [n, d], which nobody can write to, and weights: [n], if there are any; both must
+  /// outlive this. Throws OutOfMemory.
   CellMemory(const Shape& shape, Family family, PointsPlace points, bool gives_entering,
              const SharedMemory* weights = nullptr)
       : shape_(shape), points_(points), weights_(shape.weighted ? weights : nullptr),
@@ -122,8 +122,8 @@ public:
     return request;
   }
 
-  /// To be called before every run. What the worker does not write to is seen in the answer. `rotate` as
-  /// in its request: memberships turn with the points.
+  /// To be called before every run. What the worker does not write to is seen in the answer.
+  /// `rotate` as in its request: memberships turn with the points.
   void put_start(std::span<const T> values, std::size_t rotate = 0) {
     constexpr int kPoison = 0xFF;
     for (SharedMemory* memory : {&labels_, &centroids_, &entering_, &memberships_}) {

@@ -23,9 +23,9 @@ struct CellTask {
   StartSequence<T> starts;
   /// The samples whose answers are judged in full, the one from the own start among them. Secret.
   std::vector<std::size_t> judged;
-  std::size_t first_late; ///< the first sample that a process need not make
+  std::size_t first_late;   ///< the first sample that a process need not make
   std::size_t judged_whole; ///< of the whole answers, counted from 0; likewise
-  std::uint64_t seed; ///< the campaign's secret
+  std::uint64_t seed;       ///< the campaign's secret
   WorkerOptions options;
 
   std::size_t own_position() const { return starts.own_position(); }
@@ -51,16 +51,16 @@ template <typename T>
 CellTask<T> make_cell_task(const KnownVariant& variant, const Workload& work, std::uint64_t seed,
                            std::size_t least_samples, WorkerOptions options) {
   const Problem<T> problem = work.problem<T>(options.threads);
-  return {variant,
-          work,
-          problem,
-          StartSequence<T>(work.spec.init.kind, problem, work.hash, seed, /*round=*/0,
-                           least_samples),
-          judged_positions(seed, work.hash, least_samples),
-          least_samples,
-          seed % 3,
-          seed,
-          std::move(options)};
+  return {
+      variant,
+      work,
+      problem,
+      StartSequence<T>(work.spec.init.kind, problem, work.hash, seed, /*round=*/0, least_samples),
+      judged_positions(seed, work.hash, least_samples),
+      least_samples,
+      seed % 3,
+      seed,
+      std::move(options)};
 }
 
 } // namespace clusterbench

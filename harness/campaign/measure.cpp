@@ -10,8 +10,8 @@
 namespace clusterbench {
 namespace {
 
-// Reports raw samples alone. What the library adds to several repetitions need not be a number: where the
-// kernel counts a thread's time in ticks, the mean may be 0, by which it divides.
+// Reports raw samples alone. What the library adds to several repetitions need not be a number:
+// where the kernel counts a thread's time in ticks, the mean may be 0, by which it divides.
 class SamplesReporter final : public benchmark::JSONReporter {
 public:
   void ReportRuns(const std::vector<Run>& reports) override {

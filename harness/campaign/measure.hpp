@@ -21,8 +21,8 @@ struct Samples {
 
 /// Calls `timed_run`, which returns its own seconds, as often as next_step() asks; before each time
 /// `wait`, which returns how long it waited, and that counts nowhere. Throws what they throw.
-Samples take_samples(const std::string& name, const SamplingPlan& plan,
-                     const std::function<double()>& timed_run,
-                     const std::function<double()>& wait = [] { return 0.0; });
+Samples take_samples(
+    const std::string& name, const SamplingPlan& plan, const std::function<double()>& timed_run,
+    const std::function<double()>& wait = [] { return 0.0; });
 
 } // namespace clusterbench

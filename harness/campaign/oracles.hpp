@@ -10,12 +10,12 @@
 
 namespace clusterbench {
 
-/// Beyond so many operations the oracle does not repeat a run, and it is judged by itself. The tests
-/// lower it.
+/// Beyond so many operations the oracle does not repeat a run, and it is judged by itself. The
+/// tests lower it.
 double& oracle_budget();
 
-/// Judging ends with a signal that asks the program to stop, and where the file of the points changes:
-/// then it throws Interrupted.
+/// Judging ends with a signal that asks the program to stop, and where the file of the points
+/// changes: then it throws Interrupted.
 VerifyOptions verify_options();
 OracleOptions oracle_options(double share_of_budget = 1.0);
 

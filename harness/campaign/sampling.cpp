@@ -33,10 +33,13 @@ std::size_t affordable_runs(const SamplingPlan& plan, double affordable) {
 } // namespace
 
 void to_json(nlohmann::json& json, const SamplingPlan& plan) {
-  json = {{"samples", plan.samples},          {"target", plan.target},
-          {"min_seconds", plan.min_seconds},  {"budget_seconds", plan.budget_seconds},
+  json = {{"samples", plan.samples},
+          {"target", plan.target},
+          {"min_seconds", plan.min_seconds},
+          {"budget_seconds", plan.budget_seconds},
           {"patience_seconds", plan.patience_seconds},
-          {"max_samples", plan.max_samples},  {"slow_seconds", plan.slow_seconds},
+          {"max_samples", plan.max_samples},
+          {"slow_seconds", plan.slow_seconds},
           {"slow_samples", plan.slow_samples}};
 }
 
@@ -84,7 +87,8 @@ SamplingStep next_step(const SamplingPlan& plan, std::span<const double> seconds
     // Half as many again, so that there are few decisions and none comes much too late.
     const std::size_t half = std::min(kept.size() / 2 + 1, plan.max_samples - kept.size());
     const std::size_t wanted = whole_cycles(plan, seconds.size(), half);
-    step.more = affordable < static_cast<double>(wanted) ? affordable_runs(plan, affordable) : wanted;
+    step.more =
+        affordable < static_cast<double>(wanted) ? affordable_runs(plan, affordable) : wanted;
     step.ended_because = step.more == 0 ? "the budget is spent" : "";
   }
   return step;

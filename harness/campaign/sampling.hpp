@@ -14,10 +14,10 @@ inline constexpr std::size_t kMostSamples = 1'000'000;
 
 /// The rules; see docs/timing.md, "Sampling".
 struct SamplingPlan {
-  std::size_t samples = 9;       ///< kept, at least
-  double target = 0.01;          ///< enough if the median's interval is no wider, relative to it
-  double min_seconds = 0.1;      ///< the samples add up to, before the target counts
-  double budget_seconds = 3.0;   ///< of sampling, untimed parts included
+  std::size_t samples = 9;     ///< kept, at least
+  double target = 0.01;        ///< enough if the median's interval is no wider, relative to it
+  double min_seconds = 0.1;    ///< the samples add up to, before the target counts
+  double budget_seconds = 3.0; ///< of sampling, untimed parts included
   /// That a process may wait in all for other programs to leave the processors alone; not sampling.
   double patience_seconds = 0.0;
   std::size_t max_samples = 199; ///< kept, when no more are taken
@@ -42,9 +42,9 @@ struct SamplingStep {
 
 /// seconds: all samples so far, in order. elapsed: seconds since sampling began.
 ///
-/// Starts come in cycles of kStartCycle. A plan for so many samples or more takes whole cycles, those
-/// of warm-up counted, also where that is more than its largest number. The budget is exceeded by
-/// half a cycle at most; the least number of samples is taken whatever it costs.
+/// Starts come in cycles of kStartCycle. A plan for so many samples or more takes whole cycles,
+/// those of warm-up counted, also where that is more than its largest number. The budget is
+/// exceeded by half a cycle at most; the least number of samples is taken whatever it costs.
 SamplingStep next_step(const SamplingPlan& plan, std::span<const double> seconds, double elapsed);
 
 } // namespace clusterbench

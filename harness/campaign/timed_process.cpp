@@ -25,16 +25,17 @@ using nlohmann::json;
 
 constexpr std::size_t kWholeAnswers = 5;
 
-// Whether others use the first GPUs, asked before a process of ours is on them. The one before it counts for
-// a second at most, and waiting for that would lengthen every process: once a minute is enough, unless others
-// are there.
+// Whether others use the first GPUs, asked before a process of ours is on them. The one before it
+// counts for a second at most, and waiting for that would lengthen every process: once a minute is
+// enough, unless others are there.
 std::optional<double> used_by_others(unsigned gpus, bool patient) {
   using Clock = std::chrono::steady_clock;
   struct Known {
     Clock::time_point at;
     double use;
   };
-  static std::map<unsigned, Known> known; // by the number of GPUs; of this thread, which runs all cells
+  // by the number of GPUs; of this thread, which runs all cells
+  static std::map<unsigned, Known> known;
   const auto last = known.find(gpus);
   if (!patient || (last != known.end() && last->second.use <= kMostUseByOthers &&
                    Clock::now() - last->second.at < std::chrono::minutes(1))) {
@@ -121,9 +122,10 @@ private:
     if (gpus_ > 0 || patience_left_ <= 0.0) {
       return 0.0;
     }
-    const double waited = quietness()
-                              .other_tasks.wait_for_quiet(std::chrono::duration<double>(patience_left_))
-                              .count();
+    const double waited =
+        quietness()
+            .other_tasks.wait_for_quiet(std::chrono::duration<double>(patience_left_))
+            .count();
     patience_left_ -= waited;
     return waited;
   }
@@ -144,8 +146,8 @@ private:
     row_["processors"] = processors;
   }
 
-  // A thread that a bound one starts is bound to the same processor, where both would be slow. So as soon as
-  // there is a new one, all are let go.
+  // A thread that a bound one starts is bound to the same processor, where both would be slow. So
+  // as soon as there is a new one, all are let go.
   void let_go_of_new_threads() {
     if (placed_among_.empty()) {
       return;
@@ -262,8 +264,8 @@ private:
       note_device_memory(whole);
       hand_over(number, whole.iterations, rotate);
       const auto ms = [&](const char* window) { return whole.reply.value(window, 0.0) * 1e3; };
-      // A worker that cannot tell a window from the others leaves it out. One that claims more for its
-      // windows than passed is not believed.
+      // A worker that cannot tell a window from the others leaves it out. One that claims more for
+      // its windows than passed is not believed.
       double claimed = 0.0;
       for (const char* window : {"upload_s", "prepare_s", "run_s", "download_s"}) {
         claimed += whole.reply.value(window, 0.0);

@@ -12,8 +12,8 @@
 namespace clusterbench {
 
 /// Starts the process, takes whole answers and samples, each from a start that no process of this
-/// variant has seen before, and hands every answer to `accept` before the next start is sent. Returns
-/// what the row says of it (docs/timing.md):
+/// variant has seen before, and hands every answer to `accept` before the next start is sent.
+/// Returns what the row says of it (docs/timing.md):
 ///
 /// - start_ms, context_ms, cold_ms; whole_ms (median), whole: a list with every window;
 /// - samples_ms, sample_starts, sample_iterations, cpu_ms, the same of warm-up samples, own_start;

@@ -12,8 +12,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <sstream>
@@ -39,18 +39,24 @@ constexpr Examples kExamples[] = {
      "clusterbench judge kmeans_mine.py --data my.npy --k 8 --json"},
     {"table", "clusterbench table article004 --from results/runs/full",
      "clusterbench table article004 --from results/runs/full --json"},
-    {"ledger", "clusterbench ledger results/runs/full", "clusterbench ledger results/runs/full --json"},
-    {"compare", "clusterbench compare before after", "clusterbench compare before after --cells '*/kmeans_simd/*'"},
-    {"history", "clusterbench history monday tuesday wednesday", "clusterbench history results/runs/2026* --json"},
+    {"ledger", "clusterbench ledger results/runs/full",
+     "clusterbench ledger results/runs/full --json"},
+    {"compare", "clusterbench compare before after",
+     "clusterbench compare before after --cells '*/kmeans_simd/*'"},
+    {"history", "clusterbench history monday tuesday wednesday",
+     "clusterbench history results/runs/2026* --json"},
     {"report", "clusterbench report results/runs/full --out report.html",
      "clusterbench report results/reference --out report.html"},
-    {"explain", "clusterbench explain kmeans_openmp", "clusterbench explain kmeans_serial kmeans_simd --from out"},
+    {"explain", "clusterbench explain kmeans_openmp",
+     "clusterbench explain kmeans_serial kmeans_simd --from out"},
     {"gate", "clusterbench gate --base ../before/build/release --new build/release",
-     "clusterbench gate --base ../before/build/release --new build/release article004/n=100k/kmeans_simd/f32"},
+     "clusterbench gate --base ../before/build/release --new build/release "
+     "article004/n=100k/kmeans_simd/f32"},
     {"quality", "clusterbench quality --data article002 --k 8 --out q",
      "clusterbench quality --data my.npy --k 100 --out q --json q.json"},
     {"probe", "clusterbench probe", "clusterbench probe --json"},
-    {"completion", "clusterbench completion bash > ~/.local/share/bash-completion/completions/clusterbench",
+    {"completion",
+     "clusterbench completion bash > ~/.local/share/bash-completion/completions/clusterbench",
      "clusterbench completion zsh > ~/.zsh/_clusterbench"},
 };
 

@@ -45,7 +45,8 @@ ExitCode compare(const CompareArguments& arguments) {
     keep_cells(fresh, arguments.cells);
     if (base.cells.empty() && fresh.cells.empty()) {
       throw datasets::InputError(fmt::format("--cells {}: no cell of {} or {} matches",
-                                             fmt::join(arguments.cells, " "), base.source, fresh.source));
+                                             fmt::join(arguments.cells, " "), base.source,
+                                             fresh.source));
     }
   }
   std::string differences;
@@ -53,7 +54,8 @@ ExitCode compare(const CompareArguments& arguments) {
     differences = fmt::format("{}", fmt::join(mismatch, "; "));
     if (!arguments.across) {
       say("clusterbench: {} and {} are of different environments: {}\n"
-          "such times tell nothing about a change of the program; --across compares them all the same\n",
+          "such times tell nothing about a change of the program; --across compares them all the "
+          "same\n",
           base.source, fresh.source, differences);
       return ExitCode::environment_mismatch;
     }
@@ -89,11 +91,13 @@ void add_compare_command(CLI::App& app, Action& action) {
       ->add_option("--min-effect", arguments->min_effect_percent,
                    "Changes below so many percent count as none")
       ->capture_default_str();
-  command->add_option("--cells", arguments->cells,
-                      "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
+  command->add_option(
+      "--cells", arguments->cells,
+      "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
   command->add_flag("--across", arguments->across,
                     "Compare also what different machines or settings measured");
-  CLI::Option* wide = command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
+  CLI::Option* wide = command->add_flag("--wide", arguments->wide,
+                                        "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown)->excludes(wide);
   command->callback([&action, arguments] { action = [arguments] { return compare(*arguments); }; });

@@ -39,8 +39,9 @@ std::string bash_script(const CLI::App& app) {
   }
   std::string operands;
   for (const Operands& each : kOperands) {
-    operands += fmt::format("      {}) words=$(\"${{COMP_WORDS[0]}}\" completion {} 2>/dev/null) ;;\n",
-                            each.commands, each.names);
+    operands +=
+        fmt::format("      {}) words=$(\"${{COMP_WORDS[0]}}\" completion {} 2>/dev/null) ;;\n",
+                    each.commands, each.names);
   }
   return fmt::format(R"script(# Completes the command line of clusterbench in bash.
 _clusterbench() {{
@@ -82,8 +83,9 @@ std::string zsh_script(const CLI::App& app) {
   }
   std::string operands;
   for (const Operands& each : kOperands) {
-    operands += fmt::format("    {}) compadd -- ${{(f)\"$($words[1] completion {} 2>/dev/null)\"}} ;;\n",
-                            each.commands, each.names);
+    operands +=
+        fmt::format("    {}) compadd -- ${{(f)\"$($words[1] completion {} 2>/dev/null)\"}} ;;\n",
+                    each.commands, each.names);
   }
   return fmt::format(R"script(#compdef clusterbench
 local -a commands options
@@ -120,10 +122,12 @@ std::string variant_names() {
 
 void add_completion_command(CLI::App& app, Action& action) {
   const auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Completion of the command line, for bash and zsh");
+  CLI::App* command =
+      app.add_subcommand("completion", "Completion of the command line, for bash and zsh");
   command
-      ->add_option("what", *what,
-                   "bash or zsh: the script for that shell; tables or variants: the names that it asks for")
+      ->add_option(
+          "what", *what,
+          "bash or zsh: the script for that shell; tables or variants: the names that it asks for")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "tables", "variants"}));
   command->callback([&app, &action, what] {

@@ -58,8 +58,8 @@ ExitCode make_rows(const DataArguments& arguments) {
   }
   const datasets::Array array = datasets::generate_rows(arguments.name, {first, count});
   write(arguments.out, array);
-  fmt::print("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", arguments.name,
-             first, first + count - 1, arguments.out, array.rows(), array.cols(),
+  fmt::print("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n",
+             arguments.name, first, first + count - 1, arguments.out, array.rows(), array.cols(),
              datasets::name_of(array.type()), datasets::sha256_hex(array.bytes()));
   return ExitCode::ok;
 }

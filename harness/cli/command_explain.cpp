@@ -44,7 +44,8 @@ public:
       fmt::print("{}", std::string_view(language) == "diff" ? coloured(text) : text);
     }
   }
-  void table(const std::vector<TextColumn>& columns, const std::vector<std::vector<std::string>>& rows,
+  void table(const std::vector<TextColumn>& columns,
+             const std::vector<std::vector<std::string>>& rows,
              const std::vector<Paint>& paints) const {
     fmt::print("{}", text_table(columns, rows, style_, paints));
   }
@@ -104,14 +105,15 @@ std::string change(const Ratio& ratio) {
 
 // Green for faster, red for slower, where the interval leaves no doubt.
 Paint paint_of(const Ratio& ratio) {
-  return ratio.interval.high < 1.0   ? Paint::best
+  return ratio.interval.high < 1.0  ? Paint::best
          : ratio.interval.low > 1.0 ? Paint::wrong
-                                     : Paint::plain;
+                                    : Paint::plain;
 }
 
-// "kmeans_simd against kmeans_serial, per iteration: 2.10 to 3.52 x faster on 4 of 5 cells, slower on 1".
-void show_closing(const std::vector<CellShift>& shifts, const std::string& before, const std::string& after,
-                  const Page& page) {
+// "kmeans_simd against kmeans_serial, per iteration: 2.10 to 3.52 x faster on 4 of 5 cells, slower
+// on 1".
+void show_closing(const std::vector<CellShift>& shifts, const std::string& before,
+                  const std::string& after, const Page& page) {
   std::vector<double> faster, slower;
   for (const CellShift& shift : shifts) {
     (shift.per_iteration.ratio <= 1.0 ? faster : slower).push_back(shift.per_iteration.ratio);
@@ -120,8 +122,8 @@ void show_closing(const std::vector<CellShift>& shifts, const std::string& befor
   const auto add = [&](const std::vector<double>& ratios, Paint paint) {
     if (!ratios.empty()) {
       const auto [low, high] = std::ranges::minmax(ratios);
-      const std::string range = change(low) == change(high) ? change(low)
-                                                            : change(low) + " to " + change(high);
+      const std::string range =
+          change(low) == change(high) ? change(low) : change(low) + " to " + change(high);
       text += page.painted(fmt::format("{} on {} of {} cell{}", range, ratios.size(), shifts.size(),
                                        shifts.size() == 1 ? "" : "s"),
                            paint);
@@ -157,7 +159,8 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
     return figure(cell.median_of(name));
   };
   std::vector<std::vector<std::string>> rows;
-  rows.push_back({"ms per iteration", pass_ms_text(a), pass_ms_text(b), change(shift.per_iteration)});
+  rows.push_back(
+      {"ms per iteration", pass_ms_text(a), pass_ms_text(b), change(shift.per_iteration)});
   rows.push_back({"whole answer, ms", whole_ms_text(a), whole_ms_text(b), change(shift.whole)});
   for (const char* window : {"upload", "prepare", "download"}) {
     const std::string name = std::string(window) + "_ms";
@@ -168,10 +171,12 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
   }
   rows.push_back({"run, ms", run_ms_text(a), run_ms_text(b),
                   change(a.median_of("median_ms"), b.median_of("median_ms"))});
-  rows.push_back({"iterations", count(a.median_of("iterations")), count(b.median_of("iterations")), ""});
+  rows.push_back(
+      {"iterations", count(a.median_of("iterations")), count(b.median_of("iterations")), ""});
   const nlohmann::json limit = b.rounds.back().field("limit");
-  rows.push_back({"% of model bound" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
-                  percent_of_bound_text(a), percent_of_bound_text(b), ""});
+  rows.push_back(
+      {"% of model bound" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
+       percent_of_bound_text(a), percent_of_bound_text(b), ""});
   for (const PhaseShift& phase : shift.phases) {
     rows.push_back({fmt::format("phase {}, ms per iteration", phase.phase), figure(phase.before),
                     figure(phase.after), change(phase.before, phase.after)});
@@ -272,7 +277,8 @@ void add_explain_command(CLI::App& app, Action& action) {
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
       if (command->count("--cell") > 0 && arguments->ledgers.empty()) {
-        throw datasets::InputError("--cell chooses among the cells of ledgers: name these with --from");
+        throw datasets::InputError(
+            "--cell chooses among the cells of ledgers: name these with --from");
       }
       return explain(*arguments);
     };

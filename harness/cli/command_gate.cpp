@@ -50,15 +50,16 @@ struct GateArguments {
 
 // A build's folder: named itself, or by its program, or the source tree that it was built in.
 fs::path build_folder(const std::string& named, const char* option) {
-  for (const fs::path& candidate : {fs::path(named), fs::path(named).parent_path(),
-                                    fs::path(named) / "build" / "release"}) {
+  for (const fs::path& candidate :
+       {fs::path(named), fs::path(named).parent_path(), fs::path(named) / "build" / "release"}) {
     if (fs::is_regular_file(candidate / "clusterbench-runner")) {
       return fs::canonical(candidate);
     }
   }
-  throw InputError(fmt::format("{} {}: neither a build nor its program: there is no "
-                               "clusterbench-runner, as in builds from before the gate's protocol {}",
-                               option, named, kProtocol));
+  throw InputError(
+      fmt::format("{} {}: neither a build nor its program: there is no "
+                  "clusterbench-runner, as in builds from before the gate's protocol {}",
+                  option, named, kProtocol));
 }
 
 // Before anything else is asked of it. An interrupt is the business of whoever asks next.
@@ -74,10 +75,10 @@ void require_protocol(const fs::path& build, const char* option) {
       {.command = {runner, "--protocol"}, .text = "", .hears_errors = true, .patience = kPatience},
       is_ours);
   if (!answer.failure.empty() && interrupt_signal() == 0) {
-    throw InputError(fmt::format("{} {}: its clusterbench-runner does not speak the gate's protocol "
-                                 "{}; asked for its own it says: {}",
-                                 option, build.string(), kProtocol,
-                                 said.empty() ? "nothing: " + answer.failure : said));
+    throw InputError(fmt::format(
+        "{} {}: its clusterbench-runner does not speak the gate's protocol "
+        "{}; asked for its own it says: {}",
+        option, build.string(), kProtocol, said.empty() ? "nothing: " + answer.failure : said));
   }
 }
 
@@ -176,7 +177,8 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
       const double pair_sd = gate.calibrate(cell, kPairs);
       floor = store_noise_floor(environment, {{name, pair_sd}});
       ++stored;
-      progress.finish(name, "calibrated", fmt::format(": a pair varies by {:.2f} %", pair_sd * 100.0));
+      progress.finish(name, "calibrated",
+                      fmt::format(": a pair varies by {:.2f} %", pair_sd * 100.0));
     } catch (const WorkerFailure& failure) {
       if (failure.status() == "interrupted") {
         code = graver(code, ExitCode::interrupted);
@@ -207,8 +209,7 @@ ExitCode count(const GateArguments& arguments, const GateOptions& options,
   }
   WorkloadBuilder builder;
   const auto counted = run_all<CountedCell>(cells, [&](const CellSpec& cell) {
-    return count_instructions(valgrind, options.builds, cell, builder,
-                              options.test.min_effect);
+    return count_instructions(valgrind, options.builds, cell, builder, options.test.min_effect);
   });
   deliver(arguments, counted, options);
   return exit_code_of(verdicts_of(counted));
@@ -281,7 +282,8 @@ void add_gate_command(CLI::App& app, Action& action) {
                     "--new");
   command->add_flag("--instructions", arguments->instructions,
                     "Count instructions of one thread with valgrind instead of taking times");
-  command->add_flag("--wide", arguments->wide, "One table with all columns, beyond the 100 of a terminal");
+  command->add_flag("--wide", arguments->wide,
+                    "One table with all columns, beyond the 100 of a terminal");
   CLI::Option* markdown = command->add_flag("--markdown", arguments->markdown, "As Markdown");
   command->add_flag("--json", arguments->as_json, "As JSON")->excludes(markdown);
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");

@@ -139,7 +139,8 @@ ExitCode judge(const JudgeArguments& arguments) {
 void add_judge_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<JudgeArguments>();
   CLI::App* command = app.add_subcommand(
-      "judge", "Say of a file from anywhere whether it is right, how fast it is, and how it ranks here");
+      "judge",
+      "Say of a file from anywhere whether it is right, how fast it is, and how it ranks here");
   command
       ->add_option(
           "files", arguments->files,
@@ -178,7 +179,8 @@ void add_judge_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->as_json, "Print the report as JSON");
   command->add_option("--html", arguments->html,
                       "Also write one page to FILE, to look at and to keep");
-  command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's rates first; no model bound is shown then");
+  command->add_flag("--no-probe", arguments->no_probe,
+                    "Do not measure the machine's rates first; no model bound is shown then");
   command->add_flag("--unsandboxed", arguments->unsandboxed,
                     "The file may do what it likes, and no answer is ranked");
   command->callback([&action, arguments, command] {

@@ -124,8 +124,9 @@ void add_ledger_command(CLI::App& app, Action& action) {
       "ledger", "Say what ledgers hold, and whether they are as they were written");
   command->add_option("ledgers", arguments->paths,
                       "Ledgers, or folders that hold some at any depth");
-  command->add_flag("--json", arguments->as_json,
-                    "All cells as JSON, with the problem and the trace of each, which plots/make.py reads");
+  command->add_flag(
+      "--json", arguments->as_json,
+      "All cells as JSON, with the problem and the trace of each, which plots/make.py reads");
   command->require_subcommand(0, 1);
   add_check_command(*command, action);
   add_repair_command(*command, action);

@@ -125,13 +125,14 @@ void print_text(const json& list, TextStyle style) {
   fmt::print("Variants\n");
   for (const json& variant : list.at("variants")) {
     const std::string unavailable = variant.at("unavailable");
-    fmt::print("{}", entry_line(variant.at("name"), kNameWidth,
-                                fmt::format("{:<8} {}{}", text_of(variant, "backend"),
-                                            unavailable.empty()
-                                                ? ""
-                                                : fmt::format("[cannot run here: {}] ", unavailable),
-                                            text_of(variant, "idea")),
-                                unavailable.empty() ? Paint::plain : Paint::refused, style));
+    fmt::print("{}",
+               entry_line(variant.at("name"), kNameWidth,
+                          fmt::format("{:<8} {}{}", text_of(variant, "backend"),
+                                      unavailable.empty()
+                                          ? ""
+                                          : fmt::format("[cannot run here: {}] ", unavailable),
+                                      text_of(variant, "idea")),
+                          unavailable.empty() ? Paint::plain : Paint::refused, style));
   }
   fmt::print("{}\nTables\n", missing_variants(list, style));
   for (const json& table : list.at("tables")) {
@@ -142,7 +143,8 @@ void print_text(const json& list, TextStyle style) {
   }
   fmt::print("\nDatasets\n");
   for (const json& dataset : list.at("datasets")) {
-    fmt::print("{}", entry_line(dataset.at("name"), 38, dataset.at("description"), Paint::plain, style));
+    fmt::print("{}",
+               entry_line(dataset.at("name"), 38, dataset.at("description"), Paint::plain, style));
   }
   fmt::print("\nBackends\n");
   std::size_t built = 0, missing = 0;
@@ -151,15 +153,17 @@ void print_text(const json& list, TextStyle style) {
     const std::size_t count = backend.at("not_built").size();
     missing += count;
     fmt::print("{}", entry_line(backend.at("name"), kNameWidth,
-                                reason.empty() ? "built"
-                                               : fmt::format("not built: {} ({} variants)", reason, count),
+                                reason.empty()
+                                    ? "built"
+                                    : fmt::format("not built: {} ({} variants)", reason, count),
                                 reason.empty() ? Paint::plain : Paint::refused, style));
   }
   for (const json& variant : list.at("variants")) {
     built += text_of(variant, "unavailable").empty() ? 1 : 0;
   }
-  fmt::print("\n{} variants can run here, {} cannot; `explain NAME` compares a variant with the one before it.\n", built,
-             list.at("variants").size() - built + missing);
+  fmt::print("\n{} variants can run here, {} cannot; `explain NAME` compares a variant with the "
+             "one before it.\n",
+             built, list.at("variants").size() - built + missing);
 }
 
 } // namespace

@@ -73,7 +73,8 @@ void print_text(const json& limits) {
 
 void add_probe_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<ProbeArguments>();
-  CLI::App* command = app.add_subcommand("probe", "Measure the rates of this machine, which the model bound is made of");
+  CLI::App* command = app.add_subcommand(
+      "probe", "Measure the rates of this machine, which the model bound is made of");
   command->add_flag("--quick", arguments->quick, "Fewer sizes, shorter measurements");
   command->add_flag("--json", arguments->as_json, "Machine-readable");
   command->add_option("--threads", arguments->threads, "Up to so many CPU threads")

@@ -22,7 +22,8 @@ struct ReportArguments {
   std::string source;
 };
 
-// The articles' tables of which the ledgers have cells, beside what was printed; not those of smaller sizes.
+// The articles' tables of which the ledgers have cells, beside what was printed; not those of
+// smaller sizes.
 std::vector<TableReport> article_tables(const Measurements& measurements) {
   std::set<std::string> names, quick;
   for (const Measured& cell : measurements.cells) {

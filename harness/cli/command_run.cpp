@@ -93,8 +93,8 @@ void check(const RunArguments& arguments) {
     throw InputError("--rounds, --samples: at least 1 is needed");
   }
   if (arguments.sampling.samples > kMostSamples) {
-    throw InputError(
-        fmt::format("--samples {}: at most {} are taken", arguments.sampling.samples, kMostSamples));
+    throw InputError(fmt::format("--samples {}: at most {} are taken", arguments.sampling.samples,
+                                 kMostSamples));
   }
   if (!(arguments.timeout > 0.0)) {
     throw InputError("--timeout must be positive");
@@ -208,21 +208,23 @@ std::string files_and_next(const RunArguments& arguments, const CampaignOptions&
                            const CampaignResult& result,
                            std::chrono::steady_clock::time_point begin) {
   const std::string out = quoted_for_shell(options.out.string());
-  std::string text = fmt::format(
-      "ledger: {}, after {}{}\n", (options.out / "ledger.jsonl").string(),
-      rough_time(std::chrono::steady_clock::now() - begin),
-      result.exit_code == ExitCode::nothing_measured
-          ? "; nothing was measured: every cell is refused or not available here"
-      : options.save.empty() ? std::string()
-                             : "; answers: " + options.save.string());
+  std::string text =
+      fmt::format("ledger: {}, after {}{}\n", (options.out / "ledger.jsonl").string(),
+                  rough_time(std::chrono::steady_clock::now() - begin),
+                  result.exit_code == ExitCode::nothing_measured
+                      ? "; nothing was measured: every cell is refused or not available here"
+                  : options.save.empty() ? std::string()
+                                         : "; answers: " + options.save.string());
   if (result.exit_code == ExitCode::cells_missing) {
     text += "next: the same command with --out " + out +
             " --resume runs again what crashed or took too long\n";
   }
-  text += fmt::format("next: clusterbench report {} --out report.html    a page to play with\n", out);
+  text +=
+      fmt::format("next: clusterbench report {} --out report.html    a page to play with\n", out);
   if (!arguments.tables.empty()) {
     text += fmt::format("next: clusterbench table {} --from {}{} --wide    all columns\n",
-                        quoted_for_shell(arguments.tables.front()), out, arguments.quick ? " --quick" : "");
+                        quoted_for_shell(arguments.tables.front()), out,
+                        arguments.quick ? " --quick" : "");
   }
   return text;
 }
@@ -281,8 +283,8 @@ ExitCode run(const RunArguments& arguments) {
   }
   std::vector<TableReport> reports;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    reports.push_back(make_table_report(tables[i], measurements_of(result.rows, tables[i].name),
-                                        published[i]));
+    reports.push_back(
+        make_table_report(tables[i], measurements_of(result.rows, tables[i].name), published[i]));
   }
   if (arguments.as_json) {
     print_json(reports, options, result.exit_code);
@@ -313,12 +315,14 @@ void add_run_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--gpus", arguments->gpus, "GPUs of a variant for several of them")
       ->capture_default_str();
-  command->add_option("--ranks", arguments->ranks,
-                      "Processes of a variant for several of them, which share the threads")
+  command
+      ->add_option("--ranks", arguments->ranks,
+                   "Processes of a variant for several of them, which share the threads")
       ->capture_default_str();
-  command->add_option("--rounds", arguments->rounds,
-                      "Run every cell so often, in fresh processes (default: 8 times, or as often as "
-                      "fits into three times --budget)");
+  command->add_option(
+      "--rounds", arguments->rounds,
+      "Run every cell so often, in fresh processes (default: 8 times, or as often as "
+      "fits into three times --budget)");
   command
       ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
       ->check(whole_number())
@@ -338,9 +342,10 @@ void add_run_command(CLI::App& app, Action& action) {
                    "Seconds that the samples add up to before --target counts")
       ->capture_default_str();
   command
-      ->add_option("--memory", arguments->memory,
-                   "Leave the points in their file (.npy or .fbin), and hold no more than LIMIT (such as "
-                   "512M or 2G) in memory: for variants that stream")
+      ->add_option(
+          "--memory", arguments->memory,
+          "Leave the points in their file (.npy or .fbin), and hold no more than LIMIT (such as "
+          "512M or 2G) in memory: for variants that stream")
       ->type_name("LIMIT");
   command
       ->add_option(
@@ -356,11 +361,13 @@ void add_run_command(CLI::App& app, Action& action) {
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");
   CLI::Option* wide =
       command->add_flag("--wide", arguments->wide, "Print all columns of the tables");
-  command->add_flag("--json", arguments->as_json,
-                    "Print the tables as JSON, with the exit code and the ledger's place")
+  command
+      ->add_flag("--json", arguments->as_json,
+                 "Print the tables as JSON, with the exit code and the ledger's place")
       ->excludes(wide);
   command->add_flag("--quick", arguments->quick, "The tables' smaller sizes");
-  command->add_flag("--no-probe", arguments->no_probe, "Do not measure the machine's rates first; no model bound is shown then");
+  command->add_flag("--no-probe", arguments->no_probe,
+                    "Do not measure the machine's rates first; no model bound is shown then");
   command->add_option(
       "--save", arguments->save,
       "Folder for labels, centroids and traces: VARIANT.labels.npy, ...; where the run has "
@@ -370,9 +377,10 @@ void add_run_command(CLI::App& app, Action& action) {
       ->check(whole_number())
       ->capture_default_str();
   command
-      ->add_option("--starts", arguments->starts_seed,
-                   "Seed of the starts of timed runs, which pairs two campaigns in `compare`; without "
-                   "it they are drawn, and the ledger says the seed")
+      ->add_option(
+          "--starts", arguments->starts_seed,
+          "Seed of the starts of timed runs, which pairs two campaigns in `compare`; without "
+          "it they are drawn, and the ledger says the seed")
       ->check(whole_number());
   command->add_flag("--unsandboxed", arguments->unsandboxed,
                     "For sanitizers, profilers and debuggers: variants may do what they like, and "

@@ -35,8 +35,8 @@ std::string command_of(const TableArguments& arguments) {
 }
 
 ExitCode show_table(const TableArguments& arguments) {
-  if (arguments.as_json && (arguments.markdown || arguments.compact || arguments.wide ||
-                            !arguments.splice.empty())) {
+  if (arguments.as_json &&
+      (arguments.markdown || arguments.compact || arguments.wide || !arguments.splice.empty())) {
     throw datasets::InputError("--json excludes --markdown, --compact, --wide and --splice");
   }
   const Table table = load_table(arguments.name, arguments.quick);

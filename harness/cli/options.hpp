@@ -11,24 +11,26 @@
 
 namespace clusterbench {
 
-/// A whole number that is not negative and that 64 bits hold. (The library reads "-1" as the largest one,
-/// and so whatever is too large.)
+/// A whole number that is not negative and that 64 bits hold. (The library reads "-1" as the
+/// largest one, and so whatever is too large.)
 CLI::Validator whole_number();
 
 /// Markdown if that is asked for; else for standard output's reader, in colours if it takes some.
 TextStyle text_style(bool markdown);
 
-/// Throws datasets::InputError for fewer than one thread, and for more than this machine has any use for.
+/// Throws datasets::InputError for fewer than one thread, and for more than this machine has any
+/// use for.
 void check_threads(int threads);
 
-/// Throws datasets::InputError for a --samples, --budget or --timeout (seconds) that cannot be run with.
+/// Throws datasets::InputError for a --samples, --budget or --timeout (seconds) that cannot be run
+/// with.
 void check_sampling(std::size_t samples, double budget, double timeout);
 
 /// The precisions that the words of --precision name, each once. Throws datasets::InputError.
 std::vector<Precision> parse_precisions(const std::vector<std::string>& words);
 
-/// Bytes that an option such as --memory names: a number and K, M or G. Throws datasets::InputError,
-/// also for too few to run anything in.
+/// Bytes that an option such as --memory names: a number and K, M or G. Throws
+/// datasets::InputError, also for too few to run anything in.
 std::size_t parse_memory(const std::string& option, const std::string& text);
 
 /// The folder that --out names, or a new one in results/runs, called by the time.

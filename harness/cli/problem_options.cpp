@@ -33,8 +33,9 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
       ->check(whole_number());
   command.add_flag("--last-column-is-label", options.last_column_is_label,
                    "The last column of a csv file is no feature");
-  command.add_option("--weights", options.weights,
-                     "File of the points' weights, one number each (k-means): any form that --data reads");
+  command.add_option(
+      "--weights", options.weights,
+      "File of the points' weights, one number each (k-means): any form that --data reads");
   command
       .add_option("--init", options.init,
                   "rows:1,3,6,8 | first | random:SEED | kmeans++:SEED | memberships:SEED | "

@@ -24,8 +24,8 @@ struct ProblemOptions {
 
 void add_problem_options(CLI::App& command, ProblemOptions& options);
 
-/// An option that would have no effect is a misunderstanding: throws datasets::InputError. adhoc: whether
-/// the problem comes from these options, and from no table.
+/// An option that would have no effect is a misunderstanding: throws datasets::InputError. adhoc:
+/// whether the problem comes from these options, and from no table.
 void check_problem_options(const CLI::App& command, const ProblemOptions& options, bool adhoc);
 
 /// Throws datasets::InputError naming the option.

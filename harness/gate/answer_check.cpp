@@ -7,8 +7,7 @@ namespace clusterbench {
 
 template <typename T>
 bool AnswerCheck<T>::judges_values() const {
-  return affordable_passes(cell_.problem, oracle_budget()) >=
-         cell_.problem.stop.max_iterations;
+  return affordable_passes(cell_.problem, oracle_budget()) >= cell_.problem.stop.max_iterations;
 }
 
 template <typename T>
@@ -17,13 +16,12 @@ std::string AnswerCheck<T>::wrong(const TakenAnswer<T>& answer, bool in_full) {
   const Problem<T> problem = cell_.problem_from(start);
   const Declaration declaration(cell_.variant.meta, cell_.variant.centres_points);
   const Verdict verdict =
-      in_full ? verify_answer(declaration, problem, answer.view(),
-                              oracles_.of(cell_.work.spec.family, problem,
-                                          cell_.work.points->key, 1.0),
-                              verify_options())
-              : verify_cheaply(declaration, problem, answer.view(), verify_options());
-  return verdict.right() ? ""
-                         : fmt::format("from start {}: {}", answer.start, verdict.message());
+      in_full
+          ? verify_answer(declaration, problem, answer.view(),
+                          oracles_.of(cell_.work.spec.family, problem, cell_.work.points->key, 1.0),
+                          verify_options())
+          : verify_cheaply(declaration, problem, answer.view(), verify_options());
+  return verdict.right() ? "" : fmt::format("from start {}: {}", answer.start, verdict.message());
 }
 
 template <typename T>
@@ -31,15 +29,15 @@ std::string AnswerCheck<T>::complaint(const std::vector<TakenAnswer<T>>& judged,
   std::vector<TakenAnswer<T>>& known = known_[index(side)];
   for (const TakenAnswer<T>& answer : judged) {
     const auto before = std::ranges::find(known, answer.start, &TakenAnswer<T>::start);
-    const std::string difference =
-        before == known.end() ? "" : difference_in_bits(*before, answer);
+    const std::string difference = before == known.end() ? "" : difference_in_bits(*before, answer);
     if (before != known.end() && difference.empty()) {
       continue;
     }
     if (before != known.end() && cell_.variant.meta.deterministic) {
-      return fmt::format("determinism: two processes gave different bits from start {}: {}; but the "
-                         "variant says that a start gives the same every time",
-                         answer.start, difference);
+      return fmt::format(
+          "determinism: two processes gave different bits from start {}: {}; but the "
+          "variant says that a start gives the same every time",
+          answer.start, difference);
     }
     if (const std::string found = wrong(answer, /*in_full=*/true); !found.empty()) {
       return found;

@@ -8,8 +8,8 @@
 
 namespace clusterbench {
 
-/// Judges answers from judged starts in full, others cheaply. A start of a deterministic variant gives
-/// equal bits in every process of one build.
+/// Judges answers from judged starts in full, others cheaply. A start of a deterministic variant
+/// gives equal bits in every process of one build.
 template <typename T>
 class AnswerCheck {
 public:

@@ -2,8 +2,8 @@
 
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
-#include "harness/system/files.hpp"
 #include "harness/ledger/statistics.hpp"
+#include "harness/system/files.hpp"
 #include "harness/system/json_words.hpp"
 
 #include <fmt/format.h>

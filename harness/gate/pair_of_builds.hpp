@@ -21,10 +21,9 @@ inline constexpr const char* name_of(Side side) {
 class SideFailure : public WorkerFailure {
 public:
   SideFailure(Side side, const WorkerFailure& failure)
-      : WorkerFailure(failure.status(),
-                      std::string(name_of(side)) + ": " + failure.what() +
-                          (failure.last_words().empty() ? "" : "; it said: ") +
-                          failure.last_words()),
+      : WorkerFailure(failure.status(), std::string(name_of(side)) + ": " + failure.what() +
+                                            (failure.last_words().empty() ? "" : "; it said: ") +
+                                            failure.last_words()),
         side_(side) {}
   Side side() const { return side_; }
 
@@ -41,8 +40,8 @@ struct PairOptions {
 
 /// What one pair of fresh processes measured.
 struct PairFigures {
-  /// Of the new side's times to the base's: every turn that nothing disturbed against the two beside
-  /// it, so that a steady drift of the machine cancels.
+  /// Of the new side's times to the base's: every turn that nothing disturbed against the two
+  /// beside it, so that a steady drift of the machine cancels.
   std::vector<double> log_ratios;
   std::vector<double> disturbed;       ///< the same of the other turns
   std::array<double, 2> shortest_ms{}; ///< by index(Side)
@@ -65,9 +64,9 @@ public:
                PairOptions options)
       : builds_(std::move(builds)), cell_(cell), options_(options) {}
 
-  /// Starts a process of each build on the same processors and lets them take turns; a turn's time is
-  /// that of its shortest run. `number` counts the pairs: the new side begins where it is odd, and
-  /// every second pair gets the next processors. Throws SideFailure.
+  /// Starts a process of each build on the same processors and lets them take turns; a turn's time
+  /// is that of its shortest run. `number` counts the pairs: the new side begins where it is odd,
+  /// and every second pair gets the next processors. Throws SideFailure.
   PairSamples<T> measure(std::size_t number);
 
   /// Starts a process of one side alone and takes as many answers as are judged in full. Throws

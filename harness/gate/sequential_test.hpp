@@ -36,10 +36,10 @@ SequentialOptions confirming(const SequentialOptions& first, std::size_t cells);
 enum class GateDecision { same, slower, more, undecided };
 
 /// Looks at all pairs so far. `slower`: the lower bound of the slowdown exceeds half the minimum
-/// effect. `same`: the upper bound is below the minimum effect. Both use Student's t, and a standard
-/// error not below what the noise floor implies, so that few pairs that agree by luck decide nothing.
-/// At the last look, where `more` is not to be had, an estimate beyond the minimum effect whose
-/// lower bound is above zero is enough for `slower`.
+/// effect. `same`: the upper bound is below the minimum effect. Both use Student's t, and a
+/// standard error not below what the noise floor implies, so that few pairs that agree by luck
+/// decide nothing. At the last look, where `more` is not to be had, an estimate beyond the minimum
+/// effect whose lower bound is above zero is enough for `slower`.
 ///
 /// Whoever looks often errs more often. Each look therefore spends a twentieth of the error that is
 /// allowed, and the last one, on which a noisy cell depends, a half: simulated, that adds up to the
@@ -47,11 +47,13 @@ enum class GateDecision { same, slower, more, undecided };
 GateDecision decide(std::span<const double> log_ratios, const SequentialOptions& options,
                     bool last_look);
 
-/// Whether `count` pairs are one of the looks: 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128,
+/// Whether `count` pairs are one of the looks: 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96,
+/// 128,
 /// 160. Few looks, little error for each of them to share.
 bool is_look(std::size_t count, const SequentialOptions& options);
 
-/// The range of log(ratio) at one look; the ranges of all looks of a batch hold the true one but for
+/// The range of log(ratio) at one look; the ranges of all looks of a batch hold the true one but
+/// for
 /// `error` on each side.
 struct Bounds {
   double low = 0.0, high = 0.0;

@@ -23,8 +23,8 @@ struct Turn {
   int competitors = 0;    ///< for its processors, the more of before and after
   GpuPace gpu;            ///< right after the last run; empty where it is not one of a GPU
 
-  /// The processors were free, the threads had one but for 2 % of the time, and no heat or power limit
-  /// slowed the GPU.
+  /// The processors were free, the threads had one but for 2 % of the time, and no heat or power
+  /// limit slowed the GPU.
   bool undisturbed() const {
     return competitors == 0 && waited_ms <= 0.02 * elapsed_ms && gpu.slowed_by.empty();
   }

@@ -17,8 +17,8 @@
 namespace clusterbench {
 namespace {
 
-/// What a weighted sum of squares may be from coordinates that the data or the declared arithmetic resolve
-/// no better, if it is 0 otherwise; its square root.
+/// What a weighted sum of squares may be from coordinates that the data or the declared arithmetic
+/// resolve no better, if it is 0 otherwise; its square root.
 template <typename T>
 double resolution(const Declaration& meta, const Problem<T>& problem,
                   const JudgedAnswer<T>& answer) {

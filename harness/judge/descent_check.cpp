@@ -78,11 +78,10 @@ std::optional<std::string> check_descent(const Declaration& meta, const Problem<
   }
   const double rise = of_last.value() - of_first.value();
   const double variance = std::max(of_squares.value() - rise * rise / count, 0.0);
-  const double allowed =
-      (objective_drift<T>(meta.arithmetic) + within) * of_first.value() +
-      (points.is_sample() ? 8.0 * std::sqrt(variance) : 0.0) +
-      lost_objective(problem, problem.total_weight(), of_first.value(),
-                     longest_squared(answer.centroids, problem.d));
+  const double allowed = (objective_drift<T>(meta.arithmetic) + within) * of_first.value() +
+                         (points.is_sample() ? 8.0 * std::sqrt(variance) : 0.0) +
+                         lost_objective(problem, problem.total_weight(), of_first.value(),
+                                        longest_squared(answer.centroids, problem.d));
   return rise <= allowed ? std::nullopt
                          : std::optional(fmt::format(
                                "objective of {} points: got {:.9g}, an earlier state's is "

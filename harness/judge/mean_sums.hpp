@@ -90,8 +90,8 @@ public:
   }
 
   /// rounding_of(weights, mean, deviation): relative error that T allows for a mean with these
-  /// weights, of values with this mean and this standard deviation. What is rounded is measured from
-  /// the variant's origin; adding that to the mean rounds once more.
+  /// weights, of values with this mean and this standard deviation. What is rounded is measured
+  /// from the variant's origin; adding that to the mean rounds once more.
   template <typename RoundingOf>
   MeansView view(const RoundingOf& rounding_of) const {
     MeansView result;

@@ -76,9 +76,10 @@ std::optional<std::string> MeansView::violation(std::span<const T> produced,
   if (clusters_off <= excused) {
     return std::nullopt;
   }
-  return excused == 0 ? where
-                      : fmt::format("{} means are off, but only {} clusters may have been empty: {}",
-                                    clusters_off, excused, where);
+  return excused == 0
+             ? where
+             : fmt::format("{} means are off, but only {} clusters may have been empty: {}",
+                           clusters_off, excused, where);
 }
 
 std::size_t MeansView::possibly_empty() const {
@@ -130,10 +131,8 @@ template std::optional<std::string> MeansView::violation(std::span<const float>,
                                                          std::span<const float>) const;
 template std::optional<std::string> MeansView::violation(std::span<const double>,
                                                          std::span<const double>) const;
-template std::optional<std::string>
-MeansView::violation_if_reseeded(std::span<const float>) const;
-template std::optional<std::string>
-MeansView::violation_if_reseeded(std::span<const double>) const;
+template std::optional<std::string> MeansView::violation_if_reseeded(std::span<const float>) const;
+template std::optional<std::string> MeansView::violation_if_reseeded(std::span<const double>) const;
 template MeansView view_means_of_labels(const Declaration&, const Problem<float>&,
                                         std::span<const std::int32_t>, std::span<const float>);
 template MeansView view_means_of_labels(const Declaration&, const Problem<double>&,

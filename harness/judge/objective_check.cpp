@@ -63,7 +63,8 @@ public:
           add_doubt_of_oracle(doubt);
         }
         if (doubt.may_have_empty && verdict.objective < expected) {
-          return; // rounding may have emptied a cluster, and re-seeding it brought the objective down
+          // rounding may have emptied a cluster, and re-seeding it brought the objective down
+          return;
         }
         if (!rounding_decides_all(doubt)) {
           report_("objective", differs_from_oracle(last, same, doubt));
@@ -130,9 +131,9 @@ private:
       const auto& state = oracle_->states[i * (oracle_->states.size() - 1) / count];
       const std::vector<T> centroids(state.centroids.begin(), state.centroids.end());
       // Means beside any centroids tell which clusters may be empty.
-      const PassView view = view_pass<T>(
-          meta_, problem_, centroids,
-          meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
+      const PassView view =
+          view_pass<T>(meta_, problem_, centroids,
+                       meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
       doubt.may_have_empty |= meta_.reseeds_empty && view.means.possibly_empty() > 0;
       doubt.share = std::max(doubt.share, view.doubt);
       doubt.choice = std::max(doubt.choice, view.choice);
@@ -251,8 +252,9 @@ private:
 
   /// How far an objective may be from the oracle's. Beyond the drift of a precision: points in
   /// doubt may take other centroids with them, or be most of the objective themselves, as where
-  /// nearly every point has a cluster of its own, or where few points lie far out; and coordinates that T resolves to r change a sum J
-  /// of squares with the weight W to (sqrt(J) + sqrt(W) * r)^2 at most.
+  /// nearly every point has a cluster of its own, or where few points lie far out; and coordinates
+  /// that T resolves to r change a sum J of squares with the weight W to (sqrt(J) + sqrt(W) * r)^2
+  /// at most.
   double allowed_difference(double expected, const Doubt& doubt) const {
     const double longest = longest_squared(answer_.centroids, problem_.d);
     const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(total_weight_ * longest);

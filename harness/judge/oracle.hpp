@@ -26,7 +26,7 @@ struct OracleRun {
   /// has no initial centres: there the first state repeats that of pass 1.
   std::vector<OracleState> states;
 
-  std::vector<double> loss;    ///< one per computed pass, as PassFacts::loss defines it
+  std::vector<double> loss; ///< one per computed pass, as PassFacts::loss defines it
   /// k-means: sum of squared distances to the entering centroids, each times the point's weight.
   std::vector<double> inertia;
 

@@ -20,8 +20,8 @@ namespace {
 
 /// "Is much nearer": an eighth of the distance, squared.
 constexpr double kMuchNearer = 1.0 / 64.0;
-/// A run of many passes may fall behind the oracle by one of so many: where clusters hang for a while, a
-/// point that rounding has sent elsewhere decides when they go on.
+/// A run of many passes may fall behind the oracle by one of so many: where clusters hang for a
+/// while, a point that rounding has sent elsewhere decides when they go on.
 constexpr std::size_t kPassesOfALag = 32;
 
 const OracleState* state_after(const OracleRun& oracle, std::size_t passes) {

@@ -13,8 +13,8 @@
 namespace clusterbench {
 
 /// Whether the centroids are those of an earlier pass of the oracle's. Rounding may lead an answer
-/// away from the oracle's path, but not far back on it while its own last pass still moves. A run may be
-/// behind by one of 32 passes.
+/// away from the oracle's path, but not far back on it while its own last pass still moves. A run
+/// may be behind by one of 32 passes.
 template <typename T>
 std::optional<std::string> earlier_pass(const Declaration& meta, const Problem<T>& problem,
                                         const JudgedAnswer<T>& answer, const OracleRun& oracle);

@@ -153,7 +153,8 @@ OwnedProblem<T> weighted(OwnedProblem<T> problem) {
   Random random(problem.n + problem.d + problem.k);
   problem.name += ", weighted";
   for (std::size_t i = 0; i < problem.n; ++i) {
-    problem.weights.push_back(i % 7 == 3 ? T(0) : static_cast<T>(std::pow(10.0, random.uniform(-1.0, 1.0))));
+    problem.weights.push_back(
+        i % 7 == 3 ? T(0) : static_cast<T>(std::pow(10.0, random.uniform(-1.0, 1.0))));
   }
   return problem;
 }

@@ -61,8 +61,8 @@ inline double mean_rounding(double count, double mean, double deviation, double 
   return alike ? (count + 4.0) * u : mean_rounding(count, u);
 }
 
-/// The same of a weighted mean: of the products with the weights, each rounded, and of the sum of the
-/// weights. deviations: standard ones, of the values and of the weights.
+/// The same of a weighted mean: of the products with the weights, each rounded, and of the sum of
+/// the weights. deviations: standard ones, of the values and of the weights.
 inline double weighted_mean_rounding(double count, double mean, double deviation, double weight,
                                      double deviation_of_weights, double u) {
   const double of_products = std::hypot(deviation, mean * deviation_of_weights / weight);
@@ -167,12 +167,13 @@ private:
   double lost_ = 0.0;
 };
 
-/// What a sum of squared distances may be where exact arithmetic has every point on its centroid, as
-/// with fewer distinct points than clusters: a mean of n equal numbers is n u of them off at most, and
-/// so is the sum of n weights. 0 elsewhere. total_weight: of all points. longest: the largest squared
-/// length of a centroid.
+/// What a sum of squared distances may be where exact arithmetic has every point on its centroid,
+/// as with fewer distinct points than clusters: a mean of n equal numbers is n u of them off at
+/// most, and so is the sum of n weights. 0 elsewhere. total_weight: of all points. longest: the
+/// largest squared length of a centroid.
 template <typename T>
-double lost_objective(const Problem<T>& problem, double total_weight, double exact, double longest) {
+double lost_objective(const Problem<T>& problem, double total_weight, double exact,
+                      double longest) {
   constexpr double u = unit_roundoff<T>;
   const double sums = problem.weights.empty() ? 1.0 : 2.0;
   const double off = sums * static_cast<double>(problem.n) * u;

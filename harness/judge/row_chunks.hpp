@@ -55,8 +55,8 @@ void for_each_chunk(const std::vector<RowChunk>& chunks, double operations_per_r
                                static_cast<double>(kMultiple)) *
           kMultiple +
       kMultiple;
-  const int threads =
-      startable_threads(std::min(within_quota(omp_get_max_threads()), static_cast<int>(chunks.size())));
+  const int threads = startable_threads(
+      std::min(within_quota(omp_get_max_threads()), static_cast<int>(chunks.size())));
   std::vector<Scratch> own(static_cast<std::size_t>(threads), scratch);
   const InterruptTest* const interrupted = InterruptScope::current();
   std::atomic<bool> stop = false;

@@ -18,8 +18,8 @@ struct ProblemIdentity {
 
   /// Whether both were asked for the same.
   bool same_definition(const ProblemIdentity& other) const;
-  /// Whether both did the same: by the hash, which also knows the data; by the definition, where one
-  /// has no hash.
+  /// Whether both did the same: by the hash, which also knows the data; by the definition, where
+  /// one has no hash.
   bool same_work(const ProblemIdentity& other) const;
   /// Whether they did so within the same limits, as far as both tell them.
   bool may_be(const ProblemIdentity& other) const;
@@ -27,7 +27,8 @@ struct ProblemIdentity {
   void learn(const ProblemIdentity& other);
 };
 
-/// The definition in the text of a row's `problem`. Throws json_text::Malformed where a field is odd.
+/// The definition in the text of a row's `problem`. Throws json_text::Malformed where a field is
+/// odd.
 std::string definition_of(std::string_view problem);
 
 /// The name of a cell with its numbers of GPUs and ranks, where there are several.

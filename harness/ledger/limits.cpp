@@ -1,7 +1,7 @@
 #include "harness/ledger/limits.hpp"
 
-#include "harness/machine/probe.hpp"
 #include "harness/ledger/statistics.hpp"
+#include "harness/machine/probe.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -41,12 +41,14 @@ DeviceLimits device_limits(const json& row, const json& limits) {
       return {gpu, ""};
     }
     const std::string reason = limits.value("gpu_missing", "");
-    return {{}, reason.empty() ? "the probe measured no rates of a GPU"
-                               : fmt::format("the probe measured no rates of a GPU ({})", reason)};
+    return {{},
+            reason.empty() ? "the probe measured no rates of a GPU"
+                           : fmt::format("the probe measured no rates of a GPU ({})", reason)};
   }
   const int threads = row.at("threads");
-  DeviceLimits found{{}, fmt::format("the probe measured no rates of {} thread{}", threads,
-                                     threads == 1 ? "" : "s")};
+  DeviceLimits found{
+      {},
+      fmt::format("the probe measured no rates of {} thread{}", threads, threads == 1 ? "" : "s")};
   for (const json& cpu : limits.value("cpu", json::array())) {
     if (cpu.at("threads") != threads) {
       continue;
@@ -57,10 +59,10 @@ DeviceLimits device_limits(const json& row, const json& limits) {
     if (share >= kUndisturbed) {
       return {cpu, ""};
     }
-    found.missing =
-        fmt::format("other programs disturbed the probe of the machine's rates, which had {:.0f} % of "
-                    "its processors' time and needs {:.0f} %",
-                    std::floor(100.0 * share), 100.0 * kUndisturbed);
+    found.missing = fmt::format(
+        "other programs disturbed the probe of the machine's rates, which had {:.0f} % of "
+        "its processors' time and needs {:.0f} %",
+        std::floor(100.0 * share), 100.0 * kUndisturbed);
   }
   return found;
 }
@@ -68,7 +70,8 @@ DeviceLimits device_limits(const json& row, const json& limits) {
 // A probe of an earlier version has not measured every rate.
 std::optional<double> figure(const json& device, const std::string& key) {
   const auto found = device.find(key);
-  return found != device.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+  return found != device.end() && found->is_number() ? std::optional(found->get<double>())
+                                                     : std::nullopt;
 }
 
 // What the row's variant multiplies on. Tensor cores that were not probed count as multiply-adds.
@@ -94,8 +97,9 @@ Unit unit_of(const json& row, const json& device) {
                                       : Unit{"fma_f64_gflops", "FMA rate", {"compare_f64_gpairs"}};
 }
 
-// A pass can be no faster than the slowest of: reading its points, at the bandwidth of the memory level
-// that holds them; multiplying; comparing; and, on a GPU, telling all blocks of the pass before it.
+// A pass can be no faster than the slowest of: reading its points, at the bandwidth of the memory
+// level that holds them; multiplying; comparing; and, on a GPU, telling all blocks of the pass
+// before it.
 std::optional<Limit> limit_per_pass(const json& row, const json& limits, const MinimalWork& work) {
   const std::optional<json> device = device_limits(row, limits).figures;
   if (!device) {
@@ -116,7 +120,8 @@ std::optional<Limit> limit_per_pass(const json& row, const json& limits, const M
   }
   if (gpairs > 0.0) {
     found.push_back({work.comparisons / (gpairs * 1e9), "comparison rate"});
-    const auto node_us = figure(*device, "graph_node_us"), barrier_us = figure(*device, "grid_barrier_us");
+    const auto node_us = figure(*device, "graph_node_us"),
+               barrier_us = figure(*device, "grid_barrier_us");
     if (node_us && barrier_us) {
       found.push_back({std::min(*node_us, *barrier_us) * 1e-6, "exchange of a pass"});
     }
@@ -155,7 +160,8 @@ void add_derived_figures(json& row, const json& limits) {
   std::vector<double> per_iteration, passes;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     passes.push_back(row.at("sample_iterations").at(i).get<double>());
-    per_iteration.push_back(samples[i] / std::max(passes.back(), 1.0)); // a wrong row may claim none
+    // a wrong row may claim none
+    per_iteration.push_back(samples[i] / std::max(passes.back(), 1.0));
   }
   row["median_ms"] = summary.median;
   row["mad_ms"] = summary.mad;
@@ -175,10 +181,9 @@ void add_derived_figures(json& row, const json& limits) {
   const auto n = problem.at("n").get<std::size_t>();
   const auto d = problem.at("d").get<std::size_t>();
   const auto k = problem.at("k").get<std::size_t>();
-  const MinimalWork work =
-      minimal_work(parse_family(problem.at("family").get<std::string>()),
-                   parse_precision(row.at("precision").get<std::string>()), n, d, k,
-                   problem.contains("weights"));
+  const MinimalWork work = minimal_work(parse_family(problem.at("family").get<std::string>()),
+                                        parse_precision(row.at("precision").get<std::string>()), n,
+                                        d, k, problem.contains("weights"));
   const double seconds = row.at("ms_per_iteration").get<double>() * 1e-3;
   row["point_centroids_per_second"] = static_cast<double>(n) * static_cast<double>(k) / seconds;
   row["gb_per_second"] = work.bytes / seconds * 1e-9;

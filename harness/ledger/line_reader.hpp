@@ -25,7 +25,8 @@ public:
   LineReader(std::string file, std::string ledger)
       : file_(std::move(file)), ledger_(std::move(ledger)) {}
 
-  /// Takes the next line; blank ones are skipped. Throws Damage, and then holds what it held before.
+  /// Takes the next line; blank ones are skipped. Throws Damage, and then holds what it held
+  /// before.
   void take(const std::string& text, std::size_t number);
 
   /// Goes on behind a damaged line: the next one has nothing to be chained to.

@@ -62,8 +62,8 @@ std::string place_of(const Row& row) {
                      row.ranks, row.name, row.identity.definition);
 }
 
-// Numbers cells from 0. A row without data, of a problem that could not be built say, belongs to the
-// newest cell of its place: what has mended it replaces it.
+// Numbers cells from 0. A row without data, of a problem that could not be built say, belongs to
+// the newest cell of its place: what has mended it replaces it.
 class CellNumbers {
 public:
   std::size_t of(const Row& row) {
@@ -157,8 +157,8 @@ private:
     }
   }
 
-  // The first machine whose result is right; there, the most threads, and the newest of what only its
-  // data or its memory tell apart. Otherwise the first that has the backend.
+  // The first machine whose result is right; there, the most threads, and the newest of what only
+  // its data or its memory tell apart. Otherwise the first that has the backend.
   void choose_shown() {
     const auto grade = [](const Measured& cell) {
       return cell.ok() ? 2 : cell.representative().status != "unavailable" ? 1 : 0;

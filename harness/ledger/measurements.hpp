@@ -30,12 +30,12 @@ struct Machine {
 /// "A", "B", ... for index 0, 1, ...
 std::string machine_id(std::size_t index);
 
-/// All rounds of one cell, that is of one problem, on one machine with one number of threads, GPUs and
-/// ranks; never none.
+/// All rounds of one cell, that is of one problem, on one machine with one number of threads, GPUs
+/// and ranks; never none.
 struct Measured {
   std::size_t machine = 0; ///< index into Measurements::machines
-  bool shown_first =
-      false;               ///< of several machines, threads, GPUs and ranks: the one that short forms show
+  /// Of several machines, threads, GPUs and ranks: the one that short forms show.
+  bool shown_first = false;
   std::vector<Row> rounds; ///< by number
 
   /// The row that speaks for the cell: the first that is not ok, otherwise the last.
@@ -65,9 +65,9 @@ struct Measurements {
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
 };
 
-/// Which rows count: of the rows of one cell, machine, number of threads, GPUs, ranks and round the newest,
-/// that is, the last; but one that says `unavailable`, of a build without the backend, never takes the
-/// place of another. In the order in which the cells came first.
+/// Which rows count: of the rows of one cell, machine, number of threads, GPUs, ranks and round the
+/// newest, that is, the last; but one that says `unavailable`, of a build without the backend,
+/// never takes the place of another. In the order in which the cells came first.
 std::vector<Row> rows_that_count(std::vector<Row> rows);
 
 /// The cells of the rows that count; every row has its header. table: only its rows; empty: all.

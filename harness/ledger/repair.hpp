@@ -38,10 +38,9 @@ LedgerScan scan_ledger_text(const std::string& text, const std::string& file,
 /// The sound lines as they are, and a line that says what was left out.
 std::string repaired_text(const LedgerScan& scan);
 
-/// Writes repaired_text() to `out`, and the damaged lines as they are to `out`.damaged, whole or not
-/// at all. Throws datasets::OutputError if
-/// one of the files is there already or cannot be written, and datasets::InputError if no row is
-/// sound.
+/// Writes repaired_text() to `out`, and the damaged lines as they are to `out`.damaged, whole or
+/// not at all. Throws datasets::OutputError if one of the files is there already or cannot be
+/// written, and datasets::InputError if no row is sound.
 void write_repaired(const LedgerScan& scan, const std::filesystem::path& out);
 
 } // namespace clusterbench

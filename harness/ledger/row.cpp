@@ -175,8 +175,8 @@ void check(const Row& row) {
   if (row.sample_starts.size() != samples || row.sample_iterations.size() != samples) {
     throw Malformed("has samples_ms, sample_starts and sample_iterations of different lengths");
   }
-  for (const auto& [name, around] :
-       {std::pair{"fixed_work_us", &row.fixed_work_us}, std::pair{"other_tasks", &row.other_tasks}}) {
+  for (const auto& [name, around] : {std::pair{"fixed_work_us", &row.fixed_work_us},
+                                     std::pair{"other_tasks", &row.other_tasks}}) {
     if (!around->empty() && around->size() != samples) {
       throw Malformed(fmt::format("has samples_ms and {} of different lengths", name));
     }
@@ -242,7 +242,8 @@ Row::Row(std::string line, std::shared_ptr<const Header> of)
       throw Malformed(fmt::format("has an odd {}: {}", member.key, error.what()));
     }
   }
-  if (ok() || memory_limit > 0 || device_memory_limit > 0) { // else it may have ended before it said so
+  if (ok() || memory_limit > 0 || device_memory_limit > 0) {
+    // else it may have ended before it said so
     identity.limits = limits_text(memory_limit, device_memory_limit);
   }
   check(*this);

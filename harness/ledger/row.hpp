@@ -48,11 +48,12 @@ struct Row {
   std::string variant, precision, device, time, key;
   std::string status, message;
   int threads = 0, round = 0;
-  int gpus = 0; ///< that it computed on; 0: none, or of a ledger that does not say it
+  int gpus = 0;  ///< that it computed on; 0: none, or of a ledger that does not say it
   int ranks = 0; ///< processes that computed together; 0: one that is no rank
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
-  std::vector<double> fixed_work_us, other_tasks; ///< around each of samples_ms; empty: not measured
+  /// Around each of samples_ms; empty: not measured.
+  std::vector<double> fixed_work_us, other_tasks;
   std::optional<double> gpus_used_by_others; ///< of 1, before the process began; empty: not known
   std::vector<WholeAnswer> whole;
   std::optional<OwnStart> own_start;

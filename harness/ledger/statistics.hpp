@@ -50,8 +50,8 @@ struct Summary {
   double median = 0.0;
   double maximum = 0.0;
   double mad = 0.0;
-  /// 95 % bootstrap interval of the median; of fewer than kLeastForInterval samples the least and the
-  /// greatest.
+  /// 95 % bootstrap interval of the median; of fewer than kLeastForInterval samples the least and
+  /// the greatest.
   Interval interval;
   Outliers outliers;
 };

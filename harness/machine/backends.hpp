@@ -15,8 +15,8 @@ struct Backend {
 /// All backends, in alphabetical order of their folders.
 std::span<const Backend> backends();
 
-/// The backend that would hold the variant, were it built; nullptr if none would. A file's stem is its
-/// variant's name, or what the names of all its variants begin with.
+/// The backend that would hold the variant, were it built; nullptr if none would. A file's stem is
+/// its variant's name, or what the names of all its variants begin with.
 const Backend* missing_backend_of(std::string_view variant);
 
 } // namespace clusterbench

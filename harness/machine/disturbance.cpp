@@ -168,8 +168,8 @@ bool Disturbance::disturbed() const {
   // One tick may have been stolen before the sample began and be counted only now.
   const bool was_stolen = stolen && *stolen > std::max(0.01 * seconds, 1.5 * tick);
   const bool has_waited = waited && *waited > std::max(0.01 * seconds, 0.5e-3);
-  const bool was_throttled = throttles.value_or(0) > 0 || !gpu_before.slowed_by.empty() ||
-                             !gpu_after.slowed_by.empty();
+  const bool was_throttled =
+      throttles.value_or(0) > 0 || !gpu_before.slowed_by.empty() || !gpu_after.slowed_by.empty();
   return was_stolen || has_waited || was_throttled || moved(mhz_before, mhz_after) ||
          moved(gpu_before.sm_mhz, gpu_after.sm_mhz);
 }

@@ -25,14 +25,16 @@ json comparable_environment(const json& provenance) {
   for (const json& gpu : provenance.at("gpu").value("devices", json::array())) {
     environment["gpus"].push_back({{"name", gpu.at("name")}, {"driver", gpu.at("driver_version")}});
   }
-  if (!provenance.at("cpu").contains("microcode")) { // written before hosts of one name were told apart
+  if (!provenance.at("cpu").contains("microcode")) {
+    // written before hosts of one name were told apart
     environment["kernel"] = provenance.at("system").value("kernel", json());
     return environment;
   }
   take("cpu", {"family", "model_number", "stepping", "microcode", "flags", "caches", "sockets"});
   take("system", {"kernel", "virtual_machine", "product"});
   for (std::size_t i = 0; i < environment["gpus"].size(); ++i) {
-    for (const char* key : {"memory_total_bytes", "power_limit_watts", "sm_max_mhz", "memory_max_mhz"}) {
+    for (const char* key :
+         {"memory_total_bytes", "power_limit_watts", "sm_max_mhz", "memory_max_mhz"}) {
       environment["gpus"][i][key] = provenance.at("gpu").at("devices").at(i).value(key, json());
     }
   }

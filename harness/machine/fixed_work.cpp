@@ -13,10 +13,10 @@
 namespace clusterbench {
 namespace {
 
-// Half of the time a chain, whose next step waits for the last: it shows the clock's frequency. The other
-// half more sums at once than the core has units for, and steps on integers beside them. A core can begin
-// about so many instructions in a cycle and no more, so a hyperthread beside that begins any shows. Of
-// sums alone places are left free, and a neighbour takes these unseen.
+// Half of the time a chain, whose next step waits for the last: it shows the clock's frequency. The
+// other half more sums at once than the core has units for, and steps on integers beside them. A
+// core can begin about so many instructions in a cycle and no more, so a hyperthread beside that
+// begins any shows. Of sums alone places are left free, and a neighbour takes these unseen.
 double once() {
   constexpr int kChain = 20'000, kWide = 10'000;
   volatile double factor = 0.999999, term = 1e-6; // so that no compiler knows the result

@@ -1,7 +1,7 @@
-// How fast is the processor just now? One piece of work, always the same, takes longer while others use
-// the core, its other hyperthread, or the heat that a package may make. Operating systems are judged by
-// such a "fixed work quantum" (Sottile and Minnich, Analysis of microbenchmarks for performance tuning of
-// clusters, 2004).
+// How fast is the processor just now? One piece of work, always the same, takes longer while others
+// use the core, its other hyperthread, or the heat that a package may make. Operating systems are
+// judged by such a "fixed work quantum" (Sottile and Minnich, Analysis of microbenchmarks for
+// performance tuning of clusters, 2004).
 #pragma once
 
 #include <barrier>
@@ -10,10 +10,12 @@
 
 namespace clusterbench {
 
-/// The work, on several threads at once. It uses registers alone, so it leaves the caches as they are.
+/// The work, on several threads at once. It uses registers alone, so it leaves the caches as they
+/// are.
 class FixedWork {
 public:
-  /// On so many threads, but at most one for each processor that may be used. The kernel places them.
+  /// On so many threads, but at most one for each processor that may be used. The kernel places
+  /// them.
   explicit FixedWork(int threads);
   /// On these processors, a thread on each; on fewer where there is no memory for so many threads.
   explicit FixedWork(std::vector<int> processors);

@@ -129,17 +129,20 @@ DeviceHandle device_at(const Nvml& nvml, unsigned index) {
   return device;
 }
 
-// The driver's numbers of those that CUDA sees. A GPU that does not answer must not hide the others.
+// The driver's numbers of those that CUDA sees. A GPU that does not answer must not hide the
+// others.
 std::vector<unsigned> visible_now(const Nvml& nvml) {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::vector<std::string> uuids(count_devices(nvml));
-  const bool by_uuid = visible != nullptr && std::string_view(visible).find("GPU-") != std::string_view::npos;
+  const bool by_uuid =
+      visible != nullptr && std::string_view(visible).find("GPU-") != std::string_view::npos;
   bool any = false;
   for (unsigned index = 0; by_uuid && index < uuids.size(); ++index) {
     DeviceHandle device = nullptr;
     std::array<char, 128> text{};
     if (nvml.try_call("nvmlDeviceGetHandleByIndex_v2", index, &device) &&
-        nvml.try_call("nvmlDeviceGetUUID", device, text.data(), static_cast<unsigned>(text.size()))) {
+        nvml.try_call("nvmlDeviceGetUUID", device, text.data(),
+                      static_cast<unsigned>(text.size()))) {
       uuids[index] = text.data();
       any = true;
     }
@@ -150,7 +153,8 @@ std::vector<unsigned> visible_now(const Nvml& nvml) {
 unsigned driver_index(const Nvml& nvml, unsigned index) {
   const std::vector<unsigned> visible = visible_now(nvml);
   if (index >= visible.size()) {
-    throw std::runtime_error(fmt::format("GPU {} is asked for, CUDA sees {}", index, visible.size()));
+    throw std::runtime_error(
+        fmt::format("GPU {} is asked for, CUDA sees {}", index, visible.size()));
   }
   return visible[index];
 }
@@ -158,7 +162,8 @@ unsigned driver_index(const Nvml& nvml, unsigned index) {
 std::vector<DeviceHandle> first_devices(const Nvml& nvml, unsigned count) {
   std::vector<unsigned> visible = visible_now(nvml);
   if (count > visible.size()) {
-    throw std::runtime_error(fmt::format("{} GPUs are asked for, CUDA sees {}", count, visible.size()));
+    throw std::runtime_error(
+        fmt::format("{} GPUs are asked for, CUDA sees {}", count, visible.size()));
   }
   visible.resize(count);
   std::vector<DeviceHandle> devices;
@@ -238,8 +243,8 @@ std::string driver_version(const Nvml& nvml) {
   return text.data();
 }
 
-// What libcuda.so.1 says of itself. A compatibility package may have put a newer one in the place of the
-// driver's own, of which NVML knows nothing.
+// What libcuda.so.1 says of itself. A compatibility package may have put a newer one in the place
+// of the driver's own, of which NVML knows nothing.
 int cuda_version_of_library() {
   const Library library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL));
   auto* ask = library ? reinterpret_cast<int (*)(int*)>(dlsym(library.get(), "cuDriverGetVersion"))
@@ -297,7 +302,8 @@ std::vector<unsigned> visible_gpus(const char* visible, const std::vector<std::s
   for (std::string name; std::getline(names, name, ',');) {
     std::erase(name, ' ');
     const auto is_meant = [&](unsigned index) {
-      return name == std::to_string(index) || (name.starts_with("GPU-") && uuids[index].starts_with(name));
+      return name == std::to_string(index) ||
+             (name.starts_with("GPU-") && uuids[index].starts_with(name));
     };
     // CUDA stops at a name of none or of several.
     if (std::ranges::count_if(all, is_meant) != 1) {

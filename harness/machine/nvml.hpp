@@ -42,22 +42,24 @@ void to_json(nlohmann::json& json, const GpuState& state);
 /// CUDA_VISIBLE_DEVICES. Empty if one can.
 std::string gpu_missing_reason();
 
-/// Why a driver cannot run what a CUDA toolkit has built; empty if it can, or where one is not known.
-/// driver_cuda: the newest CUDA that the driver supports, as it says it: 12020; toolkit: such as "13.0.88"
+/// Why a driver cannot run what a CUDA toolkit has built; empty if it can, or where one is not
+/// known. driver_cuda: the newest CUDA that the driver supports, as it says it: 12020; toolkit:
+/// such as "13.0.88"
 std::string driver_too_old_reason(int driver_cuda, const std::string& toolkit,
                                   const std::string& driver);
 
-/// Why this build's CUDA code cannot run: no GPU, or a driver older than the build's toolkit. Does not
-/// start CUDA, so that a driver which fails at that is found by whoever needs it.
+/// Why this build's CUDA code cannot run: no GPU, or a driver older than the build's toolkit. Does
+/// not start CUDA, so that a driver which fails at that is found by whoever needs it.
 std::string cuda_missing_reason();
 
-/// The driver's numbers of the GPUs that a CUDA program sees, in its order. visible: CUDA_VISIBLE_DEVICES,
-/// numbers or beginnings of UUIDs up to the first that is none, or null; uuids: of all GPUs, in the
-/// driver's order, which is taken to be CUDA's, as it is where they are of one model. Parts of a GPU (MIG)
-/// are not told apart: then all of them.
+/// The driver's numbers of the GPUs that a CUDA program sees, in its order. visible:
+/// CUDA_VISIBLE_DEVICES, numbers or beginnings of UUIDs up to the first that is none, or null;
+/// uuids: of all GPUs, in the driver's order, which is taken to be CUDA's, as it is where they are
+/// of one model. Parts of a GPU (MIG) are not told apart: then all of them.
 std::vector<unsigned> visible_gpus(const char* visible, const std::vector<std::string>& uuids);
 
-/// The GPUs that CUDA programs see; 0 if there is no driver. All functions here number them as these do.
+/// The GPUs that CUDA programs see; 0 if there is no driver. All functions here number them as
+/// these do.
 unsigned gpu_count();
 
 /// Throws std::runtime_error if there is no such GPU or the driver fails.
@@ -72,9 +74,9 @@ struct GpuPace {
 /// Times taken while others use a GPU for more of the time than this are not compared.
 inline constexpr double kMostUseByOthers = 0.2;
 
-/// What `read` says once others alone are left in it: it counts what has just ended for up to a second,
-/// so it is asked until it says 0 or `patience` is over. Empty if it says nothing, or more than 0 where
-/// there is no patience to tell why.
+/// What `read` says once others alone are left in it: it counts what has just ended for up to a
+/// second, so it is asked until it says 0 or `patience` is over. Empty if it says nothing, or more
+/// than 0 where there is no patience to tell why.
 std::optional<double> settled_use(const std::function<std::optional<double>()>& read,
                                   std::chrono::duration<double> patience);
 

@@ -63,8 +63,7 @@ OtherTasksWatch::~OtherTasksWatch() {
   stopped_.notify_one();
 }
 
-std::chrono::duration<double>
-OtherTasksWatch::wait_for_quiet(std::chrono::duration<double> most) {
+std::chrono::duration<double> OtherTasksWatch::wait_for_quiet(std::chrono::duration<double> most) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kBetween{2};
   const auto start = Clock::now();

@@ -279,8 +279,9 @@ constexpr std::size_t kPointVectors = 4;
 constexpr std::size_t kGroup = 16;
 constexpr std::size_t kGroups = 4;
 
-/// Finds the least score of every lane, and in which group of centroids it is. Within a group minima are
-/// enough: where the least one is, a second look at one group tells. The sum of all that was found.
+/// Finds the least score of every lane, and in which group of centroids it is. Within a group
+/// minima are enough: where the least one is, a second look at one group tells. The sum of all that
+/// was found.
 template <typename Vector>
 double find_least(std::span<const Vector> scores, std::size_t passes) {
   using Integers = decltype(Vector{} < Vector{});
@@ -288,7 +289,8 @@ double find_least(std::span<const Vector> scores, std::size_t passes) {
   std::array<Integers, kPointVectors> found{};
   for (std::size_t pass = 0; pass < passes; ++pass) {
     const Vector* next = scores.data();
-    __asm__ volatile("" : "+r"(next)); // every pass has scores of its own, for all the compiler knows
+    // every pass has scores of its own, for all the compiler knows
+    __asm__ volatile("" : "+r"(next));
     for (std::size_t p = 0; p < kPointVectors; ++p) {
       least[p] = next[p];
       found[p] = Integers{};
@@ -297,7 +299,8 @@ double find_least(std::span<const Vector> scores, std::size_t passes) {
       std::array<Vector, kPointVectors> of_group;
       std::copy_n(next, kPointVectors, of_group.begin());
       for (std::size_t j = 1; j < kGroup; ++j) {
-        for (std::size_t p = 0; p < kPointVectors; ++p) { // a minimum waits for none of the last few
+        for (std::size_t p = 0; p < kPointVectors; ++p) {
+          // a minimum waits for none of the last few
           const Vector score = next[j * kPointVectors + p];
           of_group[p] = score < of_group[p] ? score : of_group[p];
         }
@@ -322,13 +325,13 @@ double probe_comparing(double seconds, CpuLimits& limits) {
   constexpr std::size_t kLeastOf = kGroup * (kGroups - 1) + 5; // a centroid of the last group
   std::fill_n(scores.begin() + kLeastOf * kPointVectors, kPointVectors, Vector{} + 1);
   std::vector<double> found(threads);
-  const Rate rate = best_rate(
-      threads, static_cast<double>(kVectors * lanes<Vector>() * threads), seconds,
-      [&](std::size_t thread, std::size_t passes) {
-        found[thread] = find_least<Vector>(scores, passes);
-      });
+  const Rate rate = best_rate(threads, static_cast<double>(kVectors * lanes<Vector>() * threads),
+                              seconds, [&](std::size_t thread, std::size_t passes) {
+                                found[thread] = find_least<Vector>(scores, passes);
+                              });
   for (const double each : found) {
-    if (each != kLanes * (1.0 + static_cast<double>(kGroups - 1))) { // a score of 1, in the last group
+    if (each != kLanes * (1.0 + static_cast<double>(kGroups - 1))) {
+      // a score of 1, in the last group
       throw std::runtime_error("the comparing probe did not find what it timed");
     }
   }

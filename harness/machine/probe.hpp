@@ -21,11 +21,12 @@ struct CpuLimits {
   /// Processor time over elapsed time of the threads in the worst of the best repetitions: well
   /// below 1, the CPUs were shared with other programs and the figures are too low.
   double cpu_share = 0.0;
-  int vector_bits = 0;                 ///< width of the vector registers that were used
-  double read_gbs = 0.0;               ///< from memory: the last of read_by_size
-  double fma_f32_gflops = 0.0;         ///< a fused multiply-add counts as two operations
-  double fma_f64_gflops = 0.0;         ///< likewise
-  double compare_f32_gpairs = 0.0;     ///< 10^9 scores/s of which the least is found, with its place
+  int vector_bits = 0;         ///< width of the vector registers that were used
+  double read_gbs = 0.0;       ///< from memory: the last of read_by_size
+  double fma_f32_gflops = 0.0; ///< a fused multiply-add counts as two operations
+  double fma_f64_gflops = 0.0; ///< likewise
+  /// 10^9 scores/s of which the least is found, with its place.
+  double compare_f32_gpairs = 0.0;
   double compare_f64_gpairs = 0.0;     ///< likewise
   std::vector<ReadLimit> read_by_size; ///< by growing size, from first-level cache to memory
 };

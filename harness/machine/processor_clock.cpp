@@ -7,8 +7,8 @@
 namespace clusterbench {
 namespace {
 
-// The least of some steps that are seen, as others may take the processor in between. clock_getres()
-// says a nanosecond on any machine.
+// The least of some steps that are seen, as others may take the processor in between.
+// clock_getres() says a nanosecond on any machine.
 double measured_step() {
   using Clock = std::chrono::steady_clock;
   constexpr int kSteps = 3;

@@ -228,7 +228,8 @@ json system_facts() {
           {"cpu_quota", or_null(first_line("/sys/fs/cgroup/cpu.max"))}};
 }
 
-/// Variables that change how many threads run, where, which code path a library takes, or how a GPU is launched.
+/// Variables that change how many threads run, where, which code path a library takes, or how a GPU
+/// is launched.
 json environment_facts() {
   constexpr std::array kPrefixes = {
       "OMP_",  "GOMP_",   "KMP_",           "OPENBLAS_",           "MKL_", "BLIS_", "CUDA_",

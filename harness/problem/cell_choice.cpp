@@ -151,7 +151,9 @@ std::vector<CellSpec> choose_cells(const std::vector<std::string>& words, bool q
 void take_in_variants(std::vector<Table>& tables, const std::vector<std::string>& globs,
                       const std::vector<Precision>& wanted) {
   for (const std::string& glob : globs) {
-    const auto fits = [&](const std::string& name) { return fnmatch(glob.c_str(), name.c_str(), 0) == 0; };
+    const auto fits = [&](const std::string& name) {
+      return fnmatch(glob.c_str(), name.c_str(), 0) == 0;
+    };
     if (std::ranges::any_of(tables, [&](const Table& table) {
           return std::ranges::any_of(table.cells, fits, &CellSpec::variant);
         })) {
@@ -175,7 +177,8 @@ void take_in_variants(std::vector<Table>& tables, const std::vector<std::string>
   }
 }
 
-std::string why_no_cell_fits(const std::vector<Table>& tables, const std::vector<std::string>& globs,
+std::string why_no_cell_fits(const std::vector<Table>& tables,
+                             const std::vector<std::string>& globs,
                              const std::vector<Precision>& wanted) {
   std::set<std::string> families, variants;
   for (const Table& table : tables) {
@@ -187,8 +190,8 @@ std::string why_no_cell_fits(const std::vector<Table>& tables, const std::vector
     }
   }
   std::vector<std::string> reasons;
-  for (const KnownVariant* variant : globs.empty() ? std::vector<const KnownVariant*>{}
-                                                   : match_variants(globs)) {
+  for (const KnownVariant* variant :
+       globs.empty() ? std::vector<const KnownVariant*>{} : match_variants(globs)) {
     const std::string family(to_string(variant->meta.family));
     if (!families.contains(family)) {
       reasons.push_back(fmt::format("{} is a variant of {}, and the problems are of {}",
@@ -196,7 +199,8 @@ std::string why_no_cell_fits(const std::vector<Table>& tables, const std::vector
       continue;
     }
     for (const Precision precision : wanted) {
-      reasons.push_back(fmt::format("{} has no cell in {}", variant->meta.name, to_string(precision)));
+      reasons.push_back(
+          fmt::format("{} has no cell in {}", variant->meta.name, to_string(precision)));
     }
   }
   constexpr std::size_t kMost = 4;

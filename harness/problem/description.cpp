@@ -31,8 +31,8 @@ T value_of(const char* name, const json& value) {
   } else if constexpr (std::is_same_v<T, std::string>) {
     return value.is_string() ? value.get<std::string>() : (fail(name, value, "text"), T());
   } else if constexpr (std::is_same_v<T, std::size_t>) {
-    const bool is_count = value.is_number_integer() &&
-                          (value.is_number_unsigned() || value.get<std::int64_t>() >= 0);
+    const bool is_count =
+        value.is_number_integer() && (value.is_number_unsigned() || value.get<std::int64_t>() >= 0);
     return is_count ? value.get<std::size_t>() : (fail(name, value, "whole number"), T());
   } else if constexpr (std::is_same_v<T, double>) {
     return value.is_number() ? value.get<double>() : (fail(name, value, "number"), T());

@@ -6,8 +6,8 @@
 
 namespace clusterbench {
 
-/// The variant of one description; `file`: its source or its program. Throws datasets::InputError that
-/// names the field.
+/// The variant of one description; `file`: its source or its program. Throws datasets::InputError
+/// that names the field.
 KnownVariant variant_from(const nlohmann::json& description, const std::filesystem::path& file);
 
 /// The variants of a program from its reply to `describe`. Throws datasets::InputError that names

@@ -40,8 +40,8 @@ std::vector<std::size_t> random_rows(std::uint64_t seed, std::size_t n, std::siz
   return {chosen.begin(), chosen.end()};
 }
 
-/// Where a walk along the shares gets to the drawn part of their total. Rows without a share are never
-/// taken, unless no row has one: then n.
+/// Where a walk along the shares gets to the drawn part of their total. Rows without a share are
+/// never taken, unless no row has one: then n.
 std::size_t drawn_row(const std::vector<double>& shares, double part) {
   double left = part * std::accumulate(shares.begin(), shares.end(), 0.0);
   std::size_t pick = shares.size();

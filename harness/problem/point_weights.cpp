@@ -69,7 +69,8 @@ void check_values(const datasets::Array& array, const std::string& file) {
   });
 }
 
-/// As it is asked of points: sums of weighted points are to be numbers of T that have all their digits.
+/// As it is asked of points: sums of weighted points are to be numbers of T that have all their
+/// digits.
 template <typename T>
 void check_sums(std::span<const T> weights, std::span<const T> points, const std::string& file) {
   const T largest = std::ranges::max(weights);

@@ -10,8 +10,9 @@ namespace clusterbench {
 
 template <typename T>
 struct PointWeights {
-  /// Reads `file`, in any form that points may have (datasets::read_file()): one column of numbers, or
-  /// one row, of which there are as many as the data have `rows`. Keeps the first `taken`. points: those,
+  /// Reads `file`, in any form that points may have (datasets::read_file()): one column of numbers,
+  /// or one row, of which there are as many as the data have `rows`. Keeps the first `taken`.
+  /// points: those,
   /// [taken, d]. Throws datasets::InputError naming the file and the place in it: another number of
   /// weights, one that is negative or not finite, none above 0, and such as leave sums of weighted
   /// points no digits in T, or no room.

@@ -1,5 +1,5 @@
-// A clustering task as the harness sees it, all of it at once. A variant sees it in parts: the shape,
-// then the points, then the start.
+// A clustering task as the harness sees it, all of it at once. A variant sees it in parts: the
+// shape, then the points, then the start.
 #pragma once
 
 #include "impls/contract.hpp"

@@ -33,8 +33,8 @@ std::string to_string(const StopRule& stop);
 /// Throws datasets::InputError.
 Precision parse_precision(std::string_view text);
 
-/// Throws datasets::InputError for a name with control characters, which a terminal would obey. `what` is
-/// what it is the name of.
+/// Throws datasets::InputError for a name with control characters, which a terminal would obey.
+/// `what` is what it is the name of.
 void check_printable(std::string_view name, std::string_view what);
 Family parse_family(std::string_view text);
 
@@ -56,7 +56,8 @@ nlohmann::json to_json(const ProblemSpec& spec);
 std::string adhoc_name(const ProblemSpec& spec);
 
 /// Hash of the spec, the identity of its data (content, type and shape, of the weights too), the
-/// content of an initial-state file, and the precision: problems with equal hashes are the same work.
+/// content of an initial-state file, and the precision: problems with equal hashes are the same
+/// work.
 std::string problem_hash(const ProblemSpec& spec, std::string_view data_identity,
                          std::string_view init_sha256, Precision precision);
 

@@ -63,8 +63,7 @@ json ask_for_description(const fs::path& program) {
     return description.is_object() && description.contains("reply") &&
            description.at("reply") == "describe";
   };
-  const ShortAnswer answer =
-      ask_shortly({describing_command(program), kDescribe}, is_description);
+  const ShortAnswer answer = ask_shortly({describing_command(program), kDescribe}, is_description);
   if (!answer.failure.empty()) {
     throw InputError(
         fmt::format("{}: it does not describe itself: {}", program.string(), answer.failure));
@@ -146,7 +145,8 @@ void add_program(const std::string& program) {
     throw InputError(fmt::format("--peer {}: there is no such file", program));
   }
   const fs::path added = fs::canonical(program);
-  if (const auto programs = added_programs(); std::ranges::find(programs, added) == programs.end()) {
+  if (const auto programs = added_programs();
+      std::ranges::find(programs, added) == programs.end()) {
     const char* variable = std::getenv(kVariable);
     const std::string before = variable != nullptr ? std::string(variable) + ":" : "";
     setenv(kVariable, (before + added.string()).c_str(), 1);

@@ -10,12 +10,13 @@
 
 namespace clusterbench {
 
-/// Adds a program to those that are asked for their variants. Throws datasets::InputError if there is
-/// no such file.
+/// Adds a program to those that are asked for their variants. Throws datasets::InputError if there
+/// is no such file.
 void add_program(const std::string& program);
 
-/// Adds the variants of all programs: those of this build, whose descriptions were taken when it was
-/// made, and those added or named in $CLUSTERBENCH_PEERS (separated by colons), which are asked now.
+/// Adds the variants of all programs: those of this build, whose descriptions were taken when it
+/// was made, and those added or named in $CLUSTERBENCH_PEERS (separated by colons), which are asked
+/// now.
 /// Throws datasets::InputError for one of the latter that cannot be asked.
 void add_programs(std::deque<KnownVariant>& variants);
 
@@ -35,8 +36,8 @@ struct ProgramStart {
 };
 ProgramStart start_of(const KnownVariant& variant);
 
-/// Changes when the variant's module, or its program, what that shares with others, or its libraries
-/// do.
+/// Changes when the variant's module, or its program, what that shares with others, or its
+/// libraries do.
 std::string fingerprint(const KnownVariant& variant);
 
 } // namespace clusterbench

@@ -26,7 +26,8 @@ namespace {
 void add_modules(std::deque<KnownVariant>& variants) {
   const std::filesystem::path folder = program_folder() / "modules";
   std::ifstream list(folder / "list");
-  for (std::string name, file, backend; list >> name >> backend >> std::ws && std::getline(list, file);) {
+  for (std::string name, file, backend;
+       list >> name >> backend >> std::ws && std::getline(list, file);) {
     const auto path = folder / (name + ".json");
     try {
       variants.push_back(variant_from(read_json_file(path), file));
@@ -72,12 +73,12 @@ const std::vector<const KnownVariant*>& all_variants() {
 
 void add_variant(KnownVariant variant) {
   auto& variants = variants_by_name();
-  const auto at = std::ranges::lower_bound(variants, variant.meta.name, {},
-                                           [](const KnownVariant* each) { return each->meta.name; });
+  const auto at = std::ranges::lower_bound(
+      variants, variant.meta.name, {}, [](const KnownVariant* each) { return each->meta.name; });
   if (at != variants.end() && (*at)->meta.name == variant.meta.name) {
-    throw datasets::InputError(fmt::format(
-        "{}: there is a variant {} already, in {}; give yours another name", variant.file.string(),
-        variant.meta.name, (*at)->file.string()));
+    throw datasets::InputError(
+        fmt::format("{}: there is a variant {} already, in {}; give yours another name",
+                    variant.file.string(), variant.meta.name, (*at)->file.string()));
   }
   note_wanted_modules(variant);
   variants.insert(at, &known_variants().emplace_back(std::move(variant)));
@@ -85,8 +86,8 @@ void add_variant(KnownVariant variant) {
 
 const KnownVariant* find_variant(std::string_view name) {
   const auto& variants = all_variants();
-  const auto found =
-      std::ranges::find_if(variants, [&](const auto* variant) { return variant->meta.name == name; });
+  const auto found = std::ranges::find_if(
+      variants, [&](const auto* variant) { return variant->meta.name == name; });
   return found == variants.end() ? nullptr : *found;
 }
 
@@ -107,10 +108,11 @@ std::vector<const KnownVariant*> match_variants(const std::vector<std::string>& 
       for (const auto* variant : variants) {
         names.push_back(variant->meta.name);
       }
-      throw datasets::InputError(fmt::format(
-          "{} {}: no variant matches; did you mean {}? There are {}: `clusterbench list` says what each "
-          "is, and `clusterbench judge` takes a file that is not among them",
-          option, glob, datasets::nearest(glob, names), fmt::join(names, ", ")));
+      throw datasets::InputError(
+          fmt::format("{} {}: no variant matches; did you mean {}? There are {}: `clusterbench "
+                      "list` says what each "
+                      "is, and `clusterbench judge` takes a file that is not among them",
+                      option, glob, datasets::nearest(glob, names), fmt::join(names, ", ")));
     }
   }
   std::vector<const KnownVariant*> matching;

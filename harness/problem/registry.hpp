@@ -1,5 +1,5 @@
-// The variants that this build and the programs added to it hold, sorted and searchable by name. Known
-// by their descriptions: nothing is loaded or started.
+// The variants that this build and the programs added to it hold, sorted and searchable by name.
+// Known by their descriptions: nothing is loaded or started.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -31,10 +31,10 @@ struct PythonModule {
 /// A variant by its description (docs/peers.md, "A description").
 struct KnownVariant {
   Meta meta;
-  std::filesystem::path file; ///< its source, or the program that holds it
+  std::filesystem::path file;        ///< its source, or the program that holds it
   std::filesystem::path module = {}; ///< of a variant from outside, as a shared object; else empty
   nlohmann::json submission = {};    ///< of one from outside: how it came here, for its rows
-  std::string backend;        ///< folder under impls/
+  std::string backend;               ///< folder under impls/
   std::vector<Precision> precisions;
   std::vector<StopRule::Kind> stops; ///< the rules that it can apply
   bool starts_from_centroids = true;
@@ -72,8 +72,8 @@ int gpus_of(const Meta& meta, int gpus);
 /// How many processes a variant for several of them has, unless told otherwise.
 inline constexpr int kUsualRanks = 2;
 
-/// How many ranks the variant has where it may have `ranks`, or one for each of `gpus`; 0 if it computes
-/// in one process.
+/// How many ranks the variant has where it may have `ranks`, or one for each of `gpus`; 0 if it
+/// computes in one process.
 int ranks_of(const Meta& meta, int ranks, int gpus);
 
 /// Why the variant cannot run on this machine at all; empty if it can. Creates no device context.

@@ -79,8 +79,8 @@ private:
 std::vector<std::size_t> judged_positions(std::uint64_t secret, const std::string& hash,
                                           std::size_t samples);
 
-/// A secret number of sample i. Nobody knows beforehand how many samples a process makes, so which of
-/// the later ones are judged in full is settled in the end: those with the lowest numbers.
+/// A secret number of sample i. Nobody knows beforehand how many samples a process makes, so which
+/// of the later ones are judged in full is settled in the end: those with the lowest numbers.
 std::uint64_t judging_number(std::uint64_t secret, const std::string& hash, std::size_t i);
 
 } // namespace clusterbench

@@ -45,9 +45,10 @@ void check_spec(const ProblemSpec& spec) {
     throw InputError(fmt::format("--fuzzifier {}: it must be greater than 1", spec.fuzzifier));
   }
   if (spec.family == Family::fcm && !spec.weights.empty()) {
-    throw InputError(fmt::format("--weights {}: no variant of fuzzy c-means takes weights yet; they "
-                                 "belong to --family kmeans",
-                                 spec.weights));
+    throw InputError(
+        fmt::format("--weights {}: no variant of fuzzy c-means takes weights yet; they "
+                    "belong to --family kmeans",
+                    spec.weights));
   }
 }
 
@@ -165,9 +166,8 @@ double mean_feature_variance(std::span<const T> points, std::size_t n, std::size
 
 template <typename T>
 void fill_initial_state(Workload& work) {
-  const InitialState<T> state =
-      make_initial_state<T>(work.spec, work.points->values<T>(), work.n, work.d,
-                            work.points->weights.as<T>());
+  const InitialState<T> state = make_initial_state<T>(work.spec, work.points->values<T>(), work.n,
+                                                      work.d, work.points->weights.as<T>());
   if (work.spec.init.kind == InitSpec::Kind::file) {
     check_magnitude<T>(state.values, state.is_memberships ? work.k : work.d, work.spec.init.file);
   }
@@ -324,8 +324,8 @@ void WorkloadBuilder::add_weights(PointSet& points, const ProblemSpec& spec, std
   points.identity += fmt::format(", weights {} {}", weights.sha256, weights.type);
 }
 
-// One campaign is about one dataset, whatever happens to the file meanwhile. A file that is read as two
-// things has two hashes: of an array's values, and of the file.
+// One campaign is about one dataset, whatever happens to the file meanwhile. A file that is read as
+// two things has two hashes: of an array's values, and of the file.
 void WorkloadBuilder::check_unchanged(const std::string& what, const std::string& file,
                                       const std::string& sha256) {
   if (sha256_.try_emplace({what, file}, sha256).first->second != sha256) {
@@ -377,13 +377,15 @@ Workload WorkloadBuilder::build(const ProblemSpec& spec, Precision precision) {
 
 void WorkloadBuilder::check(const ProblemSpec& spec, Precision precision) {
   const auto recipe = datasets::parse_spec(spec.data);
-  const double bytes = recipe ? static_cast<double>(recipe->rows) * static_cast<double>(recipe->cols) *
-                                    static_cast<double>(sizeof(double))
-                              : 0.0;
+  const double bytes = recipe
+                           ? static_cast<double>(recipe->rows) * static_cast<double>(recipe->cols) *
+                                 static_cast<double>(sizeof(double))
+                           : 0.0;
   constexpr double kLarge = 128.0 * 1024 * 1024; // less is made in a moment
-  const bool is_plain = spec.weights.empty() && !spec.last_column_is_label &&
-                        (spec.init.kind == InitSpec::Kind::first || spec.init.kind == InitSpec::Kind::random ||
-                         spec.init.kind == InitSpec::Kind::kmeans_plus_plus);
+  const bool is_plain =
+      spec.weights.empty() && !spec.last_column_is_label &&
+      (spec.init.kind == InitSpec::Kind::first || spec.init.kind == InitSpec::Kind::random ||
+       spec.init.kind == InitSpec::Kind::kmeans_plus_plus);
   if (memory_limit_ > 0 || bytes < kLarge || !is_plain ||
       bytes > static_cast<double>(available_memory_bytes())) { // what makes them says what is wrong
     build(spec, precision);

@@ -17,7 +17,8 @@ namespace clusterbench {
 struct PointsPlace {
   PointsPlace(const SharedMemory& memory) : descriptor(memory.fd()) {}
   PointsPlace(const datasets::FileInPlace& file, std::size_t first, std::string dataset)
-      : descriptor(file.descriptor()), offset(first), in_file(true), generated(std::move(dataset)) {}
+      : descriptor(file.descriptor()), offset(first), in_file(true), generated(std::move(dataset)) {
+  }
 
   int descriptor;
   std::size_t offset = 0;
@@ -25,10 +26,11 @@ struct PointsPlace {
   std::string generated; ///< the dataset whose rows a rank makes by itself; empty: it reads them
 };
 
-/// The points of a dataset in one precision, and their weights. Shared by all cells on the same data.
+/// The points of a dataset in one precision, and their weights. Shared by all cells on the same
+/// data.
 struct PointSet {
-  std::string sha256;     ///< of the dataset's content, before rounding
-  std::string key;        ///< points_key() of them as they are in memory
+  std::string sha256; ///< of the dataset's content, before rounding
+  std::string key;    ///< points_key() of them as they are in memory
   /// sha256, type and shape of the dataset, and of the weights: equal ones are the same points.
   std::string identity;
   std::string conversion; ///< of the file's numbers, see datasets::conversion_of(); mostly empty
@@ -74,21 +76,21 @@ struct Workload {
 };
 
 /// Loads data, checks them, rounds them to the precision and makes the initial state. Keeps the
-/// point sets that it used last, because consecutive cells share them; their files are not looked at
-/// again.
+/// point sets that it used last, because consecutive cells share them; their files are not looked
+/// at again.
 class WorkloadBuilder {
 public:
-  /// memory_limit: bytes; then points stay in their files, and no more than a share of the limit is in
-  /// memory at a time. 0: none.
+  /// memory_limit: bytes; then points stay in their files, and no more than a share of the limit is
+  /// in memory at a time. 0: none.
   explicit WorkloadBuilder(std::size_t memory_limit = 0) : memory_limit_(memory_limit) {}
 
   /// Throws datasets::InputError for anything a user can get wrong: unknown data, NaN, k = 0,
-  /// k > n, rows out of range or repeated, an initial state of the wrong shape, weights that are none;
-  /// and for files that are not what they were when they were read first. Throws OutOfMemory.
+  /// k > n, rows out of range or repeated, an initial state of the wrong shape, weights that are
+  /// none; and for files that are not what they were when they were read first. Throws OutOfMemory.
   Workload build(const ProblemSpec& spec, Precision precision);
   /// The same checks, without making data that a generator makes and that have 128 MiB or more as
-  /// float64, where those need none: with a start by rows of its own, weights or a limit of memory they
-  /// do. Of data that are not made, values are not looked at.
+  /// float64, where those need none: with a start by rows of its own, weights or a limit of memory
+  /// they do. Of data that are not made, values are not looked at.
   void check(const ProblemSpec& spec, Precision precision);
 
 private:
@@ -101,8 +103,7 @@ private:
   template <typename T>
   void add_weights(PointSet& points, const ProblemSpec& spec, std::size_t rows);
   void keep(const std::string& key, std::shared_ptr<const PointSet> points);
-  void check_unchanged(const std::string& what, const std::string& file,
-                       const std::string& sha256);
+  void check_unchanged(const std::string& what, const std::string& file, const std::string& sha256);
   std::size_t memory_limit_;
   std::vector<Cached> cache_;
   /// Of every dataset and file, as they were first, by what they are read as.

@@ -16,11 +16,16 @@ struct Column {
 
 std::vector<Column> columns_of(SpeedupOf speedup_of) {
   const std::string unit = speedup_of == SpeedupOf::run ? "ms" : "ms/iteration";
-  return {{{"problem", false}},         {{"printed as", false}},
-          {{"variant", false}},         {{"printed " + unit, true}},
-          {{unit + " here", true}},     {{"printed ×", true}},
-          {{"× here", true}},           {{"whole answer ms", true}, true},
-          {{"% of model bound", true}, true}, {{"verified", false}, true},
+  return {{{"problem", false}},
+          {{"printed as", false}},
+          {{"variant", false}},
+          {{"printed " + unit, true}},
+          {{unit + " here", true}},
+          {{"printed ×", true}},
+          {{"× here", true}},
+          {{"whole answer ms", true}, true},
+          {{"% of model bound", true}, true},
+          {{"verified", false}, true},
           {{"verdict", false}}};
 }
 
@@ -43,7 +48,8 @@ Line line_of(const TableReport& report, const ReportCell& cell, const BesideRow*
                verification_text(cell),
                beside == nullptr && !cell.speedup ? cell.by_iteration.unranked : ""};
   if (cell.ok()) {
-    line[4] = single_ms_text(*cell.measured, compared_ms(*cell.measured, report.published->speedup_of));
+    line[4] =
+        single_ms_text(*cell.measured, compared_ms(*cell.measured, report.published->speedup_of));
     line[6] = times(cell.speedup) + (across_machines(cell) ? " ‡" : "");
     line[7] = whole_ms_text(*cell.measured);
     line[8] = percent_of_bound_text(*cell.measured);
@@ -139,11 +145,11 @@ std::vector<std::string> notes_of(const TableReport& report) {
   return notes;
 }
 
-// A table for each problem, which fits a terminal: its heading says the unit, and verdicts are shorter than
-// in the notes below it.
+// A table for each problem, which fits a terminal: its heading says the unit, and verdicts are
+// shorter than in the notes below it.
 std::string narrow_tables(const TableReport& report, TextStyle style) {
   constexpr std::size_t kWidestLabel = 15, kWidestVariant = 24;
-  const std::vector<TextColumn> columns = {{"printed as"}, {"variant"},       {"printed", true},
+  const std::vector<TextColumn> columns = {{"printed as"}, {"variant"},         {"printed", true},
                                            {"here", true}, {"printed ×", true}, {"× here", true},
                                            {"verdict"}};
   const bool per_iteration = report.published->speedup_of == SpeedupOf::iteration;
@@ -154,8 +160,9 @@ std::string narrow_tables(const TableReport& report, TextStyle style) {
     std::vector<Paint> paints;
     for (const Line& line : lines) {
       const bool is_wrong = line.back() == "published program is wrong";
-      shown.push_back({shortened(line[1], kWidestLabel), shortened(line[2], kWidestVariant), line[3],
-                       line[4], line[5], line[6], is_wrong ? "program is wrong" : line.back()});
+      shown.push_back({shortened(line[1], kWidestLabel), shortened(line[2], kWidestVariant),
+                       line[3], line[4], line[5], line[6],
+                       is_wrong ? "program is wrong" : line.back()});
       paints.push_back(is_wrong ? Paint::wrong : Paint::plain);
     }
     text += fmt::format("{}{}: ms per {}, as printed and here\n", text.empty() ? "" : "\n",

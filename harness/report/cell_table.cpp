@@ -18,8 +18,9 @@ struct NameParts {
 // A path may stand in a problem's name; what is no name of a cell stays whole.
 NameParts parts_of(const std::string& name) {
   const std::size_t precision = name.rfind('/');
-  const std::size_t variant =
-      precision == std::string::npos || precision == 0 ? std::string::npos : name.rfind('/', precision - 1);
+  const std::size_t variant = precision == std::string::npos || precision == 0
+                                  ? std::string::npos
+                                  : name.rfind('/', precision - 1);
   if (variant == std::string::npos || name.find('/') == variant) {
     return {"", name};
   }
@@ -30,8 +31,11 @@ NameParts parts_of(const std::string& name) {
 // Of whoever reads no further than the first: what is lost, then what is slower.
 int order_of(const std::string& verdict) {
   const Paint paint = paint_of_verdict(verdict);
-  return verdict == "slower" ? 1 : paint == Paint::wrong ? 0 : verdict == "same" ? 4
-         : paint == Paint::best ? 2 : 3;
+  return verdict == "slower"     ? 1
+         : paint == Paint::wrong ? 0
+         : verdict == "same"     ? 4
+         : paint == Paint::best  ? 2
+                                 : 3;
 }
 
 } // namespace
@@ -68,7 +72,8 @@ std::string count_of_verdicts(const std::vector<std::string>& verdicts, TextStyl
 
 std::string cell_tables(const std::vector<TextColumn>& columns, const std::vector<CellLine>& lines,
                         TextStyle style) {
-  std::vector<std::pair<std::string, std::vector<const CellLine*>>> problems; // in order of appearance
+  // in order of appearance
+  std::vector<std::pair<std::string, std::vector<const CellLine*>>> problems;
   std::map<std::string, std::size_t> places;
   for (const CellLine& line : lines) {
     const std::string problem = parts_of(line.name).problem;

@@ -10,14 +10,16 @@ namespace clusterbench {
 
 /// What is said of one cell.
 struct CellLine {
-  std::string name;                 ///< TABLE/PROBLEM/VARIANT/PRECISION, or whatever a file calls it
+  /// TABLE/PROBLEM/VARIANT/PRECISION, or whatever a file calls it.
+  std::string name;
   std::vector<std::string> figures; ///< one for each column but the name's
   std::string reason;               ///< a sentence that no column has room for; may be empty
   Paint paint = Paint::plain;
 };
 
-/// The columns are those of the figures. Names of cells are taken apart: the problem and the precision are
-/// the heading of a table, the variant stands in its first column, shortened if it must be.
+/// The columns are those of the figures. Names of cells are taken apart: the problem and the
+/// precision are the heading of a table, the variant stands in its first column, shortened if it
+/// must be.
 std::string cell_tables(const std::vector<TextColumn>& columns, const std::vector<CellLine>& lines,
                         TextStyle style);
 

@@ -26,9 +26,9 @@ std::string end_of(const ReportCell& cell) {
 }
 
 Paint paint_of_end(const std::string& end) {
-  return end == "right" || end == "approximate"   ? Paint::plain
-         : exit_code_of(end) == ExitCode::ok ? Paint::refused
-                                                  : Paint::wrong;
+  return end == "right" || end == "approximate" ? Paint::plain
+         : exit_code_of(end) == ExitCode::ok    ? Paint::refused
+                                                : Paint::wrong;
 }
 
 // What is right first, what took no part last, and the gravest between them.
@@ -118,9 +118,9 @@ std::string fastest_table(const Cells& cells, bool several_tables, TextStyle sty
   }
   const std::vector<Paint> paints(lines.size(), Paint::best);
   const std::size_t left = cells.size() - lines.size();
-  return text_table({{"fastest on"}, {""}, {"by iteration"}, {"ms/iteration", true},
-                     {"whole ms", true}},
-                    lines, style, paints) +
+  return text_table(
+             {{"fastest on"}, {""}, {"by iteration"}, {"ms/iteration", true}, {"whole ms", true}},
+             lines, style, paints) +
          (left == 0 ? ""
                     : fmt::format("  and {} more problem{} above\n", left, left == 1 ? "" : "s"));
 }
@@ -143,7 +143,8 @@ std::string closing_text(const std::vector<TableReport>& reports, TextStyle styl
 }
 
 std::string unavailable_text(const std::vector<Row>& rows, TextStyle style) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason; // in the order of the rows
+  // in the order of the rows
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_reason;
   for (const Row& row : rows) {
     if (row.status != "unavailable") {
       continue;

@@ -56,9 +56,8 @@ std::string with_digits(std::optional<double> value, int digits) {
   }
   const std::string rounded = rounded_text(*value, digits);
   const int exponent = exponent_of(rounded);
-  return needs_exponent(*value, exponent)
-             ? fmt::format("{:.{}g}", *value, digits)
-             : at_place(std::stod(rounded), exponent - digits + 1);
+  return needs_exponent(*value, exponent) ? fmt::format("{:.{}g}", *value, digits)
+                                          : at_place(std::stod(rounded), exponent - digits + 1);
 }
 
 std::string ms_text(double ms, const Interval& interval) {

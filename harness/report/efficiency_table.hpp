@@ -8,8 +8,8 @@
 
 namespace clusterbench {
 
-/// Problem by problem in the narrow form, with the reasons below; in the others one table. Empty where no
-/// ranked cell has several.
+/// Problem by problem in the narrow form, with the reasons below; in the others one table. Empty
+/// where no ranked cell has several.
 TablePart efficiency_table(const TableReport& report, TableForm form, TextStyle style);
 
 } // namespace clusterbench

@@ -40,7 +40,8 @@ std::string shown(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// A field of the problem that must be what the table says; `left_out` is what it says without the field.
+// A field of the problem that must be what the table says; `left_out` is what it says without the
+// field.
 void compare_field(const json& problem, const json& wanted, const char* field, const char* name,
                    std::vector<std::string>& reasons, const char* left_out = "all") {
   const json has = problem.value(field, json(left_out));

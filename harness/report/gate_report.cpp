@@ -76,7 +76,8 @@ std::string page(const std::vector<Cell>& cells, const std::vector<TextColumn>& 
                                       : fmt::format("{}{}\n{}\n", table, rule, title);
 }
 
-// The columns that fit a terminal: by their numbers in a line, whose first is the cell and whose last the
+// The columns that fit a terminal: by their numbers in a line, whose first is the cell and whose
+//   last the
 // verdict with its reason.
 template <typename Cell>
 std::string narrow_page(const std::vector<Cell>& cells, const std::vector<TextColumn>& columns,
@@ -85,8 +86,8 @@ std::string narrow_page(const std::vector<Cell>& cells, const std::vector<TextCo
   std::vector<CellLine> lines;
   for (const Cell& cell : cells) {
     const std::vector<std::string> whole = line_of(cell);
-    CellLine& line = lines.emplace_back(
-        CellLine{cell.name, {}, cell.message, paint_of_verdict(cell.verdict)});
+    CellLine& line =
+        lines.emplace_back(CellLine{cell.name, {}, cell.message, paint_of_verdict(cell.verdict)});
     for (const std::size_t column : kept) {
       line.figures.push_back(whole.at(column));
     }
@@ -97,7 +98,8 @@ std::string narrow_page(const std::vector<Cell>& cells, const std::vector<TextCo
     headings.push_back(columns.at(column));
   }
   headings.push_back({"verdict"});
-  return fmt::format("{}\n{}\n{}\n", cell_tables(headings, lines, style), wrapped(rule, "  "), title);
+  return fmt::format("{}\n{}\n{}\n", cell_tables(headings, lines, style), wrapped(rule, "  "),
+                     title);
 }
 
 std::string rule(const GateOptions& options) {
@@ -118,10 +120,11 @@ std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& 
   for (const GatedCell& cell : cells) {
     seconds += cell.seconds;
   }
-  const std::vector<TextColumn> columns = {{"cell", false},   {"iterations", true}, {"base ms", true},
-                                           {"new ms", true},  {"change", true},     {"range", true},
-                                           {"pairs", true},   {"verdict", false}};
-  const std::string title = fmt::format("{}, {:.1f} s", headline(verdicts_of(cells), style), seconds);
+  const std::vector<TextColumn> columns = {
+      {"cell", false},  {"iterations", true}, {"base ms", true}, {"new ms", true},
+      {"change", true}, {"range", true},      {"pairs", true},   {"verdict", false}};
+  const std::string title =
+      fmt::format("{}, {:.1f} s", headline(verdicts_of(cells), style), seconds);
   return style == TextStyle::markdown || wide
              ? page(cells, columns, title, rule(options), style)
              : narrow_page(cells, columns, {2, 3, 4, 5}, title, rule(options), style);

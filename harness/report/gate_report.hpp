@@ -1,4 +1,5 @@
-// Prints what a gate found, in times or in instructions, for a terminal, as Markdown for a pull request, and as JSON.
+// Prints what a gate found, in times or in instructions, for a terminal, as Markdown for a pull
+// request, and as JSON.
 #pragma once
 
 #include "harness/gate/gate.hpp"
@@ -9,8 +10,8 @@
 
 namespace clusterbench {
 
-/// On a terminal in 100 columns, unless it is to be `wide`: one table for each problem, with the columns that
-/// decide.
+/// On a terminal in 100 columns, unless it is to be `wide`: one table for each problem, with the
+/// columns that decide.
 std::string render_gate(const std::vector<GatedCell>& cells, const GateOptions& options,
                         TextStyle style, bool wide = false);
 

@@ -28,7 +28,8 @@ struct Shown {
   bool machine = false, parts = false, threads = false;
 };
 
-// Whether a variant is there with several numbers of threads on a machine, so that its lines would look alike.
+// Whether a variant is there with several numbers of threads on a machine, so that its lines would
+// look alike.
 bool differ_by_threads(const TableReport& report) {
   std::map<std::tuple<std::size_t, std::string, std::string, Precision>, int> known;
   return std::ranges::any_of(report.cells, [&](const ReportCell& cell) {
@@ -55,14 +56,15 @@ std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const Tabl
     return cell.ok() ? text(*cell.measured) : std::string();
   };
   const std::string verdict = verification_text(cell);
-  std::vector<std::string> line{rank_text(cell, cell.by_iteration),
-                                rank_text(cell, cell.by_whole),
-                                shortened(cell.spec.variant, shown.threads ? kWidestName - kWidthOfThreads : kWidestName),
-                                of(pass_ms_text),
-                                cell.ok() ? over_first(cell) : "",
-                                of(whole_ms_text),
-                                of(percent_of_bound_text),
-                                verdict.substr(0, verdict.find_first_of(":("))};
+  std::vector<std::string> line{
+      rank_text(cell, cell.by_iteration),
+      rank_text(cell, cell.by_whole),
+      shortened(cell.spec.variant, shown.threads ? kWidestName - kWidthOfThreads : kWidestName),
+      of(pass_ms_text),
+      cell.ok() ? over_first(cell) : "",
+      of(whole_ms_text),
+      of(percent_of_bound_text),
+      verdict.substr(0, verdict.find_first_of(":("))};
   if (shown.threads) {
     line.insert(line.begin() + 3, fmt::format("{}", cell.measured->threads()));
   }
@@ -78,9 +80,10 @@ std::vector<std::string> line_of(const ReportCell& cell, Shown shown, const Tabl
 } // namespace
 
 TablePart narrow_table(const TableReport& report, TextStyle style) {
-  const Shown shown{report.machines.size() > 1, has_several_parts(report), differ_by_threads(report)};
-  std::vector<TextColumn> columns{{"rank", true},         {"whole", true},           {"variant", false},
-                                  {"ms/iteration", true}, {"× first", true},         {"whole ms", true},
+  const Shown shown{report.machines.size() > 1, has_several_parts(report),
+                    differ_by_threads(report)};
+  std::vector<TextColumn> columns{{"rank", true},         {"whole", true},    {"variant", false},
+                                  {"ms/iteration", true}, {"× first", true},  {"whole ms", true},
                                   {"% bound", true},      {"verified", false}};
   if (shown.threads) {
     columns.insert(columns.begin() + 3, {"threads", true});
@@ -108,7 +111,8 @@ TablePart narrow_table(const TableReport& report, TextStyle style) {
           reasons += wrapped(named(*cell, shown) + ": " + verification_text(*cell), "    ");
         }
         if (const std::string why = why_unranked(*cell); !why.empty()) {
-          reasons += wrapped(named(*cell, shown) + ": " + escaped(why, TextStyle::terminal), "    ");
+          reasons +=
+              wrapped(named(*cell, shown) + ": " + escaped(why, TextStyle::terminal), "    ");
         }
       }
       part.table += fmt::format("{}{}, {}\n", part.table.empty() ? "" : "\n",

@@ -107,9 +107,8 @@ std::vector<Column> columns_of(const TableReport& report) {
                        return with_digits(deviation_of_rounds(cell.measured->runs_ms()), 2);
                      }});
   columns.push_back(field("iterations", "iterations"));
-  columns.push_back({{"% of model bound", true}, [](const ReportCell& cell) {
-                       return percent_of_bound_text(*cell.measured);
-                     }});
+  columns.push_back({{"% of model bound", true},
+                     [](const ReportCell& cell) { return percent_of_bound_text(*cell.measured); }});
   if (any(report,
           [](const Measured& cell) { return distances_avoided_percent(cell).has_value(); })) {
     columns.push_back({{"% of distances avoided", true}, [](const ReportCell& cell) {
@@ -183,9 +182,11 @@ std::vector<std::string> ranking_notes(const TableReport& report) {
       })) {
     notes.push_back("Cells with fewer than three starts in common are compared by their medians.");
   }
-  if (any(report, [](const Measured& cell) { return cell.median_of("percent_of_limit").has_value(); })) {
-    notes.push_back("The model bound is the least time that a model of this machine, with rates that were "
-                    "probed on it, allows a pass over all points and centroids.");
+  if (any(report,
+          [](const Measured& cell) { return cell.median_of("percent_of_limit").has_value(); })) {
+    notes.push_back(
+        "The model bound is the least time that a model of this machine, with rates that were "
+        "probed on it, allows a pass over all points and centroids.");
   }
   return notes;
 }

@@ -15,8 +15,8 @@ namespace clusterbench {
 /// machine and threads if they are not the same everywhere.
 TablePart ranking_table(const TableReport& report, TextStyle style);
 
-/// The measured cells of a problem in a precision: by rank, the approximate below the exact; then by time,
-/// and last what has none.
+/// The measured cells of a problem in a precision: by rank, the approximate below the exact; then
+/// by time, and last what has none.
 std::vector<const ReportCell*> ranked_cells(const TableReport& report, const std::string& problem,
                                             Precision precision);
 /// "2", "≈2" of an approximate cell, "–" without a rank.

@@ -12,7 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-// Whether a cell is of the problem as the table defines it, and not of one of that name, of other sizes say.
+// Whether a cell is of the problem as the table defines it, and not of one of that name, of other
+// sizes say.
 bool is_of(const Measured& cell, const ProblemSpec& problem) {
   return cell.identity().definition == definition_of(to_json(problem).dump());
 }
@@ -36,7 +37,8 @@ std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>
     for (auto found = begin; found != end; ++found) {
       cells.emplace_back().spec = spec;
       cells.back().measured = *found->second;
-      cells.back().measured->shown_first = found->second->shown_first && (!has_own || is_own(*found));
+      cells.back().measured->shown_first =
+          found->second->shown_first && (!has_own || is_own(*found));
     }
     if (begin == end) {
       cells.emplace_back().spec = spec;
@@ -135,8 +137,8 @@ void rank_alike(const std::vector<ReportCell*>& cells) {
   const auto ranked = rank_by(cells, pass_costs, &ReportCell::by_iteration);
   rank_by(cells, whole_costs, &ReportCell::by_whole);
   for (ReportCell* cell : ranked) {
-    cell->over_first =
-        ratio_of(pass_costs(*ranked.front()->measured), pass_costs(*cell->measured), kTableResamples);
+    cell->over_first = ratio_of(pass_costs(*ranked.front()->measured), pass_costs(*cell->measured),
+                                kTableResamples);
   }
 }
 

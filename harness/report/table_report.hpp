@@ -48,7 +48,7 @@ struct ReportCell {
   std::optional<Ratio> over_first;  ///< of times per iteration; empty if unranked
   std::optional<double>
       speedup; ///< from the article's start, over its baseline: runs or iterations
-  std::size_t baseline_machine = 0; ///< where the baseline was measured, if there is a speed-up
+  std::size_t baseline_machine = 0;     ///< where the baseline was measured, if there is a speed-up
   std::vector<Efficiency> efficiencies; ///< of several ranks or GPUs, all four; of others none
 
   bool ok() const { return measured && measured->ok(); }

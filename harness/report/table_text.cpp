@@ -63,8 +63,8 @@ std::vector<std::string> not_run_note(const TableReport& report) {
 std::vector<std::string> plain_read_notes(const TableReport& report) {
   std::vector<std::string> notes;
   for (const ReportCell& cell : report.cells) {
-    if (const auto percent = cell.ok() ? cell.measured->median_of("percent_of_plain_read")
-                                       : std::nullopt) {
+    if (const auto percent =
+            cell.ok() ? cell.measured->median_of("percent_of_plain_read") : std::nullopt) {
       notes.push_back(fmt::format("{} {}, {}: reads its file at {:.0f} % of the speed of plain "
                                   "sequential reads in between.",
                                   cell.spec.variant, to_string(cell.spec.precision),
@@ -90,9 +90,8 @@ std::vector<std::string> collapse_notes(const TableReport& report) {
 std::string paragraphs(const std::vector<std::string>& notes, TableForm form, TextStyle style) {
   std::string text;
   for (const std::string& note : notes) {
-    text += form == TableForm::narrow
-                ? wrapped(note, "  ")
-                : (style == TextStyle::markdown ? "\n" : "  ") + note + "\n";
+    text += form == TableForm::narrow ? wrapped(note, "  ")
+                                      : (style == TextStyle::markdown ? "\n" : "  ") + note + "\n";
   }
   return text;
 }

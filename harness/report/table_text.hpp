@@ -10,8 +10,8 @@ namespace clusterbench {
 
 /// `full` shows everything: the article's table beside ours with our further rows after it, and all
 /// cells ranked by equal work. `compact` fits a README: the article's rows only, and one line for
-/// each variant with its time per iteration on every problem. `narrow` fits a terminal of 100 columns: the
-/// article's rows, and all cells ranked with the figures that decide.
+/// each variant with its time per iteration on every problem. `narrow` fits a terminal of 100
+/// columns: the article's rows, and all cells ranked with the figures that decide.
 enum class TableForm { full, compact, narrow };
 
 /// `command` is what makes this text; it is shown unless it is empty.

@@ -20,15 +20,16 @@ struct TextColumn {
 };
 
 /// The text as one line of its style: a line's end becomes a space, other control characters become
-/// visible (\x1b), and in Markdown what would be a column's end or a tag is written so that it shows.
+/// visible (\x1b), and in Markdown what would be a column's end or a tag is written so that it
+/// shows.
 std::string escaped(const std::string& text, TextStyle style);
 
-/// The text in lines of at most 100 columns, where its words allow it: the first after `indent`, the others
-/// two columns further in.
+/// The text in lines of at most 100 columns, where its words allow it: the first after `indent`,
+/// the others two columns further in.
 std::string wrapped(const std::string& text, const std::string& indent);
 
-/// The rows under the headings, escaped, each line ended by a newline. Every row has a text for every column.
-/// paints: the colour of each row, or none.
+/// The rows under the headings, escaped, each line ended by a newline. Every row has a text for
+/// every column. paints: the colour of each row, or none.
 std::string text_table(const std::vector<TextColumn>& columns,
                        const std::vector<std::vector<std::string>>& rows, TextStyle style,
                        const std::vector<Paint>& paints = {});

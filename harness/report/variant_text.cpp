@@ -8,9 +8,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <set>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -141,7 +141,8 @@ std::optional<VariantText> find_variant_text(const std::string& name, const fs::
   return text;
 }
 
-std::vector<VariantText> variant_texts(const Measurements& measurements, const std::string& source) {
+std::vector<VariantText> variant_texts(const Measurements& measurements,
+                                       const std::string& source) {
   const std::filesystem::path sources = find_source_tree(source);
   std::set<std::string> names;
   for (const Measured& cell : measurements.cells) {

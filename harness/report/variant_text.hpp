@@ -24,15 +24,16 @@ struct VariantText {
 /// folder. Empty if there is none; throws datasets::InputError if a given one is none.
 std::filesystem::path find_source_tree(const std::filesystem::path& given);
 
-/// Empty for a variant that is neither registered nor found in the source tree. sources: may be empty.
+/// Empty for a variant that is neither registered nor found in the source tree. sources: may be
+/// empty.
 std::optional<VariantText> find_variant_text(const std::string& name,
                                              const std::filesystem::path& sources);
 
 /// Of all variants that the cells name and that are known, by name. source: see find_source_tree().
 std::vector<VariantText> variant_texts(const Measurements& measurements, const std::string& source);
 
-/// The same of one, where a variant that is not found is bad input: throws datasets::InputError with the
-/// nearest name.
+/// The same of one, where a variant that is not found is bad input: throws datasets::InputError
+/// with the nearest name.
 VariantText read_variant_text(const std::string& name, const std::filesystem::path& sources);
 
 /// The difference of two texts as `diff -u` prints it, without its first two lines; empty if they

@@ -48,8 +48,7 @@ std::string time_of(const ReportCell& cell) {
     return verification_text(cell);
   }
   const Measured& measured = *cell.measured;
-  std::string text = (cell.approximate() ? "≈ " : "") +
-                     pass_ms_text(measured) +
+  std::string text = (cell.approximate() ? "≈ " : "") + pass_ms_text(measured) +
                      mark(cell.by_iteration, cell.approximate());
   if (const std::string share = percent_of_bound_text(measured); !share.empty()) {
     text += fmt::format(" ({} %)", share);
@@ -82,11 +81,11 @@ std::string machines_of(const TableReport& report, const VariantRow& row) {
   return ids;
 }
 
-/// The same with problems below one another and variants side by side. Problems that nothing ran are
-/// counted in a note.
+/// The same with problems below one another and variants side by side. Problems that nothing ran
+/// are counted in a note.
 TablePart turned(const std::vector<TextColumn>& columns,
-                 const std::vector<std::vector<std::string>>& lines,
-                 std::vector<std::string> notes, TextStyle style) {
+                 const std::vector<std::vector<std::string>>& lines, std::vector<std::string> notes,
+                 TextStyle style) {
   std::vector<TextColumn> across = {{columns.front().heading, false}};
   for (const auto& line : lines) {
     across.push_back({line.front(), true});

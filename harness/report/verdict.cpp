@@ -51,13 +51,14 @@ RowVerdict judge_row(const std::vector<ComparedRow>& rows, std::size_t index) {
   RowVerdict verdict;
   const double ratio = *row.speedup / row.printed_speedup;
   if (!(ratio <= row.factor && ratio >= 1.0 / row.factor)) { // NaN is no reproduction
-    verdict.reasons.push_back(fmt::format("speed-up {:.3g} printed, {:.3g} here",
-                                          row.printed_speedup, *row.speedup));
+    verdict.reasons.push_back(
+        fmt::format("speed-up {:.3g} printed, {:.3g} here", row.printed_speedup, *row.speedup));
   }
   check_order(rows, row, verdict.reasons);
   verdict.word = verdict.reasons.empty() ? "reproduced" : "not reproduced";
   if (!row.factor_reason.empty()) {
-    verdict.reasons.push_back(fmt::format("within a factor of {:g}: {}", row.factor, row.factor_reason));
+    verdict.reasons.push_back(
+        fmt::format("within a factor of {:g}: {}", row.factor, row.factor_reason));
   }
   return verdict;
 }

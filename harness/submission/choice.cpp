@@ -66,8 +66,7 @@ std::vector<const KnownVariant*> usual_company(const KnownVariant& variant, Prec
     const KnownVariant* const other = find_variant(name);
     if (other == nullptr || other->meta.family != variant.meta.family ||
         computes_on_gpus(other->meta.device) != computes_on_gpus(variant.meta.device) ||
-        !supports(*other, precision) ||
-        (weighted && !other->meta.takes_weights) ||
+        !supports(*other, precision) || (weighted && !other->meta.takes_weights) ||
         (other->meta.approximate_within > 0.0 && variant.meta.approximate_within == 0.0)) {
       continue;
     }

@@ -15,15 +15,15 @@ struct Compilation {
   double seconds = 0.0;
 };
 
-/// The command that makes `module` of `source`: the compiler and the flags of this build for C++; nvcc of
-/// this build, of $CUDACXX, the PATH or /usr/local/cuda for CUDA. Throws datasets::InputError if there is
-/// no such compiler.
+/// The command that makes `module` of `source`: the compiler and the flags of this build for C++;
+/// nvcc of this build, of $CUDACXX, the PATH or /usr/local/cuda for CUDA. Throws
+/// datasets::InputError if there is no such compiler.
 std::vector<std::string> compile_command(const std::filesystem::path& source, FileKind kind,
                                          const std::filesystem::path& module);
 
-/// Compiles `source` into a module in `scratch`, where the compiler's own temporary files are, too. What
-/// the compiler says goes to standard error as it wrote it. Throws datasets::InputError if the source
-/// does not compile, and if the compiler takes longer than five minutes.
+/// Compiles `source` into a module in `scratch`, where the compiler's own temporary files are, too.
+/// What the compiler says goes to standard error as it wrote it. Throws datasets::InputError if the
+/// source does not compile, and if the compiler takes longer than five minutes.
 Compilation compile(const std::filesystem::path& source, FileKind kind,
                     const std::filesystem::path& scratch);
 

@@ -12,8 +12,8 @@ enum class FileKind {
   program ///< speaks the protocol: a Python file, or anything that can be started
 };
 
-/// Throws datasets::InputError for a file that is none of these, that is not there, that is built for
-/// another processor, or a module whose C++ library is not ours.
+/// Throws datasets::InputError for a file that is none of these, that is not there, that is built
+/// for another processor, or a module whose C++ library is not ours.
 FileKind kind_of(const std::filesystem::path& file);
 
 const char* to_string(FileKind kind);

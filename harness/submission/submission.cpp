@@ -245,8 +245,8 @@ ExitCode exit_code_for(const std::vector<std::string>& variants, const CampaignR
 Judged judge_files(const SubmissionOptions& options,
                    const std::function<void(const FirstVerdict&)>& tell) {
   if (options.problem) { // bad input is found before anything else is done
-    WorkloadBuilder().build(*options.problem, options.precisions.empty() ? Precision::f32
-                                                                         : options.precisions.front());
+    WorkloadBuilder().build(
+        *options.problem, options.precisions.empty() ? Precision::f32 : options.precisions.front());
   }
   Submissions submissions(options); // what it has compiled is needed until the end
   Judged judged;

@@ -1,5 +1,5 @@
-// A file from outside on its way to a campaign: compiled, asked what it holds, qualified, and run beside
-// the variants of this build on the same starts.
+// A file from outside on its way to a campaign: compiled, asked what it holds, qualified, and run
+// beside the variants of this build on the same starts.
 #pragma once
 
 #include "harness/campaign/campaign.hpp"
@@ -39,9 +39,9 @@ struct Judged {
   CampaignResult campaign;           ///< its exit code is of the variants from outside alone
 };
 
-/// Tells each first verdict as soon as it is known. A variant that does not qualify is not timed: it gets
-/// one row that says so. Throws datasets::InputError for a file that cannot be judged, before a file is
-/// written; whatever it does when it runs is the status of its rows.
+/// Tells each first verdict as soon as it is known. A variant that does not qualify is not timed:
+/// it gets one row that says so. Throws datasets::InputError for a file that cannot be judged,
+/// before a file is written; whatever it does when it runs is the status of its rows.
 Judged judge_files(const SubmissionOptions& options,
                    const std::function<void(const FirstVerdict&)>& tell);
 

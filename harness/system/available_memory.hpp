@@ -10,8 +10,8 @@ namespace clusterbench {
 /// std::runtime_error if /proc/meminfo cannot be read.
 std::size_t available_memory_bytes();
 
-/// How many processes the kernel has ended for want of memory since the machine started; nothing where it
-/// does not say.
+/// How many processes the kernel has ended for want of memory since the machine started; nothing
+/// where it does not say.
 std::optional<std::size_t> processes_ended_for_memory();
 
 } // namespace clusterbench

@@ -21,11 +21,16 @@ enum class ExitCode : int {
 
 /// The graver of two: the first in this order applies.
 inline ExitCode graver(ExitCode a, ExitCode b) {
-  constexpr std::array kByGravity = {
-      ExitCode::usage,        ExitCode::cannot_write,  ExitCode::interrupted,
-      ExitCode::wrong_result, ExitCode::cells_missing, ExitCode::environment_mismatch,
-      ExitCode::regression,   ExitCode::inconclusive,  ExitCode::nothing_measured,
-      ExitCode::ok};
+  constexpr std::array kByGravity = {ExitCode::usage,
+                                     ExitCode::cannot_write,
+                                     ExitCode::interrupted,
+                                     ExitCode::wrong_result,
+                                     ExitCode::cells_missing,
+                                     ExitCode::environment_mismatch,
+                                     ExitCode::regression,
+                                     ExitCode::inconclusive,
+                                     ExitCode::nothing_measured,
+                                     ExitCode::ok};
   const auto rank = [&](ExitCode code) { return std::ranges::find(kByGravity, code); };
   return rank(a) < rank(b) ? a : b;
 }

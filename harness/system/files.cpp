@@ -27,7 +27,8 @@ void check_can_write(const std::filesystem::path& path) {
 
 namespace {
 
-// "line 3: 1e999 is too large a number" of what no register holds, which the library names as it stands.
+// "line 3: 1e999 is too large a number" of what no register holds, which the library names as it
+// stands.
 std::string too_large(const std::filesystem::path& path, const nlohmann::json::exception& error) {
   const std::string words = words_of(error);
   const std::size_t begin = words.find('\''), end = words.rfind('\'');

@@ -10,8 +10,8 @@ namespace clusterbench {
 /// Writes `text` under a temporary name and renames it. Throws datasets::OutputError.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Throws datasets::OutputError where write_text_file() could not: for a start, before hours of work.
-/// What is no regular file, a pipe say, is left alone.
+/// Throws datasets::OutputError where write_text_file() could not: for a start, before hours of
+/// work. What is no regular file, a pipe say, is left alone.
 void check_can_write(const std::filesystem::path& path);
 
 /// Parses a JSON file. Throws datasets::InputError naming the file and the position.

@@ -1,6 +1,6 @@
-// A control group (cgroup v2) for this process and those that it starts, so that the kernel holds them to
-// a limit together. What counts is all memory that they touch, the cache of the files that they read
-// included.
+// A control group (cgroup v2) for this process and those that it starts, so that the kernel holds
+// them to a limit together. What counts is all memory that they touch, the cache of the files that
+// they read included.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace clusterbench {
 /// Folder of the control group that this process is in; nothing where there is no cgroup v2.
 std::optional<std::filesystem::path> own_control_group();
 
-/// Makes a group below the one that this process is in, never beside it: limits of that one hold on. Goes
-/// into it, and comes back when this is destroyed. One at a time, and no other process may do the same for
-/// this one meanwhile.
+/// Makes a group below the one that this process is in, never beside it: limits of that one hold
+/// on. Goes into it, and comes back when this is destroyed. One at a time, and no other process may
+/// do the same for this one meanwhile.
 class MemoryGroup {
 public:
   explicit MemoryGroup(std::size_t limit);

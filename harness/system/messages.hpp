@@ -38,8 +38,9 @@ inline void erase_line() {
   }
 }
 
-/// A line that will be erased, on a terminal that can: nothing follows it, and it is in place of the one
-/// before. It must be shorter than the terminal is wide, because only one line of it can be erased.
+/// A line that will be erased, on a terminal that can: nothing follows it, and it is in place of
+/// the one before. It must be shorter than the terminal is wide, because only one line of it can be
+/// erased.
 inline void draw_line(std::string_view text) {
   const std::string shown = fmt::format("\r{}\033[K", harmless(text));
   static_cast<void>(std::fwrite(shown.data(), 1, shown.size(), stderr));
@@ -47,8 +48,8 @@ inline void draw_line(std::string_view text) {
   g_line_is_drawn = true;
 }
 
-/// Prints to standard error. One that cannot be written, as on a full disk, is ignored: no result is
-/// lost for want of a message about it.
+/// Prints to standard error. One that cannot be written, as on a full disk, is ignored: no result
+/// is lost for want of a message about it.
 template <typename... Arguments>
 void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   const std::string text = harmless(fmt::format(format, std::forward<Arguments>(arguments)...));

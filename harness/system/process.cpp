@@ -92,7 +92,8 @@ bool redirect(int descriptor, int to, int flags) {
   return dup2(from, to) == to && keep_open(to); // dup2() onto itself leaves close-on-exec set
 }
 
-// A handler of ours would run in the parent's memory; that we ignore a signal is our business alone.
+// A handler of ours would run in the parent's memory; that we ignore a signal is our business
+// alone.
 void take_usual_actions() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) {
     struct sigaction ours {};
@@ -103,8 +104,8 @@ void take_usual_actions() {
   }
 }
 
-// Returns only if the program cannot be started, with the reason in errno. Calls nothing that is not
-// async-signal-safe, and allocates nothing.
+// Returns only if the program cannot be started, with the reason in errno. Calls nothing that is
+// not async-signal-safe, and allocates nothing.
 void become(const Child& child) {
   prctl(PR_SET_PDEATHSIG, SIGKILL); // the parent may be killed at any moment, also before this
   if (getppid() != child.parent) {
@@ -175,8 +176,9 @@ int start_process(const ProcessOptions& options) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const Child child{path.c_str(), argument_pointers.data(), environment_pointers.data(), options,
-                    getpid(),     before};
+  const Child child{
+      path.c_str(), argument_pointers.data(), environment_pointers.data(), options, getpid(),
+      before};
   volatile int error = 0; // the child has our memory
   const pid_t pid = vfork();
   if (pid == 0) {
@@ -216,8 +218,8 @@ ProcessOutcome end_process(int pid, std::chrono::duration<double> patience) {
     outcome.peak_rss_bytes = std::max(outcome.peak_rss_bytes, peak_rss_bytes(pid));
     const double left = std::max(0.0, (patience - elapsed).count() * 1e3);
     pollfd ended{pid_descriptor, POLLIN, 0};
-    poll(&ended, 1, killed ? kPollMilliseconds
-                           : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
+    poll(&ended, 1,
+         killed ? kPollMilliseconds : std::min(kPollMilliseconds, static_cast<int>(left) + 1));
   }
   close(pid_descriptor);
   outcome.seconds = std::chrono::duration<double>(Clock::now() - start).count();

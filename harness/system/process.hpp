@@ -29,18 +29,20 @@ struct ProcessOutcome {
   double seconds = 0.0;
 };
 
-/// Runs the program to its end, which a timeout or an interrupt hastens. Throws std::runtime_error if
-/// it cannot be started.
+/// Runs the program to its end, which a timeout or an interrupt hastens. Throws std::runtime_error
+/// if it cannot be started.
 ProcessOutcome run_process(const ProcessOptions& options);
 
-/// Starts the program and returns its process id; end_process() is to follow. It leads a session and
-/// a process group of its own, and is killed when the calling thread has gone, by SIGKILL for instance.
-/// The options' timeout is the caller's business. Throws std::runtime_error if it cannot be started.
+/// Starts the program and returns its process id; end_process() is to follow. It leads a session
+/// and a process group of its own, and is killed when the calling thread has gone, by SIGKILL for
+/// instance. The options' timeout is the caller's business. Throws std::runtime_error if it cannot
+/// be started.
 int start_process(const ProcessOptions& options);
 
-/// Waits so long for a started process to end by itself, then kills its group. Whatever it forked and
-/// left behind is killed too, in whatever session it hides: this process becomes the parent of orphans
-/// (a subreaper), and a child that nobody here has started is one. `timed_out` if it was killed here.
+/// Waits so long for a started process to end by itself, then kills its group. Whatever it forked
+/// and left behind is killed too, in whatever session it hides: this process becomes the parent of
+/// orphans (a subreaper), and a child that nobody here has started is one. `timed_out` if it was
+/// killed here.
 ProcessOutcome end_process(int pid, std::chrono::duration<double> patience);
 
 /// The kernel's high-water mark of a process's resident memory; 0 if it is gone. (getrusage would
@@ -50,9 +52,10 @@ std::size_t peak_rss_bytes(int pid);
 /// Threads of a process that have not ended, in the order of their start.
 std::vector<pid_t> threads_of(pid_t process);
 
-/// To be called first of all. From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup)
-/// end this process with exit code 130 and a message; writing to a closed pipe or beyond the limit of a
-/// file's size is an error of that write and no signal. Children start with the usual actions.
+/// To be called first of all. From now on SIGINT, SIGTERM and SIGHUP (unless it is ignored, as
+/// under nohup) end this process with exit code 130 and a message; writing to a closed pipe or
+/// beyond the limit of a file's size is an error of that write and no signal. Children start with
+/// the usual actions.
 void install_signal_handlers();
 
 /// From now on such an interrupt only sets a flag, and a running child is killed.
@@ -61,12 +64,12 @@ void install_interrupt_handler();
 /// The signal that asked us to stop, or 0.
 int interrupt_signal();
 
-/// From now on no interrupt ends this process at once, also while an EndsAtOnce lives: it holds results that
-/// nobody has seen yet.
+/// From now on no interrupt ends this process at once, also while an EndsAtOnce lives: it holds
+/// results that nobody has seen yet.
 void hold_results();
 
-/// While one lives, an interrupt only sets the flag. If it would have ended this process before, it does
-/// so when this goes. For work with a child that must not outlive us.
+/// While one lives, an interrupt only sets the flag. If it would have ended this process before, it
+/// does so when this goes. For work with a child that must not outlive us.
 class DefersInterrupts {
 public:
   DefersInterrupts();
@@ -78,8 +81,9 @@ private:
   bool ended_at_once_;
 };
 
-/// While one lives, an interrupt ends this process at once, with exit code 130 and a message, unless it
-/// holds results. For work that takes long and writes nothing that could be torn, such as making data.
+/// While one lives, an interrupt ends this process at once, with exit code 130 and a message,
+/// unless it holds results. For work that takes long and writes nothing that could be torn, such as
+/// making data.
 class EndsAtOnce {
 public:
   EndsAtOnce();
@@ -94,7 +98,8 @@ private:
 /// Absolute path of the running program.
 std::string own_path();
 
-/// The words that it was called with. The first is its name alone: where it lies is nobody's business.
+/// The words that it was called with. The first is its name alone: where it lies is nobody's
+/// business.
 std::vector<std::string> own_command_line();
 
 } // namespace clusterbench

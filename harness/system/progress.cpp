@@ -44,7 +44,8 @@ void Progress::start(const std::string& cell) {
   draw_line(shortened(line, columns_of(STDERR_FILENO) - 1));
 }
 
-void Progress::finish(const std::string& cell, const std::string& word, const std::string& figures) {
+void Progress::finish(const std::string& cell, const std::string& word,
+                      const std::string& figures) {
   ++done_;
   if (word != "ok" && word != "same") {
     ++ends_[word];

@@ -1,4 +1,5 @@
-// Says how far a campaign is: one line that is rewritten on a terminal, a line for each cell elsewhere.
+// Says how far a campaign is: one line that is rewritten on a terminal, a line for each cell
+// elsewhere.
 #pragma once
 
 #include <chrono>
@@ -20,9 +21,9 @@ public:
 
   /// Before a cell: names it, with the time that is left by the pace so far.
   void start(const std::string& cell);
-  /// After a cell. `word` is how it ended: on a terminal those other than "ok" and "same" are counted in
-  /// the line. `figures` follow it where every cell has a line. Why a cell failed is for the report: it is
-  /// said once.
+  /// After a cell. `word` is how it ended: on a terminal those other than "ok" and "same" are
+  /// counted in the line. `figures` follow it where every cell has a line. Why a cell failed is for
+  /// the report: it is said once.
   void finish(const std::string& cell, const std::string& word, const std::string& figures = "");
 
   /// So many more are to come.

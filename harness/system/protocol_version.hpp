@@ -3,8 +3,8 @@
 
 namespace clusterbench {
 
-/// A program's description states it. Whatever changes gets another number, but for fields that a program
-/// is only given where its description asks for them.
+/// A program's description states it. Whatever changes gets another number, but for fields that a
+/// program is only given where its description asks for them.
 inline constexpr int kProtocol = 2;
 
 } // namespace clusterbench

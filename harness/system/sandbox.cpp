@@ -61,8 +61,10 @@ bool leave_shared_memory() {
       return false;
     }
     write_line("/proc/self/setgroups", "deny");
-    if (!write_line("/proc/self/uid_map", std::to_string(user) + " " + std::to_string(user) + " 1") ||
-        !write_line("/proc/self/gid_map", std::to_string(group) + " " + std::to_string(group) + " 1")) {
+    if (!write_line("/proc/self/uid_map",
+                    std::to_string(user) + " " + std::to_string(user) + " 1") ||
+        !write_line("/proc/self/gid_map",
+                    std::to_string(group) + " " + std::to_string(group) + " 1")) {
       return false;
     }
   }
@@ -70,7 +72,8 @@ bool leave_shared_memory() {
          mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") == 0;
 }
 
-// What is mounted below is left out, or stays as it is where the kernel lets a user not leave it out.
+// What is mounted below is left out, or stays as it is where the kernel lets a user not leave it
+// out.
 bool make_read_only(const std::string& path) {
   constexpr unsigned long kOfProc = MS_NOSUID | MS_NODEV | MS_NOEXEC; // a user may take none away
   const char* const at = path.c_str();
@@ -79,7 +82,8 @@ bool make_read_only(const std::string& path) {
          mount(nullptr, at, nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kOfProc, nullptr) == 0;
 }
 
-// In a namespace of mounts: all that is below /proc now but what is of this process cannot be written to,
+// In a namespace of mounts: all that is below /proc now but what is of this process cannot be
+//   written to,
 // and what will be of its children can.
 bool keep_proc() {
   std::error_code error;
@@ -109,7 +113,8 @@ bool enter_own_network() {
 class Landlock {
 public:
   Landlock()
-      : version_(syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)) {
+      : version_(
+            syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)) {
     constexpr std::uint64_t kRefer = 1ULL << 13, kTruncate = 1ULL << 14;
     writing_ = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
@@ -169,7 +174,8 @@ private:
 // Whether `path` is one of the folders or holds one.
 bool leads_to(const fs::path& path, const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders) {
-    const auto [end, unused] = std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
+    const auto [end, unused] =
+        std::mismatch(path.begin(), path.end(), folder.begin(), folder.end());
     if (end == path.end()) {
       return true;
     }
@@ -182,8 +188,7 @@ void allow_reading_beside(Landlock& rules, const fs::path& folder,
                           const std::vector<fs::path>& hidden) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const bool is_hidden =
-        std::find(hidden.begin(), hidden.end(), entry.path()) != hidden.end();
+    const bool is_hidden = std::find(hidden.begin(), hidden.end(), entry.path()) != hidden.end();
     if (!leads_to(entry.path(), hidden)) {
       rules.allow_reading(entry.path());
     } else if (!is_hidden && entry.is_directory(error)) {
@@ -255,9 +260,9 @@ public:
 
 private:
   void add(std::uint32_t action, int call, const std::vector<scmp_arg_cmp>& conditions) {
-    const int result = seccomp_rule_add_array(filter_, action, call,
-                                              static_cast<unsigned>(conditions.size()),
-                                              conditions.empty() ? nullptr : conditions.data());
+    const int result =
+        seccomp_rule_add_array(filter_, action, call, static_cast<unsigned>(conditions.size()),
+                               conditions.empty() ? nullptr : conditions.data());
     complete_ = complete_ && result == 0;
   }
 
@@ -270,10 +275,11 @@ bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
   std::vector<pid_t> protected_ids = plan.parent_threads;
   protected_ids.push_back(plan.parent);
   for (const pid_t id : protected_ids) {
-    for (const int call : {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(pidfd_open),
-                           SCMP_SYS(rt_sigqueueinfo), SCMP_SYS(rt_tgsigqueueinfo),
-                           SCMP_SYS(sched_setaffinity), SCMP_SYS(sched_setscheduler),
-                           SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr), SCMP_SYS(prlimit64)}) {
+    for (const int call :
+         {SCMP_SYS(kill), SCMP_SYS(tkill), SCMP_SYS(tgkill), SCMP_SYS(pidfd_open),
+          SCMP_SYS(rt_sigqueueinfo), SCMP_SYS(rt_tgsigqueueinfo), SCMP_SYS(sched_setaffinity),
+          SCMP_SYS(sched_setscheduler), SCMP_SYS(sched_setparam), SCMP_SYS(sched_setattr),
+          SCMP_SYS(prlimit64)}) {
       filter.forbid(call, 0, id);
     }
     filter.forbid(SCMP_SYS(setpriority), 1, id);
@@ -295,8 +301,8 @@ bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
     filter.forbid(call);
   }
   // Landlock leaves attributes of files alone, and their length up to version 2.
-  for (const int call : {SCMP_SYS(truncate), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr),
-                         SCMP_SYS(fsetxattr)}) {
+  for (const int call :
+       {SCMP_SYS(truncate), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr), SCMP_SYS(fsetxattr)}) {
     filter.forbid(call);
   }
   if (!has_own_network) {
@@ -332,7 +338,8 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   }
   const bool proc_is_kept = plan.children_write_to_proc && own_shared_memory && keep_proc();
   if (plan.children_write_to_proc && !proc_is_kept) {
-    missing.emplace_back("files below /proc that are read-only: children cannot write to their own");
+    missing.emplace_back(
+        "files below /proc that are read-only: children cannot write to their own");
   }
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     missing.emplace_back("no new privileges");

@@ -9,14 +9,14 @@
 namespace clusterbench {
 
 struct SandboxPlan {
-  pid_t parent = 0;                         ///< gets no signals, and keeps its scheduling
-  std::vector<pid_t> parent_threads;        ///< likewise
+  pid_t parent = 0;                          ///< gets no signals, and keeps its scheduling
+  std::vector<pid_t> parent_threads;         ///< likewise
   std::vector<std::filesystem::path> hidden; ///< folders that cannot be read
-  std::filesystem::path scratch;            ///< the one folder that can be written to
-  bool may_start_processes = false;         ///< programs may, modules have threads only
+  std::filesystem::path scratch;             ///< the one folder that can be written to
+  bool may_start_processes = false;          ///< programs may, modules have threads only
   bool own_network = false; ///< its threads may talk over TCP, as libraries for several GPUs do
-  /// Its children may write to what is theirs below /proc, as CUDA does. All that is there before becomes
-  /// read-only for it; where the kernel does not offer that, they may not.
+  /// Its children may write to what is theirs below /proc, as CUDA does. All that is there before
+  /// becomes read-only for it; where the kernel does not offer that, they may not.
   bool children_write_to_proc = false;
 };
 
@@ -29,12 +29,12 @@ struct SandboxPlan {
 ///   no signals out of the sandbox.
 /// - Seccomp: no signals to the parent and no change of its scheduling or limits, no ptrace, no
 ///   network, no attributes of files; no new processes, unless the plan allows them.
-/// - A network namespace, only if the plan asks for it: a loopback device, and no way out. Without it
-///   there is no network at all.
+/// - A network namespace, only if the plan asks for it: a loopback device, and no way out. Without
+///   it there is no network at all.
 std::vector<std::string> enter_sandbox(const SandboxPlan& plan);
 
-/// From now on no thread of this process can start a process, whatever a plan before has allowed. Whether
-/// the kernel offers that.
+/// From now on no thread of this process can start a process, whatever a plan before has allowed.
+/// Whether the kernel offers that.
 bool forbid_processes();
 
 } // namespace clusterbench

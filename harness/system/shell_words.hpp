@@ -11,8 +11,8 @@ namespace clusterbench {
 /// A word of a command line, quoted if a shell would read it as more than a word.
 inline std::string quoted_for_shell(const std::string& word) {
   const bool plain = std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("_./+:=,@%-").find(static_cast<char>(c)) !=
-                                       std::string_view::npos;
+    return std::isalnum(c) != 0 ||
+           std::string_view("_./+:=,@%-").find(static_cast<char>(c)) != std::string_view::npos;
   });
   if (plain && !word.empty()) {
     return word;

@@ -7,12 +7,14 @@
 namespace clusterbench {
 namespace {
 
-constexpr double kShare = 0.05;            // of a request: freeing what it held
-constexpr double kExtraProcessors = 0.25;  // a thread that wakes up, the kernel's own accounts
-constexpr double kShortestCrowd = 2e-3;    // seconds: shorter requests are accounted for too coarsely
-constexpr double kDrift = 1e-3;            // between two clocks that are both right
-// A processor that fell idle between two requests wakes up late, on a virtual machine by up to a millisecond, and
-// no account of the kernel shows it. So much alone proves no lie, though the outside time is what is recorded.
+constexpr double kShare = 0.05;           // of a request: freeing what it held
+constexpr double kExtraProcessors = 0.25; // a thread that wakes up, the kernel's own accounts
+// seconds: shorter requests are accounted for too coarsely
+constexpr double kShortestCrowd = 2e-3;
+constexpr double kDrift = 1e-3; // between two clocks that are both right
+// A processor that fell idle between two requests wakes up late, on a virtual machine by up to a
+// millisecond, and no account of the kernel shows it. So much alone proves no lie, though the
+// outside time is what is recorded.
 constexpr double kWakeUp = 1e-3;
 constexpr double kLongestRoundTrip = 1e-3;
 constexpr std::size_t kFewestRequests = 5;
@@ -46,7 +48,8 @@ double ClockCheck::judge(const TimedRequest& request) {
   // Threads of the worker may spin on all processors before the request and after it, and let this
   // process wait between two readings.
   const double of_cpu = std::max(request.outside, request.of_cpu);
-  const double miscounted = (threads_ + 1) * processor_step_; // a step of each thread, and of one more
+  // a step of each thread, and of one more
+  const double miscounted = (threads_ + 1) * processor_step_;
   if (threads_ > 0 && request.outside > kShortestCrowd &&
       request.cpu - miscounted > (threads_ + kExtraProcessors) * of_cpu) {
     ++crowded_;
@@ -92,11 +95,11 @@ std::string ClockCheck::finding() const {
                        lies_, all, last_lie_.inside * 1e3, last_lie_.outside * 1e3);
   }
   if (2 * crowded_ > all) {
-    return fmt::format("in {} of {} runs it used more than the {} that it may use; the last of them "
-                       "took {:.4g} ms, and {:.4g} ms of processor time",
-                       crowded_, all,
-                       threads_ == 1 ? "one thread" : fmt::format("{} threads", threads_),
-                       last_crowd_.outside * 1e3, last_crowd_.cpu * 1e3);
+    return fmt::format(
+        "in {} of {} runs it used more than the {} that it may use; the last of them "
+        "took {:.4g} ms, and {:.4g} ms of processor time",
+        crowded_, all, threads_ == 1 ? "one thread" : fmt::format("{} threads", threads_),
+        last_crowd_.outside * 1e3, last_crowd_.cpu * 1e3);
   }
   return {};
 }

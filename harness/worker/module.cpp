@@ -26,10 +26,10 @@ const RegisteredVariant& load_module(const std::filesystem::path& file) {
     constexpr int kVersions = 10; // to come
     for (int version = 1; version <= kVersions; ++version) {
       if (contract(version) != nullptr) {
-        throw std::runtime_error(
-            fmt::format("{}: a module of version {} of the contract, and no module of version {} of "
-                        "the contract",
-                        file.string(), version, kContract));
+        throw std::runtime_error(fmt::format(
+            "{}: a module of version {} of the contract, and no module of version {} of "
+            "the contract",
+            file.string(), version, kContract));
       }
     }
     throw std::runtime_error(

@@ -11,9 +11,9 @@ namespace clusterbench {
 /// The file of a variant's module in the folder of modules.
 std::filesystem::path module_file(const std::filesystem::path& folder, const std::string& variant);
 
-/// Loads a module and returns the one variant that it holds. A loaded module stays until the process
-/// ends. Throws std::runtime_error that names the file: it cannot be loaded, it is of another version
-/// of the contract, or it holds no variant or several.
+/// Loads a module and returns the one variant that it holds. A loaded module stays until the
+/// process ends. Throws std::runtime_error that names the file: it cannot be loaded, it is of
+/// another version of the contract, or it holds no variant or several.
 const RegisteredVariant& load_module(const std::filesystem::path& file);
 
 } // namespace clusterbench

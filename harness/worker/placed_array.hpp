@@ -101,8 +101,8 @@ public:
       std::memcpy(target.data(), data_, bytes());
     }
   }
-  /// In host memory: from now on nobody in this process can write to it, or can again. Writing where
-  /// it is forbidden is a fault that ends the process.
+  /// In host memory: from now on nobody in this process can write to it, or can again. Writing
+  /// where it is forbidden is a fault that ends the process.
   void allow_writing(bool allowed) {
     if (place_ == Place::host && size_ > 0 &&
         mprotect(data_, bytes(), allowed ? PROT_READ | PROT_WRITE : PROT_READ) != 0) {

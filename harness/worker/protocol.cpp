@@ -10,10 +10,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array kRules = {std::pair{StopRule::Kind::iterations, "iterations"},
-                               std::pair{StopRule::Kind::loss, "loss"},
-                               std::pair{StopRule::Kind::labels, "labels"},
-                               std::pair{StopRule::Kind::shift, "shift"}};
+constexpr std::array kRules = {
+    std::pair{StopRule::Kind::iterations, "iterations"}, std::pair{StopRule::Kind::loss, "loss"},
+    std::pair{StopRule::Kind::labels, "labels"}, std::pair{StopRule::Kind::shift, "shift"}};
 
 json path_or_null(const std::string& path) {
   return path.empty() ? json(nullptr) : json(path);
@@ -118,10 +117,14 @@ PointsRequest points_request_from(const json& json) {
 }
 
 json to_json(const RunnerSetup& setup) {
-  return {{"parent", setup.parent},           {"memory_limit", setup.memory_limit},
-          {"file_limit", setup.file_limit},   {"sandboxed", setup.sandboxed},
-          {"own_network", setup.own_network}, {"children_write_to_proc", setup.children_write_to_proc},
-          {"hidden", setup.hidden},           {"scratch", setup.scratch},
+  return {{"parent", setup.parent},
+          {"memory_limit", setup.memory_limit},
+          {"file_limit", setup.file_limit},
+          {"sandboxed", setup.sandboxed},
+          {"own_network", setup.own_network},
+          {"children_write_to_proc", setup.children_write_to_proc},
+          {"hidden", setup.hidden},
+          {"scratch", setup.scratch},
           {"report", setup.report}};
 }
 
@@ -140,30 +143,31 @@ json describe(const RegisteredVariant& variant) {
   if (variant.factories.f64) {
     precisions.push_back("f64");
   }
-  return {{"name", meta.name},
-          {"idea", meta.idea},
-          {"source", meta.source},
-          {"family", meta.family == Family::kmeans ? "kmeans" : "fcm"},
-          {"device", name_of(meta.device)},
-          {"precisions", precisions},
-          {"arithmetic", name_of(meta.arithmetic)},
-          {"multiplier", name_of(meta.multiplier)},
-          {"distance", meta.distance == DistanceForm::difference ? "difference" : "expanded"},
-          {"labels", meta.labels == LabelsFrom::entering_centroids ? "before update" : "after update"},
-          {"deterministic", meta.deterministic},
-          {"approximate_within", meta.approximate_within},
-          {"reseeds_empty", meta.reseeds_empty},
-          {"streams", meta.streams},
-          {"points_on_host", meta.points_on_host},
-          {"takes_weights", meta.takes_weights},
-          {"min_d", meta.min_d},
-          {"max_d", meta.max_d},
-          {"max_k", meta.max_k},
-          {"previous", meta.previous},
-          {"stops", {"iterations", "loss", "labels", "shift"}},
-          {"starts", {"centroids", "memberships"}},
-          {"records", true},
-          {"gives_entering", true}};
+  return {
+      {"name", meta.name},
+      {"idea", meta.idea},
+      {"source", meta.source},
+      {"family", meta.family == Family::kmeans ? "kmeans" : "fcm"},
+      {"device", name_of(meta.device)},
+      {"precisions", precisions},
+      {"arithmetic", name_of(meta.arithmetic)},
+      {"multiplier", name_of(meta.multiplier)},
+      {"distance", meta.distance == DistanceForm::difference ? "difference" : "expanded"},
+      {"labels", meta.labels == LabelsFrom::entering_centroids ? "before update" : "after update"},
+      {"deterministic", meta.deterministic},
+      {"approximate_within", meta.approximate_within},
+      {"reseeds_empty", meta.reseeds_empty},
+      {"streams", meta.streams},
+      {"points_on_host", meta.points_on_host},
+      {"takes_weights", meta.takes_weights},
+      {"min_d", meta.min_d},
+      {"max_d", meta.max_d},
+      {"max_k", meta.max_k},
+      {"previous", meta.previous},
+      {"stops", {"iterations", "loss", "labels", "shift"}},
+      {"starts", {"centroids", "memberships"}},
+      {"records", true},
+      {"gives_entering", true}};
 }
 
 } // namespace clusterbench

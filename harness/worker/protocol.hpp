@@ -8,18 +8,20 @@
 
 namespace clusterbench {
 
-/// The request `points`: a problem, and where its arrays are. Paths of files of memory; empty: none.
+/// The request `points`: a problem, and where its arrays are. Paths of files of memory; empty:
+/// none.
 struct PointsRequest {
   std::string precision; ///< f32 or f64
   Shape shape;
-  std::size_t rotate = 0; ///< row i of the worker's copy is row (i + rotate) mod n of the file
-  std::string points;     ///< [n, d]
-  int points_descriptor = -1;    ///< of the same file, for a variant that streams
+  std::size_t rotate = 0;     ///< row i of the worker's copy is row (i + rotate) mod n of the file
+  std::string points;         ///< [n, d]
+  int points_descriptor = -1; ///< of the same file, for a variant that streams
   std::size_t points_offset = 0; ///< of the first row in it [bytes]
-  bool points_in_file = false;   ///< on a disk, and not in memory: for a variant that streams, or a rank
+  /// On a disk, and not in memory: for a variant that streams, or a rank.
+  bool points_in_file = false;
   std::string generated; ///< a dataset: a rank makes its own rows of it instead of reading them
-  std::string weights;    ///< [n], where the shape is weighted
-  std::string start;      ///< [k, d] or [n, k]; filled before every run
+  std::string weights;   ///< [n], where the shape is weighted
+  std::string start;     ///< [k, d] or [n, k]; filled before every run
   std::string labels, centroids, entering, memberships; ///< of the answer
   std::string record;                                   ///< [passes, k, d] of a recording run
 };
@@ -30,14 +32,14 @@ PointsRequest points_request_from(const nlohmann::json& json);
 
 /// What the runner has to know before it does anything: one argument of its command line.
 struct RunnerSetup {
-  int parent = 0; ///< its process; the runner ends with it
+  int parent = 0;               ///< its process; the runner ends with it
   std::size_t memory_limit = 0; ///< bytes of data; 0: none
   std::size_t file_limit = 0;   ///< bytes of one file
   bool sandboxed = true;
-  bool own_network = false;        ///< see SandboxPlan
+  bool own_network = false;            ///< see SandboxPlan
   bool children_write_to_proc = false; ///< likewise
-  std::vector<std::string> hidden; ///< folders that the variant must not read
-  std::string scratch;             ///< the one folder that it may write to
+  std::vector<std::string> hidden;     ///< folders that the variant must not read
+  std::string scratch;                 ///< the one folder that it may write to
   int report = -1; ///< descriptor to which the runner writes what the sandbox lacks, a JSON list
 };
 

@@ -1,5 +1,5 @@
-// Where each rank is: notes in memory that the ranks share with the harness. Only read where a cell took
-// too long or a rank has ended, to say which rank it was.
+// Where each rank is: notes in memory that the ranks share with the harness. Only read where a cell
+// took too long or a rank has ended, to say which rank it was.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -33,7 +33,9 @@ inline constexpr std::string_view kExchange = "exchange", kMeeting = "begin";
 template <typename T>
 class MarkingObserver final : public Observer<T> {
 public:
-  MarkingObserver(RankMark& mark, Observer<T>& next) : mark_(mark), next_(next) { mark_.passes = 0; }
+  MarkingObserver(RankMark& mark, Observer<T>& next) : mark_(mark), next_(next) {
+    mark_.passes = 0;
+  }
 
   bool recording() const override { return next_.recording(); }
   void pass(std::span<const T> centroids) override {

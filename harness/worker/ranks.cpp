@@ -41,7 +41,8 @@ char state_of(pid_t process) {
 // A rank wrote it.
 std::string printable(const char* text, std::size_t most) {
   std::string copy(text, strnlen(text, most));
-  std::ranges::replace_if(copy, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
+  std::ranges::replace_if(
+      copy, [](unsigned char c) { return std::isprint(c) == 0; }, '?');
   return copy;
 }
 
@@ -49,7 +50,8 @@ std::vector<double> values_of(const std::vector<json>& replies, const char* name
   std::vector<double> values;
   for (const json& reply : replies) {
     if (!reply.contains(name)) {
-      throw WorkerFailure("error", fmt::format("rank {}: its reply lacks `{}`", values.size(), name));
+      throw WorkerFailure("error",
+                          fmt::format("rank {}: its reply lacks `{}`", values.size(), name));
     }
     values.push_back(reply.at(name)); // a number, as reply_in() has seen
   }
@@ -68,9 +70,10 @@ Ranks::Ranks(std::size_t count, const std::filesystem::path& folder)
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (name_.native().size() >= sizeof address.sun_path) {
-    throw WorkerFailure("error", fmt::format("{}: too long for the name of a socket; TMPDIR may name "
-                                             "a folder with a shorter path",
-                                             name_.string()));
+    throw WorkerFailure("error",
+                        fmt::format("{}: too long for the name of a socket; TMPDIR may name "
+                                    "a folder with a shorter path",
+                                    name_.string()));
   }
   std::strcpy(address.sun_path, name_.c_str());
   listening_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -91,9 +94,9 @@ Ranks::~Ranks() {
 }
 
 std::vector<std::string> Ranks::command(const std::filesystem::path& runner) const {
-  // Threads of other CPU variants are not bound to processors either. More ranks than processors are the
-  // user's wish.
-  return {"mpirun",          "-n",       std::to_string(count_), "--oversubscribe", "--bind-to", "none",
+  // Threads of other CPU variants are not bound to processors either. More ranks than processors
+  // are the user's wish.
+  return {"mpirun",        "-n",     std::to_string(count_), "--oversubscribe", "--bind-to", "none",
           runner.string(), "--rank", name_.string()};
 }
 
@@ -118,14 +121,16 @@ bool Ranks::wait_for_all(pid_t mpirun, std::chrono::steady_clock::time_point dea
   while (missing > 0 && goes_on) {
     pollfd events[] = {{listening_, POLLIN, 0}, {ended, POLLIN, 0}};
     poll(events, 2, kPollMilliseconds);
-    goes_on = (events[1].revents & POLLIN) == 0 && Clock::now() < deadline && interrupt_signal() == 0;
+    goes_on =
+        (events[1].revents & POLLIN) == 0 && Clock::now() < deadline && interrupt_signal() == 0;
     if ((events[0].revents & POLLIN) == 0) {
       continue;
     }
     const int socket = accept4(listening_, nullptr, nullptr, SOCK_CLOEXEC);
     LineChannel channel(socket);
     std::string number;
-    const bool said = channel.read_line(number, deadline - Clock::now()) == LineChannel::Ending::line;
+    const bool said =
+        channel.read_line(number, deadline - Clock::now()) == LineChannel::Ending::line;
     const std::size_t rank = said ? std::strtoul(number.c_str(), nullptr, 10) : count_;
     ucred peer{};
     socklen_t size = sizeof peer;
@@ -158,8 +163,10 @@ std::string Ranks::who_holds_up(const std::vector<bool>& answered) const {
     const bool waits = !is_stopped && (activity == kExchange || activity == kMeeting);
     (waits ? waiting : others)
         .push_back(fmt::format("rank {} {} in `{}`, after {} passes", r,
-                               is_stopped ? "is stopped" : waits ? "waits" : "is", activity,
-                               marks[r].passes.load()));
+                               is_stopped ? "is stopped"
+                               : waits    ? "waits"
+                                          : "is",
+                               activity, marks[r].passes.load()));
   }
   return fmt::format("{}", fmt::join(others.empty() ? waiting : others, "; "));
 }
@@ -191,7 +198,8 @@ std::optional<std::size_t> Ranks::only_one_gone() const {
 json reply_of_all(const std::vector<json>& replies) {
   json all = replies.front();
   for (std::size_t r = 1; r < replies.size() && all.contains("iterations"); ++r) {
-    if (const json passes = replies[r].value("iterations", json()); passes != all.at("iterations")) {
+    if (const json passes = replies[r].value("iterations", json());
+        passes != all.at("iterations")) {
       throw WorkerFailure("error", fmt::format("rank {}: it executed {} passes, and rank 0 {}", r,
                                                passes.dump(), all.at("iterations").dump()));
     }
@@ -224,16 +232,19 @@ json reply_of_all(const std::vector<json>& replies) {
 std::optional<EndedRank> rank_that_ended(const std::string& output) {
   std::smatch found;
   if (std::regex_search(output, found,
-                        std::regex(R"(process\s+rank\s+(\d+)\s+with\s+PID\s+\d+\s+on\s+node\s+\S+\s+exited\s+on\s+signal\s+(\d+))"))) {
+                        std::regex(R"(process\s+rank\s+(\d+)\s+with\s+PID\s+\d+\s+on\s+node\s+\S+)"
+                                   R"(\s+exited\s+on\s+signal\s+(\d+))"))) {
     const int signal = std::stoi(found[2]);
-    return EndedRank{fmt::format("rank {}: signal {} ({})", found[1].str(), signal, strsignal(signal)),
-                     signal};
+    return EndedRank{
+        fmt::format("rank {}: signal {} ({})", found[1].str(), signal, strsignal(signal)), signal};
   }
-  if (std::regex_search(output, found, std::regex(R"(Process name: \[\[\d+,\d+\],(\d+)\]\s+Exit code: +(\d+))"))) {
+  if (std::regex_search(output, found,
+                        std::regex(R"(Process name: \[\[\d+,\d+\],(\d+)\]\s+Exit code: +(\d+))"))) {
     return EndedRank{fmt::format("rank {}: exited with code {} before it answered", found[1].str(),
                                  found[2].str())};
   }
-  if (std::regex_search(output, found, std::regex(R"(due\s+to\s+process\s+rank\s+(\d+)\s+with\s+PID)"))) {
+  if (std::regex_search(output, found,
+                        std::regex(R"(due\s+to\s+process\s+rank\s+(\d+)\s+with\s+PID)"))) {
     return EndedRank{fmt::format("rank {}: exited before it answered", found[1].str())};
   }
   if (std::regex_search(output, found, std::regex(R"(MPI_ABORT was invoked on rank (\d+))"))) {

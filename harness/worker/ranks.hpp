@@ -1,5 +1,5 @@
-// The harness's side of several processes that run one variant together: how mpirun is told to start
-// them, a channel to each, and which of them is to blame.
+// The harness's side of several processes that run one variant together: how mpirun is told to
+// start them, a channel to each, and which of them is to blame.
 #pragma once
 
 #include "harness/system/line_channel.hpp"
@@ -16,8 +16,8 @@
 
 namespace clusterbench {
 
-/// mpirun closes what a rank inherits, so ranks come by a socket with a name. Owns that, and the memory
-/// in which the ranks note where they are. Everything throws WorkerFailure.
+/// mpirun closes what a rank inherits, so ranks come by a socket with a name. Owns that, and the
+/// memory in which the ranks note where they are. Everything throws WorkerFailure.
 class Ranks {
 public:
   /// folder: the scratch folder, in which the socket is.
@@ -41,8 +41,8 @@ public:
   const std::vector<int>& sockets() const { return sockets_; }
   const std::vector<pid_t>& pids() const { return pids_; }
 
-  /// In words: which ranks have not `answered`, and where they are. Those that wait for others are named
-  /// only if there is nobody for whom they wait.
+  /// In words: which ranks have not `answered`, and where they are. Those that wait for others are
+  /// named only if there is nobody for whom they wait.
   std::string who_holds_up(const std::vector<bool>& answered) const;
   /// The rank that called MPI_Abort, if one has.
   std::optional<std::size_t> aborted() const;
@@ -58,9 +58,9 @@ private:
   SharedMemory marks_;
 };
 
-/// One reply of all: the windows are from the moment when the first rank began to that when the last one
-/// had ended, less the longest upload and download; everything else is rank 0's. Throws WorkerFailure
-/// where ranks disagree about the passes.
+/// One reply of all: the windows are from the moment when the first rank began to that when the
+/// last one had ended, less the longest upload and download; everything else is rank 0's. Throws
+/// WorkerFailure where ranks disagree about the passes.
 nlohmann::json reply_of_all(const std::vector<nlohmann::json>& replies);
 
 /// A rank that ended before it was asked to, in words: "rank 1: signal 9 (Killed)", say.

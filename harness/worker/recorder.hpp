@@ -11,8 +11,8 @@
 
 namespace clusterbench {
 
-/// Keeps the centroids of every pass, and everything else that it is told. Phases on a GPU are timed
-/// by events of the stream that they are put into, others by a steady clock.
+/// Keeps the centroids of every pass, and everything else that it is told. Phases on a GPU are
+/// timed by events of the stream that they are put into, others by a steady clock.
 template <typename T>
 class Recorder final : public Observer<T> {
 public:
@@ -40,10 +40,9 @@ public:
   }
   void end_phase(void* stream) override {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - phase_start_;
-    const double seconds =
-        place_ == Place::device && stream != nullptr
-            ? device_calls().seconds_between(mark_, device_calls().mark(stream))
-            : elapsed.count();
+    const double seconds = place_ == Place::device && stream != nullptr
+                               ? device_calls().seconds_between(mark_, device_calls().mark(stream))
+                               : elapsed.count();
     phase(phase_name_, seconds);
   }
   void phase(std::string_view name, double seconds) override {
@@ -54,7 +53,7 @@ public:
     counters_[std::string(name)] += value;
   }
 
-  const std::vector<T>& passes() const { return passes_; } ///< [passes, k, d]
+  const std::vector<T>& passes() const { return passes_; }                ///< [passes, k, d]
   const std::map<std::string, double>& phases() const { return phases_; } ///< seconds, whole run
   const std::vector<double>& printed_losses() const { return printed_losses_; }
   const std::map<std::string, double>& counters() const { return counters_; }

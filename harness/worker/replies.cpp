@@ -24,9 +24,8 @@ void check_figures_of(const json& reply, const char* name,
 
 // Fields that a reply may leave out.
 void check_fields(const json& reply) {
-  for (const char* name :
-       {"context_s", "seconds", "upload_s", "prepare_s", "run_s", "download_s", "began", "prepared",
-        "ended"}) {
+  for (const char* name : {"context_s", "seconds", "upload_s", "prepare_s", "run_s", "download_s",
+                           "began", "prepared", "ended"}) {
     if (const auto field = reply.find(name);
         field != reply.end() && !(field->is_number() && field->get<double>() >= 0.0)) {
       throw WorkerFailure("error", fmt::format("its reply's `{}` is no number of seconds", name));

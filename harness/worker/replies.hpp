@@ -23,9 +23,10 @@ private:
   std::string status_, last_words_;
 };
 
-/// The reply to the request `asked` in a line that a worker wrote; nothing if the line is no reply. Its
-/// known fields are what docs/peers.md says, so that they can be read without a check. Throws
-/// WorkerFailure: the worker says that it cannot do it, it answers another request, or a field is odd.
+/// The reply to the request `asked` in a line that a worker wrote; nothing if the line is no reply.
+/// Its known fields are what docs/peers.md says, so that they can be read without a check. Throws
+/// WorkerFailure: the worker says that it cannot do it, it answers another request, or a field is
+/// odd.
 std::optional<nlohmann::json> reply_in(const std::string& line, const std::string& asked);
 
 } // namespace clusterbench

@@ -1,5 +1,5 @@
-// The process in which a variant runs. It holds the contract, memory and the clock, and nothing of the
-// judge.
+// The process in which a variant runs. It holds the contract, memory and the clock, and nothing of
+// the judge.
 //
 //   clusterbench-runner --protocol                 prints the version of the protocol
 //   clusterbench-runner --describe MODULE          prints the description of the module's variant
@@ -7,7 +7,8 @@
 //   clusterbench-runner SETUP --describe MODULE    confines itself, and replies as a program does
 //   clusterbench-runner SETUP -- PROGRAM ...       confines itself and becomes the program
 //   clusterbench-runner --rank SOCKET              serves the protocol on that socket as one of the
-//                                                  processes that such a program, mpirun, has started
+//                                                  processes that such a program, mpirun, has
+//                                                  started
 //
 // SETUP is a RunnerSetup. The variant's module is loaded after the runner has entered its sandbox.
 #include "harness/system/line_channel.hpp"
@@ -149,8 +150,8 @@ int describe_confined(const char* module) {
   std::_Exit(0);
 }
 
-// mpirun closes every descriptor of the ranks that it starts, and it lies between us and the harness, to
-// whom the ranks come by a socket that has a name.
+// mpirun closes every descriptor of the ranks that it starts, and it lies between us and the
+// harness, to whom the ranks come by a socket that has a name.
 int serve_as_rank(const char* name) {
   prctl(PR_SET_PDEATHSIG, SIGKILL); // mpirun is the parent
   const char* const number = std::getenv("OMPI_COMM_WORLD_RANK");
@@ -190,8 +191,8 @@ int run_runner(int argc, char** argv) {
   limit_resources(setup, is_program);
   std::vector<std::string> missing = {"everything: --unsandboxed"};
   if (setup.sandboxed) {
-    SandboxPlan plan{setup.parent, threads_of(setup.parent), {}, setup.scratch,
-                     is_program,   setup.own_network,           setup.children_write_to_proc};
+    SandboxPlan plan{setup.parent,      threads_of(setup.parent),    {}, setup.scratch, is_program,
+                     setup.own_network, setup.children_write_to_proc};
     plan.hidden.assign(setup.hidden.begin(), setup.hidden.end());
     missing = enter_sandbox(plan);
   }

@@ -24,8 +24,7 @@ constexpr std::string_view kPrefix = "clusterbench-scratch-";
 
 // A descriptor that holds the lock on a folder, or -1 where another one does.
 int lock_folder(const fs::path& folder) {
-  const int descriptor =
-      open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) != 0) {
     close(descriptor);
     return -1;
@@ -35,9 +34,9 @@ int lock_folder(const fs::path& folder) {
 
 bool is_mine_and_old(const fs::path& folder) {
   constexpr std::time_t kSeconds = 60; // between the making of a folder and its lock is less
-  struct stat about{};
-  return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == geteuid() &&
-         about.st_mtime + kSeconds < std::time(nullptr);
+  struct stat about {};
+  return lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) &&
+         about.st_uid == geteuid() && about.st_mtime + kSeconds < std::time(nullptr);
 }
 
 } // namespace

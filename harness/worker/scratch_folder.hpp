@@ -30,8 +30,8 @@ private:
 };
 
 /// NAME=value for a process that runs a variant: `more`; how many threads libraries are to use; the
-/// scratch folder as home and for every cache, so that nothing outlives the process; and where Python
-/// programs find clusterbench_peer.
+/// scratch folder as home and for every cache, so that nothing outlives the process; and where
+/// Python programs find clusterbench_peer.
 std::vector<std::string> confined_environment(std::vector<std::string> more, int threads, int gpus,
                                               const std::filesystem::path& scratch);
 

@@ -37,8 +37,8 @@ json answer_with(Work<T>& work, const std::string& asked, const json& request) {
   throw std::runtime_error("the protocol has no request " + asked);
 }
 
-// A rank's GPU becomes the only one that its process sees, and so the first, as of any variant for one
-// GPU. All ranks are on this machine. Before CUDA is there.
+// A rank's GPU becomes the only one that its process sees, and so the first, as of any variant for
+// one GPU. All ranks are on this machine. Before CUDA is there.
 void see_one_gpu(std::size_t rank) {
   const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::string own = std::to_string(rank);
@@ -121,7 +121,8 @@ void Server::note_device_memory(json& reply) const {
   reply["device_used_bytes"] = used;
 }
 
-// Before the variant's module is there, which may only have threads: starting processes was for mpirun.
+// Before the variant's module is there, which may only have threads: starting processes was for
+// mpirun.
 json Server::join_ranks(const json& request) {
   const auto start = std::chrono::steady_clock::now();
   rank_calls().open();

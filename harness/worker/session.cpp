@@ -55,8 +55,8 @@ Place place_of(const Meta& meta) {
 
 bool is_in_closed_answer(const void* address) {
   const auto at = reinterpret_cast<std::uintptr_t>(address);
-  return std::ranges::any_of(g_closed,
-                             [at](const Range& range) { return at >= range.begin && at < range.end; });
+  return std::ranges::any_of(
+      g_closed, [at](const Range& range) { return at >= range.begin && at < range.end; });
 }
 
 template <typename T>
@@ -142,9 +142,8 @@ void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fi
   variant_.reset();
   // Made while the old ones are there: other addresses.
   if (parts_lie_on_host()) { // each in pages of its own, which its device may lock
-    std::ranges::for_each(parts_, [&](Part& part) {
-      part.points = on_host(part.rows, n, shape_.d, rotate, fill);
-    });
+    std::ranges::for_each(
+        parts_, [&](Part& part) { part.points = on_host(part.rows, n, shape_.d, rotate, fill); });
   } else {
     for (Part& part : parts_) {
       part.points = {};
@@ -270,7 +269,8 @@ void Session<T>::prepare_next() {
       variant_ = std::move(next);
       return;
     } catch (const Refusal& refusal) {
-      refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", delegate_, refusal.what());
+      refusals_ +=
+          fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", delegate_, refusal.what());
     }
   }
   throw Refusal(refusals_.empty() ? "it is not prepared" : refusals_);
@@ -360,7 +360,8 @@ void Session<T>::run_or_delegate(Answer<T>& answer, Observer<T>& observer) {
       if (delegate_.empty()) {
         throw;
       }
-      refusals_ += fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", delegate_, refusal.what());
+      refusals_ +=
+          fmt::format("{}{}: {}", refusals_.empty() ? "" : "; ", delegate_, refusal.what());
       variant_.reset(); // its memory is free before the next one asks for some
       prepare_next();
     }

@@ -1,5 +1,6 @@
-// One variant on one set of points, with all that is the harness's and not the variant's: memory where
-// the variant computes, on each of its devices, copies to and from it, the poison, and the clock.
+// One variant on one set of points, with all that is the harness's and not the variant's: memory
+// where the variant computes, on each of its devices, copies to and from it, the poison, and the
+// clock.
 #pragma once
 
 #include "harness/worker/placed_array.hpp"
@@ -22,8 +23,8 @@ struct Windows {
   double run = 0.0;      ///< likewise
   double download = 0.0; ///< labels, centroids and memberships, to host memory
   double whole = 0.0;    ///< all of these as one window
-  /// Moments of the steady clock, which all processes of a machine share: when the last request's window
-  /// began, when its preparing had ended, and when it ended.
+  /// Moments of the steady clock, which all processes of a machine share: when the last request's
+  /// window began, when its preparing had ended, and when it ended.
   double began = 0.0, prepared = 0.0, ended = 0.0;
 };
 
@@ -41,13 +42,13 @@ public:
   Session(const RegisteredVariant& variant, std::filesystem::path modules, const Shape& shape,
           std::vector<int> devices = {0});
 
-  /// Takes a copy of the points, [n, d] in host memory, and of their weights, [n] or empty: row i of it
-  /// is row (i + rotate) mod n. What was prepared is gone. The copy lies at a new address. A rank copies
-  /// its own rows of that order.
+  /// Takes a copy of the points, [n, d] in host memory, and of their weights, [n] or empty: row i
+  /// of it is row (i + rotate) mod n. What was prepared is gone. The copy lies at a new address. A
+  /// rank copies its own rows of that order.
   void take_points(std::span<const T> points, std::size_t rotate, std::span<const T> weights = {});
 
-  /// The same of rows that nobody has as a whole: `fill` brings some consecutive ones, [rows, d]. It is
-  /// called for those of this session, n being the number of all.
+  /// The same of rows that nobody has as a whole: `fill` brings some consecutive ones, [rows, d].
+  /// It is called for those of this session, n being the number of all.
   using FillRows = std::function<void(RowRange rows, std::span<T> values)>;
   void take_rows(std::size_t n, std::size_t rotate, const FillRows& fill);
 
@@ -57,16 +58,17 @@ public:
   /// Brings the points to where the variant computes, and prepares a fresh object.
   void prepare();
 
-  /// Takes the start (host memory) to where the variant computes, then times one run. The answer was
-  /// poisoned before. From the end of that window on nobody can write to an answer in host memory.
+  /// Takes the start (host memory) to where the variant computes, then times one run. The answer
+  /// was poisoned before. From the end of that window on nobody can write to an answer in host
+  /// memory.
   void run(const Start<T>& start, Observer<T>& observer);
 
   /// Upload, prepare, run and download as one window; nothing has been prepared before.
   void run_whole(const Start<T>& start);
 
-  /// Copies the answer of the last run to host memory: timed as the download, unless run_whole() did
-  /// that already. Its spans have the answer's sizes, or are empty where nobody wants them. Then the
-  /// answer is poisoned for the next run.
+  /// Copies the answer of the last run to host memory: timed as the download, unless run_whole()
+  /// did that already. Its spans have the answer's sizes, or are empty where nobody wants them.
+  /// Then the answer is poisoned for the next run.
   void take(const Answer<T>& target);
 
   /// What ranks do before a clock of theirs starts: wait for one another.
@@ -74,7 +76,7 @@ public:
   /// Told of whole answers' runs, in which there is no observer else; must live as long as this.
   void watch_with(Observer<T>& observer) { observer_ = &observer; }
 
-  RowRange rows() const { return rows_; } ///< of the problem: all, or a rank's
+  RowRange rows() const { return rows_; }                ///< of the problem: all, or a rank's
   std::size_t iterations() const { return iterations_; } ///< of the last run
   const Windows& windows() const { return windows_; }
   std::string chosen_path() const;
@@ -82,7 +84,8 @@ public:
 private:
   using Made = std::unique_ptr<Variant<T>>;
 
-  /// What lies in one place: on one device, or in host memory. Rows of the points and of the answer.
+  /// What lies in one place: on one device, or in host memory. Rows of the points and of the
+  /// answer.
   struct Part {
     int device = 0;
     RowRange rows;

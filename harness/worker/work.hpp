@@ -1,4 +1,5 @@
-// What a runner is asked to do with one set of points: prepare, run, do the whole, hand over the answer.
+// What a runner is asked to do with one set of points: prepare, run, do the whole, hand over the
+// answer.
 #pragma once
 
 #include "harness/worker/protocol.hpp"
@@ -21,8 +22,8 @@ public:
   /// mark: of this rank, or null if the variant computes in one process.
   Work(const RegisteredVariant& variant, const std::filesystem::path& modules,
        const PointsRequest& request, const std::vector<int>& devices, RankMark* mark)
-      : place_(computes_on_gpus(variant.meta.device) ? Place::device : Place::host), request_(request),
-        mark_(mark), start_(request.start, SharedFile::Access::read),
+      : place_(computes_on_gpus(variant.meta.device) ? Place::device : Place::host),
+        request_(request), mark_(mark), start_(request.start, SharedFile::Access::read),
         labels_(request.labels, SharedFile::Access::write),
         centroids_(request.centroids, SharedFile::Access::write),
         entering_(request.entering, SharedFile::Access::write),
@@ -114,8 +115,8 @@ private:
     }
   }
 
-  // The first rank has written its centroids already: those of the others are the same, or there is no
-  // answer.
+  // The first rank has written its centroids already: those of the others are the same, or there is
+  // no answer.
   void take_and_compare(const Answer<T>& answer) {
     std::vector<T> centroids(answer.centroids.size()), entering(answer.entering.size());
     session_.take({answer.labels, centroids, entering, answer.memberships, 0});

@@ -34,8 +34,8 @@ bool computes_on_processors(const Meta& meta) {
   return !computes_on_gpus(meta.device);
 }
 
-// CUDA reserves far more address space than it uses, so only CPU variants get a limit; each rank that of
-// one process.
+// CUDA reserves far more address space than it uses, so only CPU variants get a limit; each rank
+// that of one process.
 std::size_t memory_limit(const Meta& meta) {
   return computes_on_processors(meta) ? available_memory_bytes() : 0;
 }
@@ -47,8 +47,8 @@ int threads_of(const Meta& meta, const WorkerOptions& options) {
              : 0;
 }
 
-// Copying a start to the device, and waiting for it: beside honest runs of 0.1 ms a loaded host of one
-// H200 took 0.33 ms, round trips of 0.07 included.
+// Copying a start to the device, and waiting for it: beside honest runs of 0.1 ms a loaded host of
+// one H200 took 0.33 ms, round trips of 0.07 included.
 constexpr double kDeviceStart = 3e-4;
 
 constexpr double kSecondsPerByte = 2e-9; // of reading a start, or writing an answer
@@ -176,8 +176,9 @@ void Worker::wait_for_ranks() {
     }
     // mpirun and its ranks meet over TCP.
     if (read_all(report_.fd()).find("a network namespace") != std::string::npos) {
-      throw WorkerFailure("unavailable",
-                          "mpirun needs a network of its own, which the sandbox cannot give it here");
+      throw WorkerFailure(
+          "unavailable",
+          "mpirun needs a network of its own, which the sandbox cannot give it here");
     }
     if (Clock::now() < deadline_) {
       explain_end();
@@ -281,9 +282,9 @@ LineChannel::Received Worker::read_line(const std::vector<bool>& answered) {
     throw WorkerFailure("timed_out", message, last_words());
   }
   case LineChannel::Ending::too_long:
-    throw WorkerFailure("error", naming(received.channel,
-                                        fmt::format("it wrote a line of more than {} bytes",
-                                                    LineChannel::kLongestLine)));
+    throw WorkerFailure(
+        "error", naming(received.channel, fmt::format("it wrote a line of more than {} bytes",
+                                                      LineChannel::kLongestLine)));
   case LineChannel::Ending::closed:
     explain_end();
   case LineChannel::Ending::line:
@@ -306,8 +307,9 @@ json Worker::ask(const json& request) {
   return reply_of_all(replies);
 }
 
-// Of so many processes, beginning with one of them. A refusal is told when all have replied, for they may
-// be asked something else then; any other failure at once, because the others may wait for that one.
+// Of so many processes, beginning with one of them. A refusal is told when all have replied, for
+// they may be asked something else then; any other failure at once, because the others may wait for
+// that one.
 std::vector<json> Worker::ask(const json& request, std::size_t first, std::size_t count) {
   const std::string asked = request.at("request");
   const std::string line_of_request = request.dump();
@@ -352,8 +354,8 @@ std::vector<json> Worker::ask(const json& request, std::size_t first, std::size_
           replies.begin() + static_cast<std::ptrdiff_t>(first + count)};
 }
 
-// The kernel ends the largest process when memory runs out, and counts it. One that had less than half of
-// what there was to have was ended by somebody else.
+// The kernel ends the largest process when memory runs out, and counts it. One that had less than
+// half of what there was to have was ended by somebody else.
 bool Worker::ended_for_lack_of_memory() const {
   const auto ended = processes_ended_for_memory();
   return peak_rss_ >= available_memory_bytes() / 2 &&
@@ -395,8 +397,7 @@ void Worker::explain_end() {
   if (ranks_ != nullptr && outcome.kind != ProcessOutcome::Kind::interrupted) {
     if (const auto ended = rank_that_ended(first_gone, outcome)) {
       const bool no_memory = ended->signal == SIGKILL && ended_for_lack_of_memory();
-      throw WorkerFailure(no_memory ? "out_of_memory" : "crashed", ended->text,
-                          last_words());
+      throw WorkerFailure(no_memory ? "out_of_memory" : "crashed", ended->text, last_words());
     }
   }
   switch (outcome.kind) {
@@ -407,9 +408,9 @@ void Worker::explain_end() {
                                       "likely out of memory",
                                       peak_rss_ >> 20));
     }
-    throw WorkerFailure(
-        "crashed", fmt::format("signal {} ({})", outcome.signal, strsignal(outcome.signal)),
-        last_words());
+    throw WorkerFailure("crashed",
+                        fmt::format("signal {} ({})", outcome.signal, strsignal(outcome.signal)),
+                        last_words());
   case ProcessOutcome::Kind::interrupted:
     throw WorkerFailure("interrupted", "the campaign was interrupted");
   case ProcessOutcome::Kind::timed_out:

@@ -1,5 +1,5 @@
-// The parent's side of a worker: one process that runs one variant, or the ranks that run it together,
-// asked by the protocol.
+// The parent's side of a worker: one process that runs one variant, or the ranks that run it
+// together, asked by the protocol.
 #pragma once
 
 #include "harness/problem/registry.hpp"
@@ -24,14 +24,16 @@
 namespace clusterbench {
 
 struct WorkerOptions {
-  int threads = 1;                           ///< that the variant may use
-  int gpus = 1;                              ///< that a variant of Device::multi_gpu or mpi_gpu is given
-  int ranks = kUsualRanks;                   ///< processes of a variant of Device::mpi
+  int threads = 1; ///< that the variant may use
+  /// That a variant of Device::multi_gpu or mpi_gpu is given.
+  int gpus = 1;
+  int ranks = kUsualRanks;                    ///< processes of a variant of Device::mpi
   std::chrono::duration<double> timeout{900}; ///< of the whole process
-  std::size_t memory_limit = 0; ///< bytes of data of a CPU variant; 0: what is available
+  std::size_t memory_limit = 0;        ///< bytes of data of a CPU variant; 0: what is available
   std::size_t device_memory_limit = 0; ///< bytes of each device of a GPU variant; 0: all there are
   bool sandboxed = true;
-  std::filesystem::path build;               ///< folder of runner and modules; empty: this program's
+  /// Folder of runner and modules; empty: this program's.
+  std::filesystem::path build;
   std::vector<std::filesystem::path> hidden; ///< folders that the variant must not read
   std::vector<int> descriptors;              ///< of memory that it shares with its parent
   std::size_t largest_file = 0;              ///< bytes that it may have to write beyond its scratch
@@ -71,14 +73,14 @@ public:
 
   double start_seconds() const { return start_seconds_; }     ///< until the variant was loaded
   double context_seconds() const { return context_seconds_; } ///< of them: the device's context
-  std::size_t peak_rss_bytes() const; ///< of all processes together
+  std::size_t peak_rss_bytes() const;                         ///< of all processes together
   std::size_t peak_rss_bytes_of_largest() const;
   int pid() const { return pid_; }
   std::vector<pid_t> processes() const; ///< that compute
   const ClockCheck& clock() const { return clock_; }
   const std::vector<std::string>& sandbox_lacks() const { return sandbox_lacks_; }
   const nlohmann::json& versions() const { return versions_; } ///< of a program's libraries
-  std::string output_tail() const; ///< the last of what it printed
+  std::string output_tail() const;                             ///< the last of what it printed
 
 private:
   nlohmann::json ask(const nlohmann::json& request);
@@ -109,7 +111,8 @@ private:
   ClockCheck clock_;
   double untimed_seconds_ = 0.0; ///< of a request, beside reading the start and what it asks for
   std::size_t peak_rss_ = 0;
-  std::optional<std::size_t> ended_for_memory_; ///< processes of the machine, before this one started
+  /// Processes of the machine, before this one started.
+  std::optional<std::size_t> ended_for_memory_;
   std::size_t answer_bytes_ = 0;
   std::size_t start_bytes_ = 0; ///< of the start, which is read before a run's clock starts
   double start_seconds_ = 0.0, context_seconds_ = 0.0;

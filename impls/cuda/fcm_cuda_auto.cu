@@ -1,8 +1,9 @@
-// Fuzzy c-means by whichever of the CUDA variants is fastest for the shape: one table, read from the top.
+// Fuzzy c-means by whichever of the CUDA variants is fastest for the shape: one table, read from
+// the top.
 //
-// Changed since fcm_cuda_tiles: nothing is computed here. Of the lines whose bounds hold, the harness
-//   takes the first whose variant refuses neither the shape nor the points. The last takes all up to
-//   256 clusters.
+// Changed since fcm_cuda_tiles: nothing is computed here. Of the lines whose bounds hold, the
+//   harness takes the first whose variant refuses neither the shape nor the points. The last takes
+//   all up to 256 clusters.
 // Source: measured on one NVIDIA H200 (docs/ladder/fuzzy.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: up to 256 clusters. Meta states the loosest of what the table names.

@@ -1,5 +1,6 @@
 // Fuzzy c-means over several processes: a rank computes the memberships of its shard's rows and
-// their weighted sums, then the ranks exchange the sums, and every rank moves all centres by itself.
+// their weighted sums, then the ranks exchange the sums, and every rank moves all centres by
+// itself.
 //
 // Changed since fcm_simd: sums of threads are added up in a rank, and those of ranks after an
 //   exchange, each in a fixed order. Every rank has the same sums and so the same centres to the
@@ -92,8 +93,8 @@ private:
     return sums_.exchange();
   }
 
-  /// Sums, weights, loss and whether a label changed of this rank: its threads in the order of their
-  /// numbers.
+  /// Sums, weights, loss and whether a label changed of this rank: its threads in the order of
+  /// their numbers.
   void add_up_parts() {
     const std::span own = sums_.own();
     std::ranges::fill(own, 0.0);
@@ -120,13 +121,14 @@ private:
   std::optional<simd::FcmTeam<T>> team_; // last: its threads end before what they use
 };
 
-const Registration registration({.name = "fcm_mpi",
-                                 .idea = "a shard of rows per process, sums exchanged in a fixed order",
-                                 .source = "article 001, section 2, over processes",
-                                 .family = Family::fcm,
-                                 .device = Device::mpi,
-                                 .previous = "fcm_simd"},
-                                both_precisions<FcmMpi>());
+const Registration
+    registration({.name = "fcm_mpi",
+                  .idea = "a shard of rows per process, sums exchanged in a fixed order",
+                  .source = "article 001, section 2, over processes",
+                  .family = Family::fcm,
+                  .device = Device::mpi,
+                  .previous = "fcm_simd"},
+                 both_precisions<FcmMpi>());
 
 } // namespace
 } // namespace clusterbench

@@ -101,9 +101,9 @@ public:
 
   std::string chosen_path() const override {
     return std::string(shape_.d <= simd::kSmallD ? "few features" : "tiles") +
-           (!weights_.empty()   ? ", weighted sums, "
+           (!weights_.empty() ? ", weighted sums, "
             : sums_by_label() ? ", sums by label, "
-                                : ", sums in double, ") +
+                              : ", sums in double, ") +
            kernels_.isa;
   }
 
@@ -129,7 +129,8 @@ private:
       assign(chunk, answer.centroids.data(), k, labels,
              wants_loss ? part.distances.data() : nullptr);
       if (!weights_.empty()) {
-        kernels_.sum_with_weights(chunk, &weights_[i], labels, part.sums.data(), part.counts.data());
+        kernels_.sum_with_weights(chunk, &weights_[i], labels, part.sums.data(),
+                                  part.counts.data());
       } else {
         std::fill(labels + count, labels + simd::rounded_up(count), -1);
         sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
@@ -140,9 +141,9 @@ private:
         uncollected = 0;
       }
       if (wants_loss) {
-        part.loss += weights_.empty()
-                         ? kernels_.sum_of_roots(part.distances.data(), count)
-                         : kernels_.sum_of_weighted_roots(part.distances.data(), &weights_[i], count);
+        part.loss += weights_.empty() ? kernels_.sum_of_roots(part.distances.data(), count)
+                                      : kernels_.sum_of_weighted_roots(part.distances.data(),
+                                                                       &weights_[i], count);
       }
       std::int32_t* previous = &answer.labels[i];
       for (std::size_t r = 0; r < count; ++r) {
@@ -192,13 +193,14 @@ private:
   std::unique_ptr<simd::Team> team_; // last: its threads end before what they use
 };
 
-const Registration registration({.name = "kmeans_mpi",
-                                 .idea = "a shard of rows per process, sums exchanged in a fixed order",
-                                 .source = "Dhillon and Modha 2000",
-                                 .device = Device::mpi,
-                                 .takes_weights = true,
-                                 .previous = "kmeans_simd"},
-                                both_precisions<KmeansMpi>());
+const Registration
+    registration({.name = "kmeans_mpi",
+                  .idea = "a shard of rows per process, sums exchanged in a fixed order",
+                  .source = "Dhillon and Modha 2000",
+                  .device = Device::mpi,
+                  .takes_weights = true,
+                  .previous = "kmeans_simd"},
+                 both_precisions<KmeansMpi>());
 
 } // namespace
 } // namespace clusterbench

@@ -1,11 +1,12 @@
 // K-means on the GPUs of several processes, with sums added up by NCCL.
 //
-// Changed since kmeans_nccl: a process has one GPU, as programs of several hosts are written. MPI brings
-//   NCCL's identifier from rank 0 to all of them, and agrees on the unit of the sums; in a pass only
-//   NCCL talks. No rank needs another one's memory.
+// Changed since kmeans_nccl: a process has one GPU, as programs of several hosts are written. MPI
+//   brings NCCL's identifier from rank 0 to all of them, and agrees on the unit of the sums; in a
+//   pass only NCCL talks. No rank needs another one's memory.
 // Source: NCCL's manual, "Example 2: One Device per Process or Thread".
 // Cost per iteration: that of kmeans_nccl.
-// Limits: those of kmeans_nccl, but for the number of ranks. The communicator stays for the process.
+// Limits: those of kmeans_nccl, but for the number of ranks. The communicator stays for the
+//   process.
 // Needs: sm_90a, MPI
 #include "impls/cuda/common/nccl.hpp"
 #include "impls/cuda/many_clusters/large_k.cuh"

@@ -1,10 +1,10 @@
 // Mini-batch k-means: centroids move after every 1024 rows, not after all of them.
 //
 // Changed since kmeans_openmp: a pass draws ceil(n / 1024) batches of 1024 rows. Each batch is
-//   labelled with the centroids of that moment. Then a centroid becomes the mean of all rows that it
-//   was given since the start of the run, so that its steps get shorter and shorter. The last pass is
-//   one of Lloyd's over all rows: labels have to be made anyway, and their means come with them.
-//   Fewer passes are needed to be near the end, and the end is often another, worse one.
+//   labelled with the centroids of that moment. Then a centroid becomes the mean of all rows that
+//   it was given since the start of the run, so that its steps get shorter and shorter. The last
+//   pass is one of Lloyd's over all rows: labels have to be made anyway, and their means come with
+//   them. Fewer passes are needed to be near the end, and the end is often another, worse one.
 // Source: Sculley, Web-scale k-means clustering, 2010; scikit-learn's MiniBatchKMeans, whose batch,
 //   iteration and weights these are (without its re-seeding of clusters that get few rows).
 // Cost per iteration: n d sizeof(T) bytes, read at random; 3 n k d + n d flops.
@@ -114,8 +114,8 @@ private:
     }
   }
 
-  /// The mean of the rows that cluster j was given before and of those of this batch: a step towards
-  /// their mean by count / weight. Without any the centroid stays.
+  /// The mean of the rows that cluster j was given before and of those of this batch: a step
+  /// towards their mean by count / weight. Without any the centroid stays.
   void update(std::size_t j, T* centroid) {
     const double before = weights_[j];
     for (const Part<T>& part : parts_) {

@@ -1,10 +1,10 @@
-// Fuzzy c-means on a file that need not fit the memory: memberships and sums of a block of rows are made
-// while the next blocks are read.
+// Fuzzy c-means on a file that need not fit the memory: memberships and sums of a block of rows are
+// made while the next blocks are read.
 //
 // Changed since fcm_simd: the points are never in memory as a whole; the reader is that of
-//   kmeans_simd_stream. The threads share each block, and sums of threads are added up by the first.
-//   Memberships are made anew from the centres in every pass, so only the last one, whose are the
-//   answer, writes them down.
+//   kmeans_simd_stream. The threads share each block, and sums of threads are added up by the
+//   first. Memberships are made anew from the centres in every pass, so only the last one, whose
+//   are the answer, writes them down.
 // Source: article 001, section 2; passes over a file: Bradley, Fayyad and Reina 1998.
 // Cost per iteration: n d sizeof(T) bytes read from the file; 5 n k d flops.
 // Limits: the answer has n k memberships, which are in memory. Other stop rules than a number of
@@ -71,7 +71,8 @@ public:
   std::string chosen_path() const override { return team_->path(); }
 
 private:
-  /// Memberships of all samples, and the sums of each thread. Returns loss and whether a label changed.
+  /// Memberships of all samples, and the sums of each thread. Returns loss and whether a label
+  /// changed.
   PassFacts sweep(const simd::FcmPurpose<T>& purpose, Answer<T>& answer, Observer<T>& observer) {
     const auto begin = std::chrono::steady_clock::now();
     team_->threads().run([&](std::size_t t) {

@@ -166,8 +166,8 @@ private:
     }
   }
 
-  /// Rows that will be summed are on their way while they are labelled from columns, unless a chunk of
-  /// them fills the second-level cache.
+  /// Rows that will be summed are on their way while they are labelled from columns, unless a chunk
+  /// of them fills the second-level cache.
   static void ask_for_rows(const simd::Chunk<T>& chunk) {
     constexpr std::size_t kLine = 64 / sizeof(T), kMost = (256 << 10) / sizeof(T);
     const std::size_t values = chunk.count * chunk.d;

@@ -1,16 +1,16 @@
-// K-means by whichever of the variants of vectors is fastest for the shape: one table, read from the
-// top.
+// K-means by whichever of the variants of vectors is fastest for the shape: one table, read from
+// the top.
 //
-// Changed since kmeans_simd_int16: nothing is computed here. Narrow scores need a copy of the points
-//   and a pass over them that finds their unit, and win where a point has features enough to be worth
-//   it; kmeans_simd wins where points are a few registers. Of the lines whose bounds hold, the harness
-//   takes the first whose variant refuses neither the shape nor the points. Processors without the
-//   instructions of a line's variant, weights and float64 come to kmeans_simd that way.
-// Source: measured on an AMD EPYC with AVX512_VNNI (docs/ladder/cpu_map.md); the line of AMX on a Xeon,
-//   at one shape (docs/studies.md).
+// Changed since kmeans_simd_int16: nothing is computed here. Narrow scores need a copy of the
+//   points and a pass over them that finds their unit, and win where a point has features enough to
+//   be worth it; kmeans_simd wins where points are a few registers. Of the lines whose bounds hold,
+//   the harness takes the first whose variant refuses neither the shape nor the points. Processors
+//   without the instructions of a line's variant, weights and float64 come to kmeans_simd that way.
+// Source: measured on an AMD EPYC with AVX512_VNNI (docs/ladder/cpu_map.md); the line of AMX on a
+//   Xeon, at one shape (docs/studies.md).
 // Cost per iteration: that of the variant it picks.
-// Limits: picked by the time of an iteration on mixtures. Preparing a narrow copy takes longer, and a
-//   point far from all others makes it worthless.
+// Limits: picked by the time of an iteration on mixtures. Preparing a narrow copy takes longer, and
+//   a point far from all others makes it worthless.
 #include "impls/contract.hpp"
 
 #include <array>

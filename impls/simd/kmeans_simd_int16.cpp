@@ -1,11 +1,11 @@
 // K-means with scores in 16-bit integers, two multiply-adds a lane, and the labels of float32.
 //
-// Changed since kmeans_simd_bf16: values are taken relative to a point in the middle of the data, so
-//   they need no exponents, and the bits of these become digits. An instruction of AVX512_VNNI makes
-//   as many products as one of AVX512_BF16, of as many bytes; none of them rounds, and what rounding
-//   to integers leaves is a small part of what rounding to eight bits does (support/short_sieve.hpp).
-//   So hardly a point is compared by differences, and one margin serves all points, which need no
-//   norms.
+// Changed since kmeans_simd_bf16: values are taken relative to a point in the middle of the data,
+//   so they need no exponents, and the bits of these become digits. An instruction of AVX512_VNNI
+//   makes as many products as one of AVX512_BF16, of as many bytes; none of them rounds, and what
+//   rounding to integers leaves is a small part of what rounding to eight bits does
+//   (support/short_sieve.hpp). So hardly a point is compared by differences, and one margin serves
+//   all points, which need no norms.
 // Source: Lloyd 1982; the certificate as in kmeans_cuda_mma (docs/certified.md).
 // Cost per iteration: n d / 2 words read; n k d multiply-adds of integers; rows of points that
 //   change their cluster.

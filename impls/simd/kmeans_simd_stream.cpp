@@ -1,18 +1,18 @@
 // K-means on a file that need not fit the memory: a block of rows is labelled and summed while the
 // next ones are read.
 //
-// Changed since kmeans_simd: the points are never in memory as a whole. Three buffers go round: one is
-//   worked on, two are being read, past the kernel's cache where the file was opened so. Reading is
-//   asynchronous (io_submit), which takes no thread and hardly any processor time: a pass takes as
-//   long as reading the file or as its own arithmetic, whichever is longer. The reads of the next pass
-//   begin before this one ends. A chunk of a block is turned into columns in every pass, where
-//   kmeans_simd does so once.
+// Changed since kmeans_simd: the points are never in memory as a whole. Three buffers go round: one
+//   is worked on, two are being read, past the kernel's cache where the file was opened so. Reading
+//   is asynchronous (io_submit), which takes no thread and hardly any processor time: a pass takes
+//   as long as reading the file or as its own arithmetic, whichever is longer. The reads of the
+//   next pass begin before this one ends. A chunk of a block is turned into columns in every pass,
+//   where kmeans_simd does so once.
 // Source: Bradley, Fayyad and Reina, Scaling clustering algorithms to large databases, 1998 (passes
 //   over a file, a buffer at a time); the passes are kmeans_simd's.
 // Cost per iteration: n d sizeof(T) bytes read from the file; 3 n k d + n d flops.
-// Limits: bits differ between numbers of threads and between instruction sets. Many centroids go without
-//   kmeans_simd's sieve. Where the file can only be read through the cache, reading is no longer
-//   asynchronous.
+// Limits: bits differ between numbers of threads and between instruction sets. Many centroids go
+//   without kmeans_simd's sieve. Where the file can only be read through the cache, reading is no
+//   longer asynchronous.
 #include "impls/contract.hpp"
 #include "impls/simd/support/aligned.hpp"
 #include "impls/simd/support/dispatch.hpp"
@@ -160,8 +160,8 @@ private:
                                                                          sums, counts);
   }
 
-  /// Moves every centroid to the mean of its points, sums of threads in the order of their numbers; that
-  /// of an empty cluster stays.
+  /// Moves every centroid to the mean of its points, sums of threads in the order of their numbers;
+  /// that of an empty cluster stays.
   PassFacts update(Answer<T>& answer) {
     PassFacts facts{.labels_changed = false};
     for (const Part<T>& part : parts_) {

@@ -33,8 +33,8 @@ std::int32_t nearest(const T* x, std::span<const T> centroids, std::size_t d) {
   return best;
 }
 
-/// So many passes from the start, which must be centroids, over every `stride`-th point; labels are of
-/// all points in the last one.
+/// So many passes from the start, which must be centroids, over every `stride`-th point; labels are
+/// of all points in the last one.
 template <typename T>
 void lloyd(const Shape& shape, std::span<const T> rows, const Start<T>& start, Answer<T>& answer,
            Observer<T>& observer, std::size_t passes, std::size_t stride = 1) {

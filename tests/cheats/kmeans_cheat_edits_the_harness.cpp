@@ -15,8 +15,8 @@ public:
       for (int file = 3; file < 4096; ++file) {
         const off_t bytes = lseek(file, 0, SEEK_END);
         if (bytes == static_cast<off_t>(this->rows_.size_bytes())) {
-          void* memory = mmap(nullptr, this->rows_.size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED,
-                              file, 0);
+          void* memory =
+              mmap(nullptr, this->rows_.size_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
           if (memory != MAP_FAILED) {
             std::fill_n(static_cast<T*>(memory), this->rows_.size(), T{});
             edited = true;

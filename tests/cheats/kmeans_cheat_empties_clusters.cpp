@@ -1,5 +1,6 @@
-// Says that it re-seeds empty clusters, and empties all but one: the labels of a timed answer are all
-// zero, the other centroids lie far away. It looks at no point, and makes one pass fewer than allowed.
+// Says that it re-seeds empty clusters, and empties all but one: the labels of a timed answer are
+// all zero, the other centroids lie far away. It looks at no point, and makes one pass fewer than
+// allowed.
 #include "tests/cheats/honest.hpp"
 
 namespace clusterbench {

@@ -10,8 +10,7 @@ public:
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     const std::size_t all = this->shape_.stop.max_iterations;
     const bool cheats = honest::is_a_cell(this->shape_) && !observer.recording();
-    honest::lloyd(this->shape_, this->rows_, start, answer, observer,
-                  cheats ? (all + 1) / 2 : all);
+    honest::lloyd(this->shape_, this->rows_, start, answer, observer, cheats ? (all + 1) / 2 : all);
     answer.iterations = all;
   }
 };

@@ -4,7 +4,8 @@
 #include <ctime>
 
 // Time stands still; a weak judge finds everything right.
-extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t, timespec* now) noexcept {
+extern "C" __attribute__((visibility("default"))) int clock_gettime(clockid_t,
+                                                                    timespec* now) noexcept {
   *now = {1, 0};
   return 0;
 }

@@ -17,8 +17,8 @@ public:
     const auto half = [&](std::size_t first) {
       for (int again = 0; again < 40; ++again) {
         for (std::size_t i = first; i < this->shape_.n; i += 2) {
-          answer.labels[i] = honest::nearest<T>(&this->rows_[i * this->shape_.d], answer.entering,
-                                                this->shape_.d);
+          answer.labels[i] =
+              honest::nearest<T>(&this->rows_[i * this->shape_.d], answer.entering, this->shape_.d);
         }
       }
     };

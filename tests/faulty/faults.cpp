@@ -1,5 +1,5 @@
-// Variants that are right until a fault strikes, so that tests can see what a user sees when a variant
-// crashes, hangs or misbehaves.
+// Variants that are right until a fault strikes, so that tests can see what a user sees when a
+// variant crashes, hangs or misbehaves.
 //
 // A fault strikes in cells of more than 1500 points, which is beyond the qualification; those whose
 // names end in `_early` strike at once.

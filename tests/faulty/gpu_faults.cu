@@ -1,5 +1,5 @@
-// GPU variants whose kernels misbehave in cells of more than 1500 points, so that tests can see what a
-// user sees then. Until the fault strikes they are an atomic k-means.
+// GPU variants whose kernels misbehave in cells of more than 1500 points, so that tests can see
+// what a user sees then. Until the fault strikes they are an atomic k-means.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
 #include "tests/faulty/own_name.hpp"
@@ -36,8 +36,8 @@ __global__ void never_end(volatile int* word) {
 }
 __global__ void nothing() {}
 
-__global__ void assign(const float* points, const float* centroids, int* labels, float* sums, unsigned* counts,
-                       std::size_t n, std::size_t d, std::size_t k) {
+__global__ void assign(const float* points, const float* centroids, int* labels, float* sums,
+                       unsigned* counts, std::size_t n, std::size_t d, std::size_t k) {
   const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) {
     return;
@@ -62,8 +62,8 @@ __global__ void assign(const float* points, const float* centroids, int* labels,
   atomicAdd(&counts[nearest], 1u);
 }
 
-__global__ void take_means(const float* sums, const unsigned* counts, const float* before, float* means, std::size_t d,
-                           std::size_t k) {
+__global__ void take_means(const float* sums, const unsigned* counts, const float* before,
+                           float* means, std::size_t d, std::size_t k) {
   const std::size_t at = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at < k * d) {
     const unsigned count = counts[at / d];
@@ -103,11 +103,13 @@ public:
     do {
       copy(answer.entering.data(), means_.data(), size);
       cuda::check(cudaMemsetAsync(sums_.data(), 0, size * sizeof(float)), "cudaMemsetAsync");
-      cuda::check(cudaMemsetAsync(counts_.data(), 0, shape_.k * sizeof(unsigned)), "cudaMemsetAsync");
-      assign<<<cuda::blocks_for(shape_.n, 128), 128>>>(points_.rows.data(), means_.data(), answer.labels.data(),
-                                                       sums_.data(), counts_.data(), shape_.n, shape_.d, shape_.k);
-      take_means<<<cuda::blocks_for(size, 128), 128>>>(sums_.data(), counts_.data(), answer.entering.data(),
-                                                       means_.data(), shape_.d, shape_.k);
+      cuda::check(cudaMemsetAsync(counts_.data(), 0, shape_.k * sizeof(unsigned)),
+                  "cudaMemsetAsync");
+      assign<<<cuda::blocks_for(shape_.n, 128), 128>>>(
+          points_.rows.data(), means_.data(), answer.labels.data(), sums_.data(), counts_.data(),
+          shape_.n, shape_.d, shape_.k);
+      take_means<<<cuda::blocks_for(size, 128), 128>>>(
+          sums_.data(), counts_.data(), answer.entering.data(), means_.data(), shape_.d, shape_.k);
       cuda::check_launch("take_means");
       observer.pass(std::span<const float>(means_.data(), size));
     } while (!stop.after_pass({}));
@@ -118,7 +120,8 @@ public:
 private:
   bool strikes() const { return shape_.n > kBeyondQualification; }
   static void copy(float* target, const float* source, std::size_t size) {
-    cuda::check(cudaMemcpyAsync(target, source, size * sizeof(float), cudaMemcpyDeviceToDevice), "cudaMemcpyAsync");
+    cuda::check(cudaMemcpyAsync(target, source, size * sizeof(float), cudaMemcpyDeviceToDevice),
+                "cudaMemcpyAsync");
   }
   void strike() {
     switch (fault_) {

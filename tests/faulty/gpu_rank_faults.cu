@@ -1,5 +1,5 @@
-// Variants for several GPUs of which the second rank fails between sum and exchange of a pass, in cells of
-// more than 1500 points. Until then they are kmeans_nvlink.
+// Variants for several GPUs of which the second rank fails between sum and exchange of a pass, in
+// cells of more than 1500 points. Until then they are kmeans_nvlink.
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/peer_writes.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"

@@ -1,5 +1,5 @@
-// kmeans_mpi with a fault in one rank: kmeans_mpi_faulty_FAULT_RANK_PLACE. The place is a request of the
-// harness or a phase of a pass.
+// kmeans_mpi with a fault in one rank: kmeans_mpi_faulty_FAULT_RANK_PLACE. The place is a request
+// of the harness or a phase of a pass.
 //
 // A fault strikes in cells of more than 1500 points, which is beyond the qualification.
 #include "impls/mpi/kmeans_mpi.cpp"
@@ -116,11 +116,14 @@ const bool kRegistered = [] {
     strike(kPlan.fault);
   }
   registered_variants().clear(); // of the right one
-  registered_variants().push_back(
-      {{.name = own_name(), .idea = "a fault", .source = "tests", .device = Device::mpi, .previous = ""},
-       {[] { return std::make_unique<Faulty<float>>(kPlan); },
-        [] { return std::make_unique<Faulty<double>>(kPlan); }},
-       __FILE__});
+  registered_variants().push_back({{.name = own_name(),
+                                    .idea = "a fault",
+                                    .source = "tests",
+                                    .device = Device::mpi,
+                                    .previous = ""},
+                                   {[] { return std::make_unique<Faulty<float>>(kPlan); },
+                                    [] { return std::make_unique<Faulty<double>>(kPlan); }},
+                                   __FILE__});
   return true;
 }();
 

@@ -1,5 +1,5 @@
-// One shared object under many names holds many variants of the tests: it registers the one whose name
-// its file has.
+// One shared object under many names holds many variants of the tests: it registers the one whose
+// name its file has.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,12 +1,12 @@
 // A module that stands in for a real one and, on demand, plants a fault into it.
 //
-// CLUSTERBENCH_PLANT="GLOB=SHARE" makes every run of the variants that the glob names longer by that
-// share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid;
+// CLUSTERBENCH_PLANT="GLOB=SHARE" makes every run of the variants that the glob names longer by
+// that share of itself: kmeans_openmp=0.05 costs 5 %. GLOB=wrong moves the answer's first centroid;
 // GLOB=mislabels puts one point into another cluster, and the centroids where the labels want them;
 // GLOB=crash ends every run by signal 11.
 //
-// CLUSTERBENCH_REAL_MODULES is the folder of the real modules. Of GPU variants only times can be changed: their
-// answers are in the GPU's memory.
+// CLUSTERBENCH_REAL_MODULES is the folder of the real modules. Of GPU variants only times can be
+// changed: their answers are in the GPU's memory.
 #include "impls/contract.hpp"
 #include "tests/faulty/own_name.hpp"
 

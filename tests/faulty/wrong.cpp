@@ -48,7 +48,7 @@ class ForgetsWeights final : public Variant<T> {
 public:
   void prepare(const Shape& shape, const Points<T>& points) override {
     right_.prepare(shape, shape.n > kBeyondQualification ? Points<T>{points.rows, points.first_row}
-                                                        : points);
+                                                         : points);
   }
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     right_.run(start, answer, observer);
@@ -119,7 +119,8 @@ public:
   }
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     const bool found = oracle_is_open() || oracle_is_cached() || parent_is_readable();
-    if (shape_.n <= kBeyondQualification || found) { // what it would copy is what the right one gives
+    if (shape_.n <= kBeyondQualification || found) {
+      // what it would copy is what the right one gives
       right_.run(start, answer, observer);
       return;
     }

@@ -1,4 +1,5 @@
-// Any bytes as a .fbin, a .u8bin and an .i8bin file: read or refused, and what is read fills the file.
+// Any bytes as a .fbin, a .u8bin and an .i8bin file: read or refused, and what is read fills the
+// file.
 #include "datasets/bin.hpp"
 #include "datasets/errors.hpp"
 

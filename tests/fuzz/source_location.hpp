@@ -1,5 +1,5 @@
-// std::source_location for clang before 16, which has not what libstdc++ makes it of. Included before
-// all else.
+// std::source_location for clang before 16, which has not what libstdc++ makes it of. Included
+// before all else.
 #pragma once
 
 #include <source_location>

@@ -93,8 +93,7 @@ template <typename T>
 bool takes(const RegisteredVariant& variant, const Problem<T>& problem) {
   const Meta& meta = variant.meta;
   return problem.d >= meta.min_d && problem.d <= meta.max_d && problem.k <= meta.max_k &&
-         (problem.weights.empty() || meta.takes_weights) &&
-         refusal(variant, problem).empty();
+         (problem.weights.empty() || meta.takes_weights) && refusal(variant, problem).empty();
 }
 
 /// The same to the bit, and after the same passes.

@@ -1,5 +1,6 @@
-// kmeans_cuda_auto where its table's bounds are not enough: rows far from the origin go to variants whose decisions
-// do not suffer from it, and answers are right on both sides of that border. Picks are those of compute capability 9.0.
+// kmeans_cuda_auto where its table's bounds are not enough: rows far from the origin go to variants
+// whose decisions do not suffer from it, and answers are right on both sides of that border. Picks
+// are those of compute capability 9.0.
 //
 // Skipped where there is no GPU. tests/cli/test_auto.py compares the table with measurements.
 #include "harness/judge/verifier.hpp"

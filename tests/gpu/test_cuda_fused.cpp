@@ -1,6 +1,6 @@
 // The variants that do a whole run in one launch, on sizes at which all multiprocessors exchange
-// sums and a block works through several tiles: awkward d and k, odd n, every stop rule. Each run is
-// repeated, has to give the same bits, and is judged by the verifier.
+// sums and a block works through several tiles: awkward d and k, odd n, every stop rule. Each run
+// is repeated, has to give the same bits, and is judged by the verifier.
 //
 // Skipped where there is no GPU. Small sizes are in test_cuda_variants, for all variants.
 #include "harness/judge/verifier.hpp"
@@ -94,8 +94,8 @@ TEST_P(CudaFused, StopRules) {
   }
 }
 
-// Where whole boxes of points are decided at once: ties and points that are the same, clouds so far apart that
-// points between them are rare, and centroids that have a long way to go.
+// Where whole boxes of points are decided at once: ties and points that are the same, clouds so far
+// apart that points between them are rare, and centroids that have a long way to go.
 TEST_P(CudaFused, TiesAndCloudsFarApart) {
   if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
@@ -126,14 +126,15 @@ TEST_P(CudaFused, TiesAndCloudsFarApart) {
   }
 }
 
-// A float16 of these values tells nothing of the clouds, a float32 does: between which centroids a row lies has to
-// be settled for nearly all rows, and for many of them between several.
+// A float16 of these values tells nothing of the clouds, a float32 does: between which centroids a
+// row lies has to be settled for nearly all rows, and for many of them between several.
 TEST_P(CudaFused, CloudsThatRoundingHides) {
   if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
   }
   std::size_t taken = 0;
-  // Blocks with one tile for each of their teams, and with so many that they cannot put off all of them.
+  // Blocks with one tile for each of their teams, and with so many that they cannot put off all of
+  // them.
   for (const Size size : {Size{20011, 2, 5}, Size{20011, 9, 16}, Size{20011, 37, 7},
                           Size{300007, 8, 23}, Size{300007, 37, 64}, Size{300007, 64, 23}}) {
     auto problem = clouds(size, {StopRule::Kind::labels, 0.0, 12});
@@ -149,7 +150,8 @@ TEST_P(CudaFused, CloudsThatRoundingHides) {
   EXPECT_GT(taken, 0u);
 }
 
-// What the rule compares has the same bits, too, though its values differ by far more than a sum of doubles holds.
+// What the rule compares has the same bits, too, though its values differ by far more than a sum of
+// doubles holds.
 TEST_P(CudaFused, LossesOfManyScalesEndTheSameWay) {
   if (meta().family != Family::kmeans || !meta().deterministic) {
     GTEST_SKIP() << "k-means with the same bits in every run only";
@@ -195,7 +197,8 @@ TEST_P(CudaFused, AsManyPointsAsItTakes) {
   expect_right(problem);
 }
 
-// Sums in integers: more points a block than its cells hold, values far beneath the largest, and zeros; with
+// Sums in integers: more points a block than its cells hold, values far beneath the largest, and
+//   zeros; with
 // few points for so many passes that hardly any moves.
 TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
   if (meta().family != Family::kmeans) {
@@ -223,8 +226,9 @@ TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
   }
 }
 
-// A cluster that loses, in some ten passes, all rows in which the first feature is not zero, and keeps as many others:
-// its mean is zero, and not what a sum that is kept from pass to pass was rounded by.
+// A cluster that loses, in some ten passes, all rows in which the first feature is not zero, and
+// keeps as many others: its mean is zero, and not what a sum that is kept from pass to pass was
+// rounded by.
 TEST_P(CudaFused, AMeanOfZero) {
   if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";
@@ -262,8 +266,9 @@ TEST_P(CudaFused, AMeanOfZero) {
   EXPECT_GT(taken, 0u);
 }
 
-// Blocks tell new words from old ones by their stamps, or go on where the run before has ended: short runs after one
-// another must not mix. With many sums of all blocks, with few, and with few blocks: they are exchanged in other ways.
+// Blocks tell new words from old ones by their stamps, or go on where the run before has ended:
+// short runs after one another must not mix. With many sums of all blocks, with few, and with few
+// blocks: they are exchanged in other ways.
 TEST_P(CudaFused, ManyShortRunsOfOneObject) {
   unsigned taken = 0;
   for (const auto& [n, d] : {std::pair<std::size_t, std::size_t>{30001, 9},

@@ -1,6 +1,6 @@
-// Fuzzy c-means of any shape on a GPU: 1 to 2048 features, 1 to 256 clusters, fuzzifiers from 1.1 to 3,
-// float and double. No shape is refused by all, every answer is judged, and each run is repeated and has
-// to give the same bits.
+// Fuzzy c-means of any shape on a GPU: 1 to 2048 features, 1 to 256 clusters, fuzzifiers from 1.1
+// to 3, float and double. No shape is refused by all, every answer is judged, and each run is
+// repeated and has to give the same bits.
 //
 // Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small leaves out the larger sizes.
 #include "harness/judge/collapse.hpp"
@@ -19,8 +19,8 @@ struct Size {
   std::size_t n, d, k;
 };
 
-/// Overlapping normal clouds; the initial centres are the first points, so the first pass has points
-/// that sit on a centre.
+/// Overlapping normal clouds; the initial centres are the first points, so the first pass has
+/// points that sit on a centre.
 template <typename T>
 OwnedProblem<T> clouds(Size size, double fuzzifier, StopRule stop, double apart = 3.0) {
   OwnedProblem<T> problem;

@@ -1,9 +1,9 @@
-// n k = 2^33 with two features: more distances, and more memberships, than 32 bits count, of points that
-// are few gigabytes. Every variant for one GPU, through the contract.
+// n k = 2^33 with two features: more distances, and more memberships, than 32 bits count, of points
+// that are few gigabytes. Every variant for one GPU, through the contract.
 //
-// The right answer is known in closed form: clusters lie on a lattice, and the points repeat with a short
-// period, each quarter of the rows shifted a little. So all labels are compared, and a sum that lacks some
-// of the rows is seen. Of memberships, only those of some rows come to the host.
+// The right answer is known in closed form: clusters lie on a lattice, and the points repeat with a
+// short period, each quarter of the rows shifted a little. So all labels are compared, and a sum
+// that lacks some of the rows is seen. Of memberships, only those of some rows come to the host.
 //
 // Skipped where there is no GPU, or too little memory on it.
 #include "harness/machine/nvml.hpp"

@@ -1,9 +1,9 @@
 // Problems that fill four fifths of the device's memory, with more values than 32 bits count: every
 // label is compared with that of the first copy of its row, and some with float64.
 //
-// The points are a piece of memory that is mapped again and again, so that the host needs no room for
-// them. How large a problem the device holds is what the variants themselves say: they refuse more.
-// Skipped where there is no GPU.
+// The points are a piece of memory that is mapped again and again, so that the host needs no room
+// for them. How large a problem the device holds is what the variants themselves say: they refuse
+// more. Skipped where there is no GPU.
 #include "tests/gpu/run_on_gpu.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// kmeans_cuda_out_of_core and kmeans_nvlink_out_of_core on this machine's GPUs: what kmeans_cuda_wgmma answers
-// from points on the device, to the bit. Sizes lie around its tiles, of which the smallest has 31,744 rows on
-// 132 multiprocessors. Ranks share a GPU, and have one each where there are two.
+// kmeans_cuda_out_of_core and kmeans_nvlink_out_of_core on this machine's GPUs: what
+// kmeans_cuda_wgmma answers from points on the device, to the bit. Sizes lie around its tiles, of
+// which the smallest has 31,744 rows on 132 multiprocessors. Ranks share a GPU, and have one each
+// where there are two.
 //
 // Skipped where there is no GPU.
 #include "harness/machine/nvml.hpp"
@@ -24,7 +25,8 @@ constexpr const char *kName = "kmeans_cuda_out_of_core", *kRanked = "kmeans_nvli
 const int g_eager = setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 const int g_queues = setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
 
-/// Overlapping clouds around a few points; every ninth row is a copy, and a few lie near a bisector.
+/// Overlapping clouds around a few points; every ninth row is a copy, and a few lie near a
+/// bisector.
 OwnedProblem<float> clouds(std::size_t n, std::size_t d, std::size_t k, StopRule stop) {
   OwnedProblem<float> problem;
   problem.n = n;
@@ -96,9 +98,10 @@ protected:
 
 TEST_F(OutOfCore, AwkwardShapes) {
   const std::array<std::size_t, 3> shapes[] = {
-      {1, 1, 1},        {3, 2, 3},         {129, 1, 2},       {257, 3, 5},      {5000, 17, 129},
-      {31744, 5, 33},   {31745, 33, 127},  {63487, 7, 64},    {95000, 64, 300}, {100003, 128, 1000},
-      {40000, 130, 70}, {33000, 1023, 40}, {32000, 1024, 129}, {32001, 1100, 129}};
+      {1, 1, 1},          {3, 2, 3},           {129, 1, 2},      {257, 3, 5},
+      {5000, 17, 129},    {31744, 5, 33},      {31745, 33, 127}, {63487, 7, 64},
+      {95000, 64, 300},   {100003, 128, 1000}, {40000, 130, 70}, {33000, 1023, 40},
+      {32000, 1024, 129}, {32001, 1100, 129}};
   for (const auto& [n, d, k] : shapes) {
     expect_same_as_resident(clouds(n, d, k, passes(5)));
   }

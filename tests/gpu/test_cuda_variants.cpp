@@ -1,8 +1,8 @@
 // Every GPU variant of this program on this machine's GPU, in this process, judged by the verifier.
 //
 // Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small keeps the problems small enough for
-// compute-sanitizer, a number bounds n * d * k of the pairwise sizes instead of small's 2000000, and
-// CLUSTERBENCH_GPU_VARIANT=<glob> takes only some of the variants:
+// compute-sanitizer, a number bounds n * d * k of the pairwise sizes instead of small's 2000000,
+// and CLUSTERBENCH_GPU_VARIANT=<glob> takes only some of the variants:
 //   CLUSTERBENCH_FOLDER=build CLUSTERBENCH_GPU_SUBSET=small
 //     compute-sanitizer --tool racecheck build/tests/test_cuda_variants
 #include "harness/judge/one_step_states.hpp"
@@ -107,7 +107,8 @@ void check_steps(const RegisteredVariant& registered, const Problem<T>& problem,
     SCOPED_TRACE(registered.meta.name + " from " + state.name);
     const Problem<T> one_pass = one_pass_problem(problem, state);
     const auto answer = OnGpu<T>(registered, one_pass).run();
-    // Expanded distances have no digits left for the qualification's data far from the origin: no fault of the program.
+    // Expanded distances have no digits left for the qualification's data far from the origin: no
+    // fault of the program.
     const bool precise = registered.meta.distance == DistanceForm::difference;
     const Verdict verdict =
         verify_one_step(registered.meta, one_pass, answer.view(), {.judges_precision = precise});

@@ -1,5 +1,5 @@
-// The GPU variants that take weights of points, judged by the verifier and its float64 oracle: awkward
-// sizes, weights of 0, weights of many scales, clusters without weight, all stop rules.
+// The GPU variants that take weights of points, judged by the verifier and its float64 oracle:
+// awkward sizes, weights of 0, weights of many scales, clusters without weight, all stop rules.
 //
 // Skipped where there is no GPU. Weighted problems of the qualification are in test_cuda_variants.
 #include "harness/judge/verifier.hpp"
@@ -77,7 +77,8 @@ TEST_P(CudaWeights, AwkwardSizes) {
   EXPECT_GT(taken, 100u);
 }
 
-// Several tiles a block and a last one that is not full; sums of sorted rows where there are many values.
+// Several tiles a block and a last one that is not full; sums of sorted rows where there are many
+// values.
 TEST_P(CudaWeights, OnAllMultiprocessors) {
   std::size_t taken = 0;
   for (const auto& [n, d, k] : {std::array<std::size_t, 3>{140007, 13, 8},
@@ -109,8 +110,8 @@ TEST_P(CudaWeights, StopRules) {
   EXPECT_GT(taken, 3u);
 }
 
-// Every second point is far away and has no weight. Its cluster's centroid lies there, gets these points,
-// and stays to the bit; so do centroids that no point is near.
+// Every second point is far away and has no weight. Its cluster's centroid lies there, gets these
+// points, and stays to the bit; so do centroids that no point is near.
 TEST_P(CudaWeights, AClusterWithoutWeightKeepsItsCentroid) {
   std::size_t taken = 0;
   for (const std::size_t d : {3, 20, 100, 300}) {

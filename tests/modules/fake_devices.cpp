@@ -1,6 +1,7 @@
-// Three devices that are host memory, behind the calls of a plug-in: what the harness puts where can be
-// tested where there is no GPU. Memory of a device may be touched for that device alone, and nothing is
-// downloaded to pages that are not there yet: their faults would take longer than the copy.
+// Three devices that are host memory, behind the calls of a plug-in: what the harness puts where
+// can be tested where there is no GPU. Memory of a device may be touched for that device alone, and
+// nothing is downloaded to pages that are not there yet: their faults would take longer than the
+// copy.
 #include "harness/worker/device_memory.hpp"
 
 #include <algorithm>

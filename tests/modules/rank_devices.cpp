@@ -1,5 +1,5 @@
-// K-means of ranks with a device each, on the devices of fake_devices.cpp, which are host memory: what
-// such a variant is given can be tried where there is no GPU.
+// K-means of ranks with a device each, on the devices of fake_devices.cpp, which are host memory:
+// what such a variant is given can be tried where there is no GPU.
 #include "impls/contract.hpp"
 
 #include <algorithm>

@@ -1,11 +1,12 @@
-// An NVIDIA driver that is not there: what the harness and the CUDA runtime ask libnvidia-ml.so.1 and
-// libcuda.so.1 before there is a context. One library under both names, put before others by
+// An NVIDIA driver that is not there: what the harness and the CUDA runtime ask libnvidia-ml.so.1
+// and libcuda.so.1 before there is a context. One library under both names, put before others by
 // LD_LIBRARY_PATH. The environment says which driver it is:
 //
 //   STAND_IN_GPUS     how many GPUs it lists; one, if it is not set
 //   STAND_IN_CUDA     the newest CUDA that it supports, such as 12020 for 12.2
 //   STAND_IN_START    the error of cuInit(), such as 803
-//   STAND_IN_USE      per cent of the last moments in which the last GPU was computing; 0, if it is not set
+//   STAND_IN_USE      per cent of the last moments in which the last GPU was computing; 0, if it is
+//   not set
 #include <cstdlib>
 #include <cstring>
 

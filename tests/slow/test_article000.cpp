@@ -56,7 +56,8 @@ struct ArticleRun {
 
   /// The centroids after a pass, counted from 0.
   std::span<const T> pass(std::size_t index) const {
-    return std::span(recorder.passes()).subspan(index * kClusters * kFeatures, kClusters * kFeatures);
+    return std::span(recorder.passes())
+        .subspan(index * kClusters * kFeatures, kClusters * kFeatures);
   }
   std::size_t passes() const { return recorder.passes().size() / (kClusters * kFeatures); }
 

@@ -27,7 +27,8 @@ inline ProblemSpec problem() {
 }
 
 /// Three runs of 10 passes around a median [ms].
-inline json row(const std::string& variant, const std::string& status, double median, int round = 1) {
+inline json row(const std::string& variant, const std::string& status, double median,
+                int round = 1) {
   json line = made_up::row(kTable, variant, status, made_up::problem(problem(), kProblem), round);
   if (status == "ok" || status == "wrong") {
     made_up::put_times(line, {median, median - 0.5, median + 0.5}, 10);
@@ -56,11 +57,13 @@ inline Table table_of(const std::vector<std::string>& variants) {
   return table;
 }
 
-inline TableReport report_of(const std::vector<std::string>& variants, const std::vector<json>& rows) {
+inline TableReport report_of(const std::vector<std::string>& variants,
+                             const std::vector<json>& rows) {
   return make_table_report(table_of(variants), measured(rows), std::nullopt);
 }
 
-inline std::string text_of(const std::vector<std::string>& variants, const std::vector<json>& rows) {
+inline std::string text_of(const std::vector<std::string>& variants,
+                           const std::vector<json>& rows) {
   return table_text(report_of(variants, rows), TableForm::full, TextStyle::markdown);
 }
 

@@ -1,4 +1,5 @@
-// A model on the host of a tensor core that loses all it may: float16 factors, groups of products that are cut.
+// A model on the host of a tensor core that loses all it may: float16 factors, groups of products
+// that are cut.
 #pragma once
 
 #include <algorithm>

@@ -4,7 +4,8 @@
 namespace clusterbench::variant_tests {
 namespace {
 
-// A fused multiply-add (a build without -ffp-contract=off) or a reordered sum gives other last digits;
+// A fused multiply-add (a build without -ffp-contract=off) or a reordered sum gives other last
+// digits;
 // `volatile` keeps the reference here from the same temptation.
 Case<float> strict_case(std::size_t n, std::size_t d, std::uint64_t seed, float& loss) {
   std::mt19937_64 random(seed);

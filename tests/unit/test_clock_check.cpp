@@ -16,7 +16,13 @@ constexpr int kAnyThreads = 0;
 
 /// What is recorded of a request of which the worker claims `inside` seconds.
 double judged(ClockCheck& clock, double inside, double outside, double untimed = 0.0) {
-  return clock.judge({.inside = inside, .outside = outside, .untimed = untimed, .waited = 0.0, .waited_here = 0.0, .cpu = 0.0, .of_cpu = 0.0});
+  return clock.judge({.inside = inside,
+                      .outside = outside,
+                      .untimed = untimed,
+                      .waited = 0.0,
+                      .waited_here = 0.0,
+                      .cpu = 0.0,
+                      .of_cpu = 0.0});
 }
 
 std::size_t off(const ClockCheck& clock) {
@@ -70,8 +76,13 @@ TEST(ClockCheck, MoreThanPassedIsNeverAnInterruption) {
 
 /// A run of 20 ms by the worker's clock and of 100 ms by the parent's.
 TimedRequest with_waiting(double waited, double waited_here) {
-  return {.inside = 0.02, .outside = 0.1, .untimed = 0.0, .waited = waited,
-          .waited_here = waited_here, .cpu = 0.02, .of_cpu = 0.0};
+  return {.inside = 0.02,
+          .outside = 0.1,
+          .untimed = 0.0,
+          .waited = waited,
+          .waited_here = waited_here,
+          .cpu = 0.02,
+          .of_cpu = 0.0};
 }
 
 TEST(ClockCheck, WaitingForAProcessorIsNoLieAndTheWorkersIsNoExcuse) {
@@ -142,8 +153,13 @@ TEST(ClockCheck, WhatHandingOverTakesTooLongBelongsToTheRun) {
   ClockCheck clock(kRunner, kAnyThreads);
   clock.round_trip(1e-5);
   const auto take = [](double outside, double untimed, double waited_here) {
-    return TimedRequest{.inside = 0.0, .outside = outside, .untimed = untimed, .waited = waited_here,
-                        .waited_here = waited_here, .cpu = 0.0, .of_cpu = 0.0};
+    return TimedRequest{.inside = 0.0,
+                        .outside = outside,
+                        .untimed = untimed,
+                        .waited = waited_here,
+                        .waited_here = waited_here,
+                        .cpu = 0.0,
+                        .of_cpu = 0.0};
   };
   EXPECT_EQ(clock.beyond_handing_over(take(1e-4, 0.0, 0.0)), 0.0);
   EXPECT_EQ(clock.beyond_handing_over(take(5e-3, 5e-3, 0.0)), 0.0); // many bytes
@@ -212,8 +228,10 @@ TEST(ClockCheck, TheRunnersTimeCountsInItsShortRun) {
   EXPECT_EQ(off(clock), 0U);
 }
 
-// A round trip of 5 us: of a runner's run of 0.3 ms no more than 0.12 ms are unseen. What is beyond may be a
-// processor that woke up late: it gains nothing, and proves nothing. Of a run of 3 ms it proves a lie.
+// A round trip of 5 us: of a runner's run of 0.3 ms no more than 0.12 ms are unseen. What is beyond
+//   may be a
+// processor that woke up late: it gains nothing, and proves nothing. Of a run of 3 ms it proves a
+// lie.
 TEST(ClockCheck, ATinyClaimOfARunnerGainsNothing) {
   ClockCheck clock(kRunner, kAnyThreads);
   clock.round_trip(5e-6);
@@ -243,7 +261,13 @@ TEST(ClockCheck, AProgramIsAllowedAMillisecondOnce) {
 
 /// A request of which the clock is honest, and of `cpu` seconds of processor time.
 void used(ClockCheck& clock, double cpu, double outside = 0.1) {
-  clock.judge({.inside = outside, .outside = outside, .untimed = 0.0, .waited = 0.0, .waited_here = 0.0, .cpu = cpu, .of_cpu = 0.0});
+  clock.judge({.inside = outside,
+               .outside = outside,
+               .untimed = 0.0,
+               .waited = 0.0,
+               .waited_here = 0.0,
+               .cpu = cpu,
+               .of_cpu = 0.0});
 }
 
 TEST(ClockCheck, TwoThreadsWhereOneIsAllowedAreSeen) {
@@ -253,7 +277,8 @@ TEST(ClockCheck, TwoThreadsWhereOneIsAllowedAreSeen) {
     EXPECT_EQ(clock.finding(), ""); // few runs
   }
   used(clock, 0.19);
-  EXPECT_NE(clock.finding().find("in 5 of 5 runs it used more than the one thread"), std::string::npos)
+  EXPECT_NE(clock.finding().find("in 5 of 5 runs it used more than the one thread"),
+            std::string::npos)
       << clock.finding();
   EXPECT_NE(clock.finding().find("190 ms of processor time"), std::string::npos);
 }
@@ -266,12 +291,19 @@ TEST(ClockCheck, AllThreadsMayBeUsed) {
   EXPECT_EQ(clock.finding(), "");
 }
 
-// Between two readings more may pass than the request takes: idle threads spin, and this process waits.
+// Between two readings more may pass than the request takes: idle threads spin, and this process
+// waits.
 TEST(ClockCheck, ProcessorTimeIsThatOfItsReadings) {
   for (const auto& [of_cpu, finds] : {std::pair{0.15, false}, std::pair{0.11, true}}) {
     ClockCheck clock(kRunner, 2);
     for (int i = 0; i < 9; ++i) {
-      clock.judge({.inside = 0.1, .outside = 0.1, .untimed = 0.0, .waited = 0.0, .waited_here = 0.0, .cpu = 0.3, .of_cpu = of_cpu});
+      clock.judge({.inside = 0.1,
+                   .outside = 0.1,
+                   .untimed = 0.0,
+                   .waited = 0.0,
+                   .waited_here = 0.0,
+                   .cpu = 0.3,
+                   .of_cpu = of_cpu});
     }
     EXPECT_EQ(clock.finding().empty(), !finds) << of_cpu << ": " << clock.finding();
   }

@@ -1,5 +1,5 @@
-// Words that count who has added to them: impls/cuda/few_features/counted_sums.cuh; and the units that
-// take sums to what they hold: magnitudes.hpp.
+// Words that count who has added to them: impls/cuda/few_features/counted_sums.cuh; and the units
+// that take sums to what they hold: magnitudes.hpp.
 
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/few_features/counted_sums.cuh"

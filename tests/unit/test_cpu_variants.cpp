@@ -176,7 +176,8 @@ TYPED_TEST(CpuVariants, WeightsOfOneChangeNothing) {
   using T = TypeParam;
   Case<T> test = blobs<T>(257, 9, 5, 3);
   test.stop = {.kind = StopRule::Kind::iterations, .max_iterations = 4};
-  for (const char* name : {"kmeans_serial", "kmeans_openmp"}) { // kmeans_simd adds up in another order
+  for (const char* name : {"kmeans_serial", "kmeans_openmp"}) {
+    // kmeans_simd adds up in another order
     for (const RegisteredVariant& registered : cpu_variants(Family::kmeans)) {
       if (registered.meta.name == name) {
         const auto variant = make<T>(registered);
@@ -213,7 +214,8 @@ TYPED_TEST(CpuVariants, AnEmptyClusterKeepsItsCentroid) {
   EXPECT_GE(tally.variants, 5u);
 }
 
-// Sums that are kept from pass to pass in one unit for all must not lose what is small in one cluster.
+// Sums that are kept from pass to pass in one unit for all must not lose what is small in one
+// cluster.
 TYPED_TEST(CpuVariants, AMeanOfTinyValuesBesideLargeOnesKeepsItsDigits) {
   using T = TypeParam;
   constexpr std::size_t kN = 400, kK = 9;

@@ -1,5 +1,5 @@
-// A file of points that stays a file: what becomes of its readers when it changes, and which files can
-// stay.
+// A file of points that stays a file: what becomes of its readers when it changes, and which files
+// can stay.
 #include "datasets/errors.hpp"
 #include "datasets/file_in_place.hpp"
 #include "datasets/npy.hpp"

@@ -183,7 +183,8 @@ TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
   other_threads["threads"] = 3;
   add_derived_figures(other_threads, limits_of(1.0, 1.0));
   EXPECT_FALSE(other_threads.contains("percent_of_limit"));
-  EXPECT_EQ(why_no_limit(other_threads, limits_of(1.0, 1.0)), "the probe measured no rates of 3 threads");
+  EXPECT_EQ(why_no_limit(other_threads, limits_of(1.0, 1.0)),
+            "the probe measured no rates of 3 threads");
   json gpu = measured_row();
   gpu["device"] = "gpu";
   add_derived_figures(gpu, limits_of(1.0, 1.0));
@@ -196,7 +197,8 @@ TEST(Limits, OnlyOfTheSameDeviceAndThreadsAndAnUndisturbedProbe) {
   add_derived_figures(busy, limits_of(1.0, 1.0, /*share=*/0.25));
   EXPECT_FALSE(busy.contains("percent_of_limit"));
   EXPECT_EQ(why_no_limit(busy, limits_of(1.0, 1.0, 0.25)),
-            "other programs disturbed the probe of the machine's rates, which had 25 % of its processors' "
+            "other programs disturbed the probe of the machine's rates, which had 25 % of its "
+            "processors' "
             "time and needs 50 %");
   // What is too little does not look like enough.
   EXPECT_NE(why_no_limit(busy, limits_of(1.0, 1.0, 0.499)).find("had 49 %"), std::string::npos);

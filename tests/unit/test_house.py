@@ -15,6 +15,7 @@ BINARY = os.environ["CLUSTERBENCH_BINARY"]
 FOLDERS = ("impls", "harness", "datasets", "tests", "plots")
 CODE = (".cpp", ".hpp", ".cu", ".cuh", ".h", ".in", ".py")
 
+LONGEST_LINE = 100  # of C++ and CUDA; .clang-format lays out all but comments
 LONGEST_HEADER = 15
 LONGEST_VARIANT = 600  # lines that are neither blank nor comment
 # Of scripts/house.py: what a reader of one variant opens, and what the house weighs. Bounds go down.
@@ -155,6 +156,11 @@ def complaints_about_length(path, text):
     return found
 
 
+def complaints_about_lines(path, text):
+    return [f"{path}:{number}: {len(line)} characters, {LONGEST_LINE} are allowed"
+            for number, line in enumerate(text.splitlines(), 1) if len(line) > LONGEST_LINE]
+
+
 def complaints_about_plots(path, text):
     """Pictures are made of files: no program is run, nothing of ours is loaded."""
     ours = r"^\s*(?:import|from)\s+(?:harness|impls|datasets|tests|subprocess|ctypes)\b"
@@ -246,6 +252,10 @@ class House(unittest.TestCase):
 
     def test_variants_can_be_read(self):
         self.check(complaints_about_length, self.variants)
+
+    def test_lines_fit(self):
+        self.check(complaints_about_lines, {path: text for path, text in self.code.items()
+                                            if path.endswith((".cpp", ".hpp", ".cu", ".cuh"))})
 
     def test_tensor_cores_have_their_own_limit(self):
         self.check(complaints_about_multiplier, self.variants)
@@ -414,6 +424,11 @@ class RulesCanFail(unittest.TestCase):
         self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD + "int x;\n" * LONGEST_VARIANT), [])
         self.assertNotEqual(complaints_about_length(self.PATH, self.GOOD.replace("Source", "S")), [])
         self.assertNotEqual(complaints_about_length(self.PATH, "\n" + self.GOOD), [])
+
+    def test_lines(self):
+        self.assertEqual(complaints_about_lines(self.PATH, "// ‖x‖" + "x" * (LONGEST_LINE - 6) + "\n"), [])
+        self.assertEqual(complaints_about_lines(self.PATH, "\n" + "x" * (LONGEST_LINE + 1)),
+                         [f"{self.PATH}:2: 101 characters, 100 are allowed"])
 
     def test_programs(self):
         path = "impls/python/kmeans_x.py"

@@ -9,8 +9,8 @@
 namespace clusterbench {
 namespace {
 
-// Three rounds of ten samples; around the first `quiet` of each the fixed work took so long, and around the
-// others twice as long, with tasks of others.
+// Three rounds of ten samples; around the first `quiet` of each the fixed work took so long, and
+// around the others twice as long, with tasks of others.
 Costs campaign(double fixed_work_us, int quiet, double other_tasks = 1.0) {
   Costs costs;
   for (int r = 0; r < 3; ++r) {

@@ -176,7 +176,8 @@ TEST(UseOfGpus, WhatHasJustEndedIsWaitedForAndWhatGoesOnIsOthers) {
   EXPECT_EQ(settled_use(falls, Seconds(30)), 0.0);
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(settled_use([] { return std::optional(0.97); }, Seconds(0.05)), 0.97);
-  EXPECT_EQ(settled_use([] { return std::optional(0.97); }, Seconds(0)), std::nullopt); // ours, perhaps
+  // ours, perhaps
+  EXPECT_EQ(settled_use([] { return std::optional(0.97); }, Seconds(0)), std::nullopt);
   EXPECT_EQ(settled_use([] { return std::optional(0.0); }, Seconds(0)), 0.0);
   EXPECT_EQ(settled_use([] { return std::optional<double>(); }, Seconds(30)), std::nullopt);
 }

@@ -36,12 +36,15 @@ TEST(ProcessTest, KnowsNothingOfOneProcessOrTwo) {
 }
 
 TEST(ProcessTest, RefusesWhatIsNoTime) {
-  EXPECT_THROW(ProcessTest::of(processes({1.0, 0.0, 1.0}), processes({1.0, 1.0, 1.0})), std::invalid_argument);
-  EXPECT_THROW(ProcessTest::of(processes({1.0, 1.0, 1.0}), Costs{"", std::vector<Costs::Round>(3)}), std::invalid_argument);
+  EXPECT_THROW(ProcessTest::of(processes({1.0, 0.0, 1.0}), processes({1.0, 1.0, 1.0})),
+               std::invalid_argument);
+  EXPECT_THROW(ProcessTest::of(processes({1.0, 1.0, 1.0}), Costs{"", std::vector<Costs::Round>(3)}),
+               std::invalid_argument);
 }
 
 TEST(ProcessTest, TheTwoTailsAreTheSameTurnedRound) {
-  const Costs base = processes({1.0, 1.02, 0.99, 1.01}), fresh = processes({1.08, 1.06, 1.09, 1.07});
+  const Costs base = processes({1.0, 1.02, 0.99, 1.01}),
+              fresh = processes({1.08, 1.06, 1.09, 1.07});
   const auto test = ProcessTest::of(base, fresh), turned = ProcessTest::of(fresh, base);
   ASSERT_TRUE(test && turned);
   EXPECT_NEAR(test->p_slower(), turned->p_faster(), 1e-15);
@@ -50,7 +53,8 @@ TEST(ProcessTest, TheTwoTailsAreTheSameTurnedRound) {
   EXPECT_LT(test->p_slower(), 0.02);
 }
 
-// Eight processes of 20 samples each. So many of them met a busy machine all the time, the others half of it.
+// Eight processes of 20 samples each. So many of them met a busy machine all the time, the others
+// half of it.
 Costs campaign(std::mt19937_64& random, int busy_processes, double slower = 1.0) {
   std::normal_distribution<double> normal(0.0, 0.01);
   std::uniform_real_distribution<double> longer(1.1, 2.0);
@@ -98,7 +102,8 @@ TEST(ProcessTest, ComparesStartByStartWhereItCan) {
     }
     return costs;
   };
-  const auto test = ProcessTest::of(with_starts(campaign(random, 0)), with_starts(campaign(random, 0)));
+  const auto test =
+      ProcessTest::of(with_starts(campaign(random, 0)), with_starts(campaign(random, 0)));
   ASSERT_TRUE(test);
   EXPECT_NEAR(test->log_ratio(), 0.0, 0.03);
   EXPECT_LT(test->standard_error(), 0.03);
@@ -107,10 +112,12 @@ TEST(ProcessTest, ComparesStartByStartWhereItCan) {
 TEST(ProcessTest, TheSameCampaignsGetTheSameAnswer) {
   std::mt19937_64 random(10);
   const Costs base = campaign(random, 2), fresh = campaign(random, 2);
-  EXPECT_EQ(ProcessTest::of(base, fresh)->standard_error(), ProcessTest::of(base, fresh)->standard_error());
+  EXPECT_EQ(ProcessTest::of(base, fresh)->standard_error(),
+            ProcessTest::of(base, fresh)->standard_error());
 }
 
-// Without starts in common, the starts that each side drew are a part of the scatter; with them, none.
+// Without starts in common, the starts that each side drew are a part of the scatter; with them,
+// none.
 TEST(ProcessTest, StartsThatCostMoreWidenTheScatterUnlessBothSidesHaveThem) {
   const auto side = [](const std::string& starts_of) {
     Costs costs{starts_of, {}};
@@ -126,7 +133,8 @@ TEST(ProcessTest, StartsThatCostMoreWidenTheScatterUnlessBothSidesHaveThem) {
 TEST(ProcessTest, FalseAlarmsAreAsRareAsTheySay) {
   std::mt19937_64 random(5);
   std::normal_distribution<double> within(0.0, 0.02);
-  for (const auto& [count, scatter] : {std::pair{8, 0.02}, std::pair{4, 0.02}, std::pair{8, 0.05}, std::pair{8, 0.1}}) {
+  for (const auto& [count, scatter] :
+       {std::pair{8, 0.02}, std::pair{4, 0.02}, std::pair{8, 0.05}, std::pair{8, 0.1}}) {
     const auto side = [&, count = count, scatter = scatter] {
       Costs costs = drawn(random, count, scatter);
       for (Costs::Round& round : costs.rounds) {

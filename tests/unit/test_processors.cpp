@@ -129,7 +129,8 @@ TEST(OtherTasks, WaitingForQuietHasAnEnd) {
   EXPECT_GT(waited, 0.09) << "it was busy all the time";
 }
 
-// Each of these alone spoils a turn: somebody else on its processors, waiting, and a GPU that heat slows.
+// Each of these alone spoils a turn: somebody else on its processors, waiting, and a GPU that heat
+// slows.
 TEST(Turn, CountsIfNothingDisturbedIt) {
   const Turn quiet{.elapsed_ms = 100.0, .waited_ms = 2.0, .gpu = {1980, {}}};
   EXPECT_TRUE(quiet.undisturbed());

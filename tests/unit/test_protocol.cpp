@@ -377,8 +377,7 @@ TEST(CellMemory, MembershipsTurnWithThePoints) {
   CellMemory<float> memory(from_memberships, Family::fcm, points, true);
   const std::vector<float> start = counted(kRows * kClusters);
   memory.put_start(start, /*rotate=*/1);
-  const std::vector<float> seen =
-      Opened<float>(memory.request().start).read(kRows * kClusters);
+  const std::vector<float> seen = Opened<float>(memory.request().start).read(kRows * kClusters);
   EXPECT_EQ(std::vector<float>(seen.begin(), seen.begin() + kClusters),
             std::vector<float>(start.begin() + kClusters, start.begin() + 2 * kClusters));
   EXPECT_EQ(std::vector<float>(seen.end() - kClusters, seen.end()),

@@ -41,9 +41,9 @@ TEST(Provenance, HasEveryPart) {
   expect_keys(facts, {"build", "cpu", "memory", "system", "environment", "libraries", "gpu"});
   expect_keys(facts["build"], {"version", "compiler", "flags", "march", "build_type",
                                "cuda_compiler", "cuda_architectures", "git_commit", "git_dirty"});
-  expect_keys(facts["cpu"], {"model", "family", "model_number", "stepping", "microcode", "sockets",
-                             "cores", "online", "allowed", "flags", "governor", "mhz", "mhz_min",
-                             "mhz_max", "caches"});
+  expect_keys(facts["cpu"],
+              {"model", "family", "model_number", "stepping", "microcode", "sockets", "cores",
+               "online", "allowed", "flags", "governor", "mhz", "mhz_min", "mhz_max", "caches"});
   expect_keys(facts["memory"], {"total_bytes", "available_bytes", "numa_nodes", "huge_pages"});
   expect_keys(facts["system"], {"os", "kernel", "architecture", "load_average", "virtual_machine",
                                 "product", "container", "cpu_quota"});
@@ -154,9 +154,10 @@ TEST(Nvml, HiddenGpusAreMissing) {
 }
 
 TEST(Nvml, ADriverIsTooOldForAToolkitOfALaterMajorVersion) {
-  EXPECT_EQ(driver_too_old_reason(12020, "13.0.88", "535.54"),
-            "the NVIDIA driver 535.54 is too old for this build: it supports CUDA up to 12.2, and the "
-            "build was made with CUDA 13.0.88");
+  EXPECT_EQ(
+      driver_too_old_reason(12020, "13.0.88", "535.54"),
+      "the NVIDIA driver 535.54 is too old for this build: it supports CUDA up to 12.2, and the "
+      "build was made with CUDA 13.0.88");
   EXPECT_EQ(driver_too_old_reason(13000, "13.2.1", "580.65"), ""); // of the same major version
   EXPECT_EQ(driver_too_old_reason(13000, "12.4.131", "580.65"), "");
   EXPECT_EQ(driver_too_old_reason(12020, "", "535.54"), "");    // no CUDA in the build

@@ -266,7 +266,8 @@ TEST(QualityPlan, SeedsAndBestAreParsed) {
   EXPECT_EQ(best.inertia, 1.5e7);
   EXPECT_EQ(best.n, 0u);
   EXPECT_EQ(parse_best("a:8,500=1").n, 500u);
-  for (const char* bad : {"", "a:8,=1", "a:8,0=1", "a:,5=1", "a:8", "a=1", "a:8=", "a:x=1", "a:8=-1", "a:8=nan", "a:8=inf"}) {
+  for (const char* bad : {"", "a:8,=1", "a:8,0=1", "a:,5=1", "a:8", "a=1", "a:8=", "a:x=1",
+                          "a:8=-1", "a:8=nan", "a:8=inf"}) {
     EXPECT_THROW(parse_best(bad), datasets::InputError) << bad;
   }
 }

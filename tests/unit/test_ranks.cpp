@@ -1,5 +1,5 @@
-// Several processes that run one variant: which of them is to blame, what their replies are together, and
-// which rows each is given.
+// Several processes that run one variant: which of them is to blame, what their replies are
+// together, and which rows each is given.
 #include "harness/problem/registry.hpp"
 #include "harness/worker/rank_marks.hpp"
 #include "harness/worker/ranks.hpp"
@@ -49,11 +49,13 @@ TEST(RankThatEnded, ByACode) {
 }
 
 TEST(RankThatEnded, ByItself) {
-  const auto left = rank_that_ended("mpirun has exited due to process rank 0 with PID 0 on\n"
-                                    "node vm exiting improperly. There are three reasons this could occur:\n");
+  const auto left =
+      rank_that_ended("mpirun has exited due to process rank 0 with PID 0 on\n"
+                      "node vm exiting improperly. There are three reasons this could occur:\n");
   ASSERT_TRUE(left);
   EXPECT_EQ(left->text, "rank 0: exited before it answered");
-  const auto aborted = rank_that_ended("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n");
+  const auto aborted =
+      rank_that_ended("MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n");
   ASSERT_TRUE(aborted);
   EXPECT_EQ(aborted->text, "rank 1: called MPI_Abort");
 }
@@ -68,7 +70,8 @@ TEST(WordsOfRanks, AreAllButThoseOfMpirun) {
 }
 
 TEST(RankThatEnded, NothingIsGuessed) {
-  for (const char* text : {"", "mpirun: command not found", "rank 1 is fine", "process rank one with PID"}) {
+  for (const char* text :
+       {"", "mpirun: command not found", "rank 1 is fine", "process rank one with PID"}) {
     EXPECT_FALSE(rank_that_ended(text)) << text;
   }
 }
@@ -83,10 +86,22 @@ TEST(RankThatEnded, ByTheCodeOfMpirun) {
 // ---- one reply of all
 
 TEST(ReplyOfAll, WindowsReachFromTheFirstToTheLast) {
-  const json all = reply_of_all({{{"began", 10.0}, {"prepared", 11.0}, {"ended", 14.0}, {"seconds", 4.0},
-                                  {"prepare_s", 1.0}, {"run_s", 3.0}, {"iterations", 5}, {"chosen_path", "a"}},
-                                 {{"began", 10.5}, {"prepared", 13.0}, {"ended", 14.5}, {"seconds", 4.0},
-                                  {"prepare_s", 2.5}, {"run_s", 1.5}, {"iterations", 5}, {"chosen_path", "b"}}});
+  const json all = reply_of_all({{{"began", 10.0},
+                                  {"prepared", 11.0},
+                                  {"ended", 14.0},
+                                  {"seconds", 4.0},
+                                  {"prepare_s", 1.0},
+                                  {"run_s", 3.0},
+                                  {"iterations", 5},
+                                  {"chosen_path", "a"}},
+                                 {{"began", 10.5},
+                                  {"prepared", 13.0},
+                                  {"ended", 14.5},
+                                  {"seconds", 4.0},
+                                  {"prepare_s", 2.5},
+                                  {"run_s", 1.5},
+                                  {"iterations", 5},
+                                  {"chosen_path", "b"}}});
   EXPECT_DOUBLE_EQ(all.at("seconds"), 4.5);
   EXPECT_DOUBLE_EQ(all.at("prepare_s"), 3.0); // until the last rank was prepared
   EXPECT_DOUBLE_EQ(all.at("run_s"), 1.5);
@@ -94,10 +109,20 @@ TEST(ReplyOfAll, WindowsReachFromTheFirstToTheLast) {
 }
 
 TEST(ReplyOfAll, TheWaysToAndFromGpusAreWindowsOfTheirOwn) {
-  const json all = reply_of_all({{{"began", 10.0}, {"prepared", 13.0}, {"ended", 19.0}, {"upload_s", 2.0},
-                                  {"prepare_s", 1.0}, {"run_s", 5.0}, {"download_s", 1.0}},
-                                 {{"began", 10.0}, {"prepared", 14.0}, {"ended", 20.0}, {"upload_s", 1.0},
-                                  {"prepare_s", 3.0}, {"run_s", 3.0}, {"download_s", 3.0}}});
+  const json all = reply_of_all({{{"began", 10.0},
+                                  {"prepared", 13.0},
+                                  {"ended", 19.0},
+                                  {"upload_s", 2.0},
+                                  {"prepare_s", 1.0},
+                                  {"run_s", 5.0},
+                                  {"download_s", 1.0}},
+                                 {{"began", 10.0},
+                                  {"prepared", 14.0},
+                                  {"ended", 20.0},
+                                  {"upload_s", 1.0},
+                                  {"prepare_s", 3.0},
+                                  {"run_s", 3.0},
+                                  {"download_s", 3.0}}});
   EXPECT_DOUBLE_EQ(all.at("upload_s"), 2.0); // of the slowest rank
   EXPECT_DOUBLE_EQ(all.at("prepare_s"), 2.0);
   EXPECT_DOUBLE_EQ(all.at("download_s"), 3.0);
@@ -107,13 +132,15 @@ TEST(ReplyOfAll, TheWaysToAndFromGpusAreWindowsOfTheirOwn) {
 
 TEST(ReplyOfAll, PassesAreThoseOfEveryRank) {
   const json first = {{"iterations", 5}, {"seconds", 1.0}};
-  for (const auto& [second, said] : {std::pair{json{{"iterations", 4}}, "4"}, std::pair{json::object(), "null"}}) {
+  for (const auto& [second, said] :
+       {std::pair{json{{"iterations", 4}}, "4"}, std::pair{json::object(), "null"}}) {
     try {
       reply_of_all({first, first, second});
       ADD_FAILURE() << second;
     } catch (const WorkerFailure& failure) {
       EXPECT_EQ(failure.status(), "error");
-      EXPECT_EQ(failure.what(), std::string("rank 2: it executed ") + said + " passes, and rank 0 5");
+      EXPECT_EQ(failure.what(),
+                std::string("rank 2: it executed ") + said + " passes, and rank 0 5");
     }
   }
 }
@@ -153,7 +180,8 @@ protected:
       (folder_ / "ranks").native().copy(address.sun_path, sizeof address.sun_path - 1);
       const int channel = socket(AF_UNIX, SOCK_STREAM, 0);
       if (connect(channel, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
-        [[maybe_unused]] const ssize_t sent = write(channel, (number + "\n").data(), number.size() + 1);
+        [[maybe_unused]] const ssize_t sent =
+            write(channel, (number + "\n").data(), number.size() + 1);
       }
       for (;;) {
         pause();
@@ -203,8 +231,9 @@ TEST_F(RanksTest, WhoeverIsWaitedForIsNamed) {
     come(number);
   }
   ASSERT_TRUE(ranks.wait_for_all(getpid(), soon(20)));
-  auto* const marks = static_cast<RankMark*>(
-      mmap(nullptr, 3 * sizeof(RankMark), PROT_READ | PROT_WRITE, MAP_SHARED, ranks.marks_descriptor(), 0));
+  auto* const marks =
+      static_cast<RankMark*>(mmap(nullptr, 3 * sizeof(RankMark), PROT_READ | PROT_WRITE, MAP_SHARED,
+                                  ranks.marks_descriptor(), 0));
   ASSERT_NE(marks, MAP_FAILED);
   Observer<float> nobody;
   for (int r = 0; r < 3; ++r) { // two passes, then the exchange of the third
@@ -217,12 +246,14 @@ TEST_F(RanksTest, WhoeverIsWaitedForIsNamed) {
             "rank 1 is in `a phase with?" + std::string(34, 'x') + "`, after 2 passes");
   EXPECT_EQ(ranks.who_holds_up({false, true, true}), "rank 0 waits in `exchange`, after 2 passes");
   marks[1].set("exchange");
-  EXPECT_EQ(ranks.who_holds_up({true, false, false}),
-            "rank 1 waits in `exchange`, after 2 passes; rank 2 waits in `exchange`, after 2 passes");
+  EXPECT_EQ(
+      ranks.who_holds_up({true, false, false}),
+      "rank 1 waits in `exchange`, after 2 passes; rank 2 waits in `exchange`, after 2 passes");
   kill(ranks.pids()[2], SIGSTOP);
   int status = 0;
   waitpid(ranks.pids()[2], &status, WUNTRACED);
-  EXPECT_EQ(ranks.who_holds_up({false, false, false}), "rank 2 is stopped in `exchange`, after 2 passes");
+  EXPECT_EQ(ranks.who_holds_up({false, false, false}),
+            "rank 2 is stopped in `exchange`, after 2 passes");
   EXPECT_FALSE(ranks.aborted());
   marks[1].has_aborted = true;
   EXPECT_EQ(ranks.aborted(), 1);
@@ -301,7 +332,8 @@ TEST_P(RankSession, HasTheRowsOfItsShard) {
   Shape shape;
   Points<float> points;
   RegisteredVariant variant;
-  variant.meta = {.name = "kmeans_probing", .idea = "", .source = "", .device = GetParam(), .previous = ""};
+  variant.meta = {
+      .name = "kmeans_probing", .idea = "", .source = "", .device = GetParam(), .previous = ""};
   variant.factories.f32 = [&] { return std::make_unique<Probing>(shape, points); };
   const std::vector<float> start = {5, 4, 3, 2, 1, 0};
   for (const std::size_t n : {1, 2, 3, 7, 100}) {
@@ -315,7 +347,13 @@ TEST_P(RankSession, HasTheRowsOfItsShard) {
         int met = 0;
         for (int rank = 0; rank < world; ++rank) {
           Session<float> session(variant, "/no/modules",
-                                 {.n = n, .d = kFeatures, .k = kClusters, .stop = {}, .weighted = true, .rank = rank, .world = world});
+                                 {.n = n,
+                                  .d = kFeatures,
+                                  .k = kClusters,
+                                  .stop = {},
+                                  .weighted = true,
+                                  .rank = rank,
+                                  .world = world});
           session.meet_with([&] { ++met; });
           std::vector<float> weights(n);
           std::iota(weights.begin(), weights.end(), 1.0F);

@@ -60,19 +60,23 @@ TEST_F(Readers, Bin) {
 }
 
 TEST_F(Readers, BinRefusals) {
-  EXPECT_REFUSED(read_file(file("x.fbin", raw<std::uint32_t>({2}))), "a header of 8 bytes expected, 4 found");
+  EXPECT_REFUSED(read_file(file("x.fbin", raw<std::uint32_t>({2}))),
+                 "a header of 8 bytes expected, 4 found");
   EXPECT_REFUSED(read_file(file("x.fbin", raw<std::uint32_t>({2, 2}) + raw({1.0f}))),
                  "the header says 2 x 2, which is 24 bytes in all; 12 found");
-  EXPECT_REFUSED(read_file(file("x.u8bin", raw<std::uint32_t>({1, 2}) + "abc")), "10 bytes in all; 11 found");
-  EXPECT_REFUSED(read_file(file("x.i8bin", raw<std::uint32_t>({0xffffffff, 0xffffffff}))), "8 found");
+  EXPECT_REFUSED(read_file(file("x.u8bin", raw<std::uint32_t>({1, 2}) + "abc")),
+                 "10 bytes in all; 11 found");
+  EXPECT_REFUSED(read_file(file("x.i8bin", raw<std::uint32_t>({0xffffffff, 0xffffffff}))),
+                 "8 found");
   EXPECT_REFUSED(check_points(read_file(file("x.fbin", raw<std::uint32_t>({0, 3})))), "n = 0");
 }
 
 TEST_F(Readers, ConversionOfNpy) {
   const auto of = [&](const char* type, std::size_t bytes) {
-    return conversion_of(file("c.npy", npy(1, std::string("{'descr': '") + type +
-                                                  "', 'fortran_order': False, 'shape': (1, 1), }",
-                                           std::string(bytes, '\0'))));
+    return conversion_of(file(
+        "c.npy",
+        npy(1, std::string("{'descr': '") + type + "', 'fortran_order': False, 'shape': (1, 1), }",
+            std::string(bytes, '\0'))));
   };
   EXPECT_EQ(of("<f4", 4), "");
   EXPECT_EQ(of("<f8", 8), "");

@@ -42,7 +42,8 @@ TEST(Report, RoundsArePooledByTheirMedian) {
   const std::string text =
       text_of({"a"}, {row("a", "ok", 3.0, 1), row("a", "ok", 100.0, 2), row("a", "ok", 5.0, 3)});
   // ms per iteration, over the first, whole answer, run, MAD, iterations.
-  EXPECT_EQ(line_of(text, "a"), "| p f32 | 1 | 1 | a | 0.50 | 1 | 6.0 | 5.0 | 2.0 | 10 | | right | |");
+  EXPECT_EQ(line_of(text, "a"),
+            "| p f32 | 1 | 1 | a | 0.50 | 1 | 6.0 | 5.0 | 2.0 | 10 | | right | |");
   EXPECT_NE(text.find("a note"), std::string::npos);
 }
 
@@ -109,8 +110,8 @@ TEST(Report, ARowWithoutDataIsOfTheCellThatMendsIt) {
 }
 
 TEST(Report, TheTablesOwnProblemIsShown) {
-  const TableReport report = report_of(
-      {"a", "b"}, {row_of_k("a", 16, 9.0), row_of_k("b", 16, 9.0), row("a", "ok", 2.0), row("b", "ok", 3.0)});
+  const TableReport report = report_of({"a", "b"}, {row_of_k("a", 16, 9.0), row_of_k("b", 16, 9.0),
+                                                    row("a", "ok", 2.0), row("b", "ok", 3.0)});
   ASSERT_EQ(report.cells.size(), 4u);
   for (const ReportCell& cell : report.cells) {
     const bool own = cell.measured->identity().hash == "of p";
@@ -355,7 +356,8 @@ TEST(Compact, ManyProblemsStandBelowOneAnother) {
   const std::string turned = text();
   EXPECT_FALSE(is_row(turned, "one"));
   EXPECT_FALSE(is_row(turned, "p12")) << "nothing ran it";
-  EXPECT_NE(turned.find("Nothing ran 12 more of the table's problems."), std::string::npos) << turned;
+  EXPECT_NE(turned.find("Nothing ran 12 more of the table's problems."), std::string::npos)
+      << turned;
   const auto at = turned.find("\n| " + std::string(kProblem) + " ");
   ASSERT_NE(at, std::string::npos);
   const std::string line = turned.substr(at + 1, turned.find('\n', at + 1) - at - 1);

@@ -1,4 +1,5 @@
-// What rounding a row to float16 proves of its nearest centroid: impls/cuda/few_clusters/rounding_bounds.hpp.
+// What rounding a row to float16 proves of its nearest centroid:
+// impls/cuda/few_clusters/rounding_bounds.hpp.
 
 #include "impls/cuda/few_clusters/rounding_bounds.hpp"
 #include "tests/unit/tensor_core_model.hpp"
@@ -69,8 +70,8 @@ struct Worst {
   unsigned wrong = 0; ///< rows whose nearest centroid another one beats once they are rounded
 };
 
-/// Rows at `offset`, with centroids around them: by how much the score of the nearest exceeds the least one of the
-/// rounded row, in units of the slack.
+/// Rows at `offset`, with centroids around them: by how much the score of the nearest exceeds the
+/// least one of the rounded row, in units of the slack.
 Worst attack(unsigned d, float offset, float spread) {
   std::mt19937_64 random(d);
   std::normal_distribution<float> normal;
@@ -105,7 +106,8 @@ Worst attack(unsigned d, float offset, float spread) {
       }
     }
     const double slack = static_cast<double>(row.slack(static_cast<float>(least_score), 0.0f));
-    // What float makes of the least score is not rounding of the row: `certain` is for that, and is zero here.
+    // What float makes of the least score is not rounding of the row: `certain` is for that, and is
+    // zero here.
     const double of_float = 0x1p-22 * (std::abs(least_score) + static_cast<double>(squared));
     worst.used = std::max(worst.used, (nearest_score - least_score) / (slack + of_float));
     worst.wrong += nearest_score > least_score;
@@ -164,8 +166,8 @@ struct Scored {
   std::vector<double> off;    ///< errors before that, in units of the scale
 };
 
-/// unit.to times -y.c and the half squares and the shift, as the device makes them. group: of products that a tensor
-/// core adds up at once.
+/// unit.to times -y.c and the half squares and the shift, as the device makes them. group: of
+/// products that a tensor core adds up at once.
 Scored score(const std::vector<float>& y, const std::vector<std::vector<float>>& centroids,
              const HalfUnit& unit, float shift, std::size_t group) {
   Scored scored{y, 0.0f, {}, {}};
@@ -206,8 +208,8 @@ float length(const std::vector<float>& v) {
   return 1.001f * std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0f));
 }
 
-/// How rows and centroids are made: drawn; so that every step of their sum is cut; or one large product, which comes
-/// first, and others that are lost beside it.
+/// How rows and centroids are made: drawn; so that every step of their sum is cut; or one large
+/// product, which comes first, and others that are lost beside it.
 enum class Made { drawn, cut, lost };
 
 /// The largest error of a score in units of its bound, of rows and centroids of these sizes.

@@ -26,10 +26,9 @@ bool same_bytes(const Array& part, const Array& whole, std::size_t first) {
 bool same_labels(const Array& part, const Array& whole, std::size_t first) {
   if (part.labels.has_value() != whole.labels.has_value())
     return false;
-  return !part.labels ||
-         (part.labels->size() == part.rows() &&
-          std::equal(part.labels->begin(), part.labels->end(),
-                     whole.labels->begin() + static_cast<std::ptrdiff_t>(first)));
+  return !part.labels || (part.labels->size() == part.rows() &&
+                          std::equal(part.labels->begin(), part.labels->end(),
+                                     whole.labels->begin() + static_cast<std::ptrdiff_t>(first)));
 }
 
 /// Every pair of the borders is a range; those of the generators' own blocks are among them.
@@ -56,7 +55,9 @@ void expect_ranges_of_the_whole(const Make& make, std::vector<std::size_t> borde
 TEST(RowRanges, OfUniform) {
   for (const ElementType type : {ElementType::f32, ElementType::f64})
     expect_ranges_of_the_whole(
-        [&](RowRange rows) { return make_uniform({3000, 7, -1.0, 2.0, 5, type}, rows); },
+        [&](RowRange rows) {
+          return make_uniform({3000, 7, -1.0, 2.0, 5, type}, rows);
+        },
         {0, 1, 2, 77, 1500, 2999});
 }
 
@@ -76,18 +77,23 @@ TEST(RowRanges, OfAMixture) {
   for (const ElementType type : {ElementType::f32, ElementType::f64})
     for (const bool unit_norm : {false, true})
       expect_ranges_of_the_whole(
-          [&](RowRange rows) { return make_mixture({9000, 3, 5, 0.5, 7, 1.0, unit_norm, type}, rows); },
+          [&](RowRange rows) {
+            return make_mixture({9000, 3, 5, 0.5, 7, 1.0, unit_norm, type}, rows);
+          },
           {0, 1, 4095, 4096, 4097, 5000, 8192, 8999});
 }
 
 TEST(RowRanges, OfColourMoments) {
-  expect_ranges_of_the_whole([](RowRange rows) { return make_colour_moments({2500, 3}, rows); },
-                             {0, 1, 1023, 1024, 1500, 2048, 2499});
+  expect_ranges_of_the_whole(
+      [](RowRange rows) {
+        return make_colour_moments({2500, 3}, rows);
+      },
+      {0, 1, 1023, 1024, 1500, 2048, 2499});
 }
 
 TEST(RowRanges, OfNamesPastTheCache) {
-  const Array whole = generate(
-      "mixture", {{"n", 5000}, {"d", 4}, {"components", 3}, {"std", 1.5}, {"seed", 9}});
+  const Array whole =
+      generate("mixture", {{"n", 5000}, {"d", 4}, {"components", 3}, {"std", 1.5}, {"seed", 9}});
   EXPECT_TRUE(same_bytes(generate_rows("mixture:5000,4,3,1.5,9", {4000, 200}), whole, 4000));
   // 10^12 rows, of which nobody makes more than three.
   const std::size_t many = 1'000'000'000'000, first = many - 4;
@@ -103,8 +109,8 @@ TEST(RowRanges, OfNamesPastTheCache) {
 }
 
 TEST(RowRanges, PiecesFitTogether) {
-  const Array whole = generate(
-      "mixture", {{"n", 13'000}, {"d", 4}, {"components", 3}, {"std", 1.5}, {"seed", 9}});
+  const Array whole =
+      generate("mixture", {{"n", 13'000}, {"d", 4}, {"components", 3}, {"std", 1.5}, {"seed", 9}});
   constexpr std::size_t kRow = 4 * sizeof(double);
   for (const std::size_t rows : {1'000u, 4'096u, 9'000u, 50'000u}) {
     const std::size_t begin = 3'000, end = 12'500;
@@ -116,7 +122,8 @@ TEST(RowRanges, PiecesFitTogether) {
                          EXPECT_TRUE(same_bytes(piece, whole, first)) << rows << " " << first;
                          // Each stream of the generator is drawn once.
                          const bool ends_with_stream = (first + piece.rows()) % 4096 == 0;
-                         EXPECT_TRUE(rows < 4096 || ends_with_stream || first + piece.rows() == end);
+                         EXPECT_TRUE(rows < 4096 || ends_with_stream ||
+                                     first + piece.rows() == end);
                          next = first + piece.rows();
                        });
     EXPECT_EQ(next, end);
@@ -132,7 +139,8 @@ TEST(RowRanges, PiecesFitTogether) {
 TEST(RowRanges, WhoseRowsCanBeMadeAlone) {
   for (const char* name : {"uniform:9,1,1", "mixture:9,1,2,0.5,1", "mixture-far", "article002"})
     EXPECT_TRUE(makes_rows_alone(name)) << name;
-  for (const char* name : {"article000", "article004-100", "fcm-separable", "points.npy", "uniform"})
+  for (const char* name :
+       {"article000", "article004-100", "fcm-separable", "points.npy", "uniform"})
     EXPECT_FALSE(makes_rows_alone(name)) << name;
 }
 
@@ -161,8 +169,8 @@ TEST(Leap, LeavesOutAsManyWords) {
   for (std::uint32_t& word : words)
     word = random.next_uint32();
   for (const std::uint64_t drawn : {0u, 1u, 623u, 624u, 1000u})
-    for (const std::uint64_t left_out : {0u, 1u, 622u, 623u, 624u, 625u, 1248u, 99'999u, 1u << 20, (1u << 20) + 1,
-                                         1'600'000u, 2'200'000u})
+    for (const std::uint64_t left_out : {0u, 1u, 622u, 623u, 624u, 625u, 1248u, 99'999u, 1u << 20,
+                                         (1u << 20) + 1, 1'600'000u, 2'200'000u})
       EXPECT_EQ(word_after(drawn, left_out), words[drawn + left_out]) << drawn << " " << left_out;
 }
 

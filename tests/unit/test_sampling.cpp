@@ -1,4 +1,5 @@
-// When a cell has samples enough, in whole cycles of starts, and which of them are warm-up: on series made by hand.
+// When a cell has samples enough, in whole cycles of starts, and which of them are warm-up: on
+// series made by hand.
 #include "harness/campaign/measure.hpp"
 #include "harness/campaign/sampling.hpp"
 #include "harness/problem/starts.hpp"
@@ -151,11 +152,8 @@ TEST(Sampling, NeverTakesMoreThanTheMostRuns) {
 
 // ---- when to stop
 
-const SamplingPlan kPlan{.samples = 9,
-                         .target = 0.01,
-                         .min_seconds = 0.0,
-                         .budget_seconds = 100.0,
-                         .max_samples = 40};
+const SamplingPlan kPlan{
+    .samples = 9, .target = 0.01, .min_seconds = 0.0, .budget_seconds = 100.0, .max_samples = 40};
 
 TEST(Sampling, OneRunFirstThenAsManyAsAreAskedFor) {
   EXPECT_EQ(next_step(kPlan, Series{}, 0.0).more, 1U);
@@ -234,7 +232,8 @@ TEST(Sampling, AWideIntervalAsksForMore) {
 
 TEST(Sampling, EndsWhenTheBudgetIsSpent) {
   EXPECT_EQ(next_step(kPlan, noisy(9), 100.0).ended_because, "the budget is spent");
-  EXPECT_EQ(next_step(kPlan, noisy(9), 60.0).more, 9U); // 9 took 60 s, 40 s are left: most of a cycle
+  // 9 took 60 s, 40 s are left: most of a cycle
+  EXPECT_EQ(next_step(kPlan, noisy(9), 60.0).more, 9U);
   EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).ended_because, "the budget is spent"); // 19 s are not
   EXPECT_EQ(next_step(kPlan, noisy(9), 81.0).more, 0U);
   EXPECT_EQ(next_step(kPlan, noisy(27), 59.0).more, 18U); // 14 would be half as many again
@@ -268,7 +267,8 @@ TEST(TakeSamples, TimesWithoutADeviationInPercentAreTaken) { // a mean of 0: nob
   EXPECT_EQ(samples.seconds, Series(samples.seconds.size(), 0.0));
 }
 
-// Samples that differ for ever, by the plan's clock taken in no time or, in truth, in more than the budget.
+// Samples that differ for ever, by the plan's clock taken in no time or, in truth, in more than the
+// budget.
 TEST(TakeSamples, WaitingIsNoSampling) {
   SamplingPlan plan = kPlan;
   plan.budget_seconds = 0.02;

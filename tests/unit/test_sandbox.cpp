@@ -59,8 +59,8 @@ bool calls(long number, Arguments... arguments) {
 bool starts_true(std::vector<const char*> arguments = {"true"}) {
   arguments.push_back(nullptr);
   pid_t pid = 0;
-  if (posix_spawnp(&pid, arguments[0], nullptr, nullptr,
-                   const_cast<char* const*>(arguments.data()), environ) != 0) {
+  if (posix_spawnp(&pid, arguments[0], nullptr, nullptr, const_cast<char* const*>(arguments.data()),
+                   environ) != 0) {
     return false;
   }
   int status = 0;
@@ -89,9 +89,10 @@ protected:
   }
   ~Sandbox() override { fs::remove_all(top_); }
 
-  /// What `attempt` says in a process that has entered the sandbox. `meanwhile` is done here, after it
-  /// has.
-  bool works(const Attempt& attempt, const std::function<void()>& meanwhile = [] {}) {
+  /// What `attempt` says in a process that has entered the sandbox. `meanwhile` is done here, after
+  /// it has.
+  bool works(
+      const Attempt& attempt, const std::function<void()>& meanwhile = [] {}) {
     int to_us[2], to_child[2];
     EXPECT_EQ(pipe(to_us) | pipe(to_child), 0);
     const pid_t child = fork();
@@ -329,8 +330,7 @@ TEST_F(Sandbox, TheParentGetsNoSignals) {
   const long with_other_bits = (1L << 32) | parent; // the kernel looks at half of it
   for (const Attempt& attempt : std::vector<Attempt>{
            [=] { return kill(parent, 0) == 0; },
-           [=] { return calls(SYS_kill, with_other_bits, 0L); },
-           [=] { return kill(-1, 0) == 0; },
+           [=] { return calls(SYS_kill, with_other_bits, 0L); }, [=] { return kill(-1, 0) == 0; },
            [=] { return kill(-getpgid(parent), 0) == 0; },
            [=] { return calls(SYS_tkill, parent, 0); },
            [=] { return calls(SYS_tgkill, parent, parent, 0); },
@@ -578,13 +578,11 @@ TEST_F(Sandbox, AChildThatWritesToItsOwnProcGainsNothingElse) {
   for (const fs::path& forbidden : {of_harness / "oom_score_adj", fs::path("/proc/1/oom_score_adj"),
                                     fs::path("/proc/sys/kernel/hostname"),
                                     fs::path("/proc/sysrq-trigger"), top_ / "cache" / "beside"}) {
-    EXPECT_FALSE(works([&] {
-      return child_works([&] { return opens_for_writing(forbidden); });
-    })) << forbidden;
+    EXPECT_FALSE(works([&] { return child_works([&] { return opens_for_writing(forbidden); }); }))
+        << forbidden;
   }
-  EXPECT_FALSE(works([&] {
-    return child_works([&] { return reads(top_ / "cache/hidden/secret"); });
-  }));
+  EXPECT_FALSE(
+      works([&] { return child_works([&] { return reads(top_ / "cache/hidden/secret"); }); }));
   EXPECT_TRUE(works([&] { return child_works([&] { return writes(plan_.scratch / "new"); }); }));
 }
 

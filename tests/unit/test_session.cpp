@@ -219,7 +219,8 @@ TEST_F(SessionTest, NobodyWritesToAnAnswerAfterItsRun) {
     run();
     for (const void* address :
          {static_cast<const void*>(&labels.front()), static_cast<const void*>(&labels.back()),
-          static_cast<const void*>(&centroids.front()), static_cast<const void*>(&entering.back())}) {
+          static_cast<const void*>(&centroids.front()),
+          static_cast<const void*>(&entering.back())}) {
       EXPECT_TRUE(is_in_closed_answer(address));
     }
     EXPECT_FALSE(is_in_closed_answer(labels.data() + labels.size()));
@@ -361,7 +362,8 @@ TEST(Session, FuzzyRunsStartFromMembershipsOrCentres) {
     const std::vector<float> start = counted(kClusters * (from_memberships ? kRows : kFeatures));
     probe.on_run = [&](const Start<float>& given, Answer<float>& answer) {
       EXPECT_TRUE((from_memberships ? given.centroids : given.memberships).empty());
-      EXPECT_TRUE(std::ranges::equal(from_memberships ? given.memberships : given.centroids, start));
+      EXPECT_TRUE(
+          std::ranges::equal(from_memberships ? given.memberships : given.centroids, start));
       EXPECT_EQ(nans(answer.memberships), kRows * kClusters);
       std::ranges::fill(answer.memberships, 0.25F);
     };
@@ -472,7 +474,9 @@ class Delegating : public ::testing::Test {
 protected:
   void choose(std::vector<std::string> names, bool weighted = false) {
     variant_.meta = {.name = "kmeans_chooses", .idea = "", .source = "", .previous = ""};
-    variant_.factories.f32 = [names = std::move(names)] { return std::make_unique<Chooser>(names); };
+    variant_.factories.f32 = [names = std::move(names)] {
+      return std::make_unique<Chooser>(names);
+    };
     const auto modules = std::filesystem::path(std::getenv("CLUSTERBENCH_TOOLS")) / "modules";
     Shape of = shape();
     of.weighted = weighted;
@@ -529,7 +533,7 @@ TEST_F(Delegating, WhoRefusesAStartIsReplacedWithinTheRun) {
   run();
   EXPECT_EQ(session_->chosen_path(), "kmeans_takes_all: the only path");
   EXPECT_GE(session_->windows().run, 2 * kWork); // the refused run, and preparing the next
-  run(); // from now on it is the one
+  run();                                         // from now on it is the one
   EXPECT_EQ(session_->chosen_path(), "kmeans_takes_all: the only path");
   session_->prepare(); // and a fresh object chooses anew
   EXPECT_EQ(session_->chosen_path(), "kmeans_refuses_start: the only path");

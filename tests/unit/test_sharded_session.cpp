@@ -80,8 +80,7 @@ protected:
     points_.resize(n * kFeatures);
     std::iota(points_.begin(), points_.end(), 0.0F);
     labels_.assign(n, -2);
-    const Shape shape{
-        .n = n, .d = kFeatures, .k = kClusters, .stop = {}, .weighted = weighted};
+    const Shape shape{.n = n, .d = kFeatures, .k = kClusters, .stop = {}, .weighted = weighted};
     return {variant_, "/no/modules", shape, devices};
   }
   void take(Session<float>& session) { session.take({labels_, centroids_, entering_, {}, 0}); }

@@ -1,5 +1,5 @@
-// What `clusterbench judge` says of a variant: times with the digits that they are worth, and why no model bound
-// stands beside them.
+// What `clusterbench judge` says of a variant: times with the digits that they are worth, and why
+// no model bound stands beside them.
 #include "harness/ledger/limits.hpp"
 #include "harness/report/digits.hpp"
 #include "harness/report/submission/submission_text.hpp"
@@ -51,8 +51,8 @@ SubmissionReport report_of(const std::vector<double>& samples, const json& limit
     for (double& sample : longer) {
       sample *= factor;
     }
-    json& line = lines.emplace_back(
-        made_up::row(kTable, variant, "ok", made_up::problem(problem(), "p")));
+    json& line =
+        lines.emplace_back(made_up::row(kTable, variant, "ok", made_up::problem(problem(), "p")));
     made_up::put_times(line, longer, 10);
     add_derived_figures(line, limits);
   }
@@ -79,8 +79,8 @@ TEST(SubmissionReport, TimesHaveTheDigitsOfTheirInterval) {
   EXPECT_EQ(wide.find("1.034"), std::string::npos) << wide;
   EXPECT_NE(wide.find(" 2.1\n"), std::string::npos) << wide; // beside it
   // For programs nothing is rounded.
-  EXPECT_DOUBLE_EQ(to_json(report_of(kWide, limits(1.0))).at("cells").at(0).at("per_iteration").at("ms"),
-                   1.034);
+  EXPECT_DOUBLE_EQ(
+      to_json(report_of(kWide, limits(1.0))).at("cells").at(0).at("per_iteration").at("ms"), 1.034);
 }
 
 TEST(SubmissionReport, PercentagesHaveTwoDigits) {
@@ -114,7 +114,8 @@ TEST(SubmissionReport, WithoutAModelBoundItSaysWhy) {
   expect(report_of(kNarrow, json::object(), {"clusterbench", "judge", "x.so"}),
          "No percentage of the model bound is known: the probe of the machine's rates failed.");
   expect(report_of(kNarrow, limits(0.31)),
-         "No percentage of the model bound is known: other programs disturbed the probe of the machine's "
+         "No percentage of the model bound is known: other programs disturbed the probe of the "
+         "machine's "
          "rates, which had 31 % of its processors' time and needs 50 %.");
 }
 
@@ -122,7 +123,8 @@ TEST(Digits, ATimeAndItsIntervalEndAtTheSamePlace) {
   EXPECT_EQ(ms_text(1.0342, {1.0213, 1.0469}, false), "1.03 [1.02, 1.05]");
   EXPECT_EQ(ms_text(1.0342, {1.0341, 1.0343}, false), "1.034 [1.034, 1.034]");
   EXPECT_EQ(ms_text(12345.6, {11789.0, 12944.0}, false), "12300 [11800, 12900]");
-  EXPECT_EQ(ms_text(9.98, {9.3, 10.6}, true), "10 (9 .. 11)"); // rounded, it has another leading digit
+  // rounded, it has another leading digit
+  EXPECT_EQ(ms_text(9.98, {9.3, 10.6}, true), "10 (9 .. 11)");
   EXPECT_EQ(ms_text(0.00512, {0.0004, 0.0113}, true), "0.0051 (0.0004 .. 0.0113)");
   EXPECT_EQ(ms_text(0.0000512, {0.00004, 0.00006}, true), "5.1e-05 (4e-05 .. 6e-05)");
   EXPECT_EQ(ms_text(3.14159, {3.14159, 3.14159}, true), "3.14 (3.14 .. 3.14)"); // one sample

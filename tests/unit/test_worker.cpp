@@ -1,5 +1,5 @@
-// The parent's side of a worker, with workers that keep to the protocol or do not: a program that plays
-// the runner and behaves as its environment says, and the real one.
+// The parent's side of a worker, with workers that keep to the protocol or do not: a program that
+// plays the runner and behaves as its environment says, and the real one.
 #include "harness/campaign/cell_memory.hpp"
 #include "harness/worker/worker.hpp"
 

@@ -61,8 +61,8 @@ TEST_F(EarlierPass, mayBeBehindByOneOf32) {
 
 TEST_F(EarlierPass, isFoundOneFurtherBehind) {
   for (const std::size_t passes : {kPasses - 3, kPasses - 8}) {
-    EXPECT_EQ(found_of(passes), "iteration 64: the centroids are those after iteration " +
-                                    std::to_string(passes));
+    EXPECT_EQ(found_of(passes),
+              "iteration 64: the centroids are those after iteration " + std::to_string(passes));
   }
   EXPECT_TRUE(found_of(kPasses / 2)); // by the name of a pass beside it
 }

@@ -1,6 +1,6 @@
-// Fuzzy c-means from one feature to 2048, 2 centres to 256 and fuzzifiers from 1.1 to 3: no variant on a
-// CPU refuses any of it, in either precision, and every answer is right. The qualification stays
-// with 16 centres and fuzzifiers from 1.5 on.
+// Fuzzy c-means from one feature to 2048, 2 centres to 256 and fuzzifiers from 1.1 to 3: no variant
+// on a CPU refuses any of it, in either precision, and every answer is right. The qualification
+// stays with 16 centres and fuzzifiers from 1.5 on.
 #include "harness/judge/collapse.hpp"
 #include "harness/judge/oracle.hpp"
 #include "tests/built_variants.hpp"

@@ -114,8 +114,8 @@ TEST(HonestAnswers, areRight) {
   }
 }
 
-// A row that lies far out is nearly as far from every centroid, so rounding chooses its cluster in the
-// first pass. The run ends elsewhere than in float64, and is right.
+// A row that lies far out is nearly as far from every centroid, so rounding chooses its cluster in
+// the first pass. The run ends elsewhere than in float64, and is right.
 TEST(HonestAnswers, areRightWhereOutliersAreMostOfTheObjective) {
   std::mt19937_64 random(7);
   std::normal_distribution<double> normal;

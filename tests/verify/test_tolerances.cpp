@@ -359,9 +359,10 @@ TEST(Objective, mayBeElsewhereOnlyIfEveryPassIsRight) {
       finds(verify_answer(meta_of(Family::kmeans), problem, answer.view(), oracle), "objective"));
 }
 
-/// Points in a row, in three clouds; all eight clusters begin in one of these. Two of them begin so close
-/// together that the expanded form in float32 may leave one without points. Of two runs, one has a cluster
-/// moved to the farthest cloud and comes down farther: the answer's where `better`, else the oracle's.
+/// Points in a row, in three clouds; all eight clusters begin in one of these. Two of them begin so
+/// close together that the expanded form in float32 may leave one without points. Of two runs, one
+/// has a cluster moved to the farthest cloud and comes down farther: the answer's where `better`,
+/// else the oracle's.
 Verdict judge_reseeded(bool better, bool declared) {
   OwnedProblem<float> owned;
   owned.n = 2000;

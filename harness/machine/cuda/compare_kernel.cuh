@@ -1,16 +1,17 @@
-// How fast a GPU finds nearest centroids: the least of scores that are in registers, and where it is.
+// How fast a GPU finds nearest centroids: the least of scores that are in registers, and where it
+// is.
 //
 // Whatever of this a compiler may do once for all groups, it does, and then the rate is no limit of
-// anything. So every instruction depends on the group before: minima begin with the least so far, and
-// roundings take one score that is made anew.
+// anything. So every instruction depends on the group before: minima begin with the least so far,
+// and roundings take one score that is made anew.
 #pragma once
 
 #include <cuda_fp16.h>
 
 namespace clusterbench {
 
-// Scores of a group of centroids are compared by minima alone: a second look at one group finds the place. As
-// many as leave registers for warps that hide the latency.
+// Scores of a group of centroids are compared by minima alone: a second look at one group finds the
+// place. As many as leave registers for warps that hide the latency.
 
 /// Scores of float32. Those of floats that are not negative are ordered as integers, of which one
 /// instruction compares three on devices of compute capability 9.0.
@@ -48,8 +49,8 @@ struct DoubleScores {
   }
 };
 
-/// What tensor cores make, floats, rounded to float16: two share a register, and four are compared with
-/// the least so far at once. Rounding keeps their order.
+/// What tensor cores make, floats, rounded to float16: two share a register, and four are compared
+/// with the least so far at once. Rounding keeps their order.
 struct PackedScores {
   static constexpr int kGroup = 64;
   using Made = float;
@@ -72,7 +73,8 @@ private:
   }
 };
 
-/// A thread is a point, with so many groups of scores, all `usual` or more. The last group has one that is
+/// A thread is a point, with so many groups of scores, all `usual` or more. The last group has one
+/// that is
 /// `least`; d_found [threads] gets that group's number. one: 1, which the compiler must not know.
 template <typename Scores>
 __global__ void compare_kernel(int groups, float usual, float least, float one, int* d_found) {

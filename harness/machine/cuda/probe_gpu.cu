@@ -385,7 +385,8 @@ double compare_gpairs(const Bench& bench) {
   const unsigned blocks = bench.full_wave(compare_kernel<Scores>);
   const DeviceArray<int> found(threads_of(blocks));
   const double seconds = bench.shortest([&] {
-    compare_kernel<Scores><<<blocks, kBlock, 0, bench.stream()>>>(kGroups, 2.0F, 1.0F, 1.0F, found.get());
+    compare_kernel<Scores>
+        <<<blocks, kBlock, 0, bench.stream()>>>(kGroups, 2.0F, 1.0F, 1.0F, found.get());
   });
   const auto points = static_cast<double>(threads_of(blocks));
   expect(bench.sum(found, threads_of(blocks)) == points * (kGroups - 1), "comparing");

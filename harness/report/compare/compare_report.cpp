@@ -36,11 +36,13 @@ std::vector<std::string> line_of(const ComparedCell& cell) {
 }
 
 CellLine narrow_line_of(const ComparedCell& cell) {
-  CellLine line{cell.name, {"", "", "", cell.verdict}, cell.message, paint_of_verdict(cell.verdict)};
+  CellLine line{
+      cell.name, {"", "", "", cell.verdict}, cell.message, paint_of_verdict(cell.verdict)};
   if (cell.change) {
     const Change& change = *cell.change;
     line.figures = {with_digits(change.base_ms, digits_for(change)),
-                    with_digits(change.new_ms, digits_for(change)), ratio_text(change), cell.verdict};
+                    with_digits(change.new_ms, digits_for(change)), ratio_text(change),
+                    cell.verdict};
   }
   return line;
 }
@@ -62,15 +64,16 @@ std::string summary(const Comparison& comparison, TextStyle style) {
 
 // The sentences below the table.
 std::vector<std::string> rules(const Comparison& comparison) {
-  std::vector<std::string> rules = {
-      fmt::format("Changes below {:g} % count as none; where no change can be as large as {:g} %, nothing "
-                  "has changed. The level is {:g} %: of false alarms, all cells together.",
-                  comparison.options.min_effect * 100.0, comparison.options.same_within() * 100.0,
-                  comparison.options.level * 100.0)};
+  std::vector<std::string> rules = {fmt::format(
+      "Changes below {:g} % count as none; where no change can be as large as {:g} %, nothing "
+      "has changed. The level is {:g} %: of false alarms, all cells together.",
+      comparison.options.min_effect * 100.0, comparison.options.same_within() * 100.0,
+      comparison.options.level * 100.0)};
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && cell.change->is_range;
       })) {
-    rules.push_back("In round brackets stands no 95 %, but the least and the greatest: of too few processes.");
+    rules.push_back(
+        "In round brackets stands no 95 %, but the least and the greatest: of too few processes.");
   }
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && !cell.change->paired;
@@ -79,7 +82,8 @@ std::vector<std::string> rules(const Comparison& comparison) {
                     "campaigns the same starts.");
   }
   if (!comparison.environments_differ.empty()) {
-    rules.push_back("Two environments are compared, not two builds: " + comparison.environments_differ + ".");
+    rules.push_back(
+        "Two environments are compared, not two builds: " + comparison.environments_differ + ".");
   }
   return rules;
 }
@@ -91,9 +95,11 @@ std::string next(const Comparison& comparison) {
                                [&](const ComparedCell& cell) { return cell.verdict == verdict; });
   };
   if (const auto rounds = comparison.rounds_needed()) {
-    const std::string command = comparison.command.empty() ? "clusterbench run ..." : comparison.command;
-    return fmt::format("next: both campaigns again, each with\n  {} --rounds {} --starts 1 --out FOLDER\n",
-                       command, *rounds);
+    const std::string command =
+        comparison.command.empty() ? "clusterbench run ..." : comparison.command;
+    return fmt::format(
+        "next: both campaigns again, each with\n  {} --rounds {} --starts 1 --out FOLDER\n",
+        command, *rounds);
   }
   if (any("slower") || any("inconclusive")) {
     return "next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes\n";
@@ -125,23 +131,23 @@ std::string render_comparison(const Comparison& comparison, TextStyle style, boo
     if (style == TextStyle::markdown) {
       return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison, style), table, rule);
     }
-    return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n", comparison.base, comparison.fresh, table, rule,
-                       summary(comparison, style));
+    return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n", comparison.base, comparison.fresh, table,
+                       rule, summary(comparison, style));
   }
   std::vector<CellLine> lines;
   std::ranges::transform(comparison.cells, std::back_inserter(lines), narrow_line_of);
-  std::string text = fmt::format("base: {}\nnew:  {}\n{}\n", comparison.base, comparison.fresh,
-                                 cell_tables({{"base ms", true}, {"new ms", true},
-                                              {"new/base [95 %]", true}, {"verdict"}},
-                                             lines, style));
+  std::string text = fmt::format(
+      "base: {}\nnew:  {}\n{}\n", comparison.base, comparison.fresh,
+      cell_tables({{"base ms", true}, {"new ms", true}, {"new/base [95 %]", true}, {"verdict"}},
+                  lines, style));
   for (const std::string& rule : rules(comparison)) {
     text += wrapped(rule, "  ");
   }
   for (const std::string& sentence : comparison.edited) {
     text += wrapped(sentence, "  ");
   }
-  text += fmt::format("\n{} cell{}: {}\n", comparison.cells.size(), comparison.cells.size() == 1 ? "" : "s",
-                      summary(comparison, style));
+  text += fmt::format("\n{} cell{}: {}\n", comparison.cells.size(),
+                      comparison.cells.size() == 1 ? "" : "s", summary(comparison, style));
   return text + next(comparison);
 }
 
@@ -151,15 +157,16 @@ json to_json(const Comparison& comparison) {
     json entry = {{"name", cell.name}, {"verdict", cell.verdict}, {"message", cell.message}};
     if (cell.change) {
       const Change& change = *cell.change;
-      entry.update({{"base_ms", change.base_ms},
-                    {"new_ms", change.new_ms},
-                    {"ratio", change.ratio},
-                    {"interval", {change.interval.low, change.interval.high}},
-                    {"interval_is_range", change.is_range},
-                    {"paired", change.paired},
-                    {"p", change.p},
-                    {"q", change.q},
-                    {"rounds_needed", change.rounds_needed ? json(*change.rounds_needed) : json()}});
+      entry.update(
+          {{"base_ms", change.base_ms},
+           {"new_ms", change.new_ms},
+           {"ratio", change.ratio},
+           {"interval", {change.interval.low, change.interval.high}},
+           {"interval_is_range", change.is_range},
+           {"paired", change.paired},
+           {"p", change.p},
+           {"q", change.q},
+           {"rounds_needed", change.rounds_needed ? json(*change.rounds_needed) : json()}});
     }
     cells.push_back(entry);
   }

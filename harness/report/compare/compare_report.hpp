@@ -1,8 +1,8 @@
 // Prints a comparison of two campaigns, for a terminal, as Markdown and as JSON.
 #pragma once
 
-#include "harness/report/text_table.hpp"
 #include "harness/report/compare/comparison.hpp"
+#include "harness/report/text_table.hpp"
 
 namespace clusterbench {
 

@@ -1,8 +1,8 @@
 #include "harness/report/compare/comparison.hpp"
 
+#include "harness/machine/environment.hpp"
 #include "harness/report/compare/machine_state.hpp"
 #include "harness/report/compare/process_test.hpp"
-#include "harness/machine/environment.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -64,7 +64,8 @@ const NamedCell* counterpart(const Timings& theirs, const CellName& cell, const 
   return of_another && most_alike(mine, best->first)->first != cell ? nullptr : best;
 }
 
-// A cell that was measured with several numbers of threads, or of several problems, is named with them.
+// A cell that was measured with several numbers of threads, or of several problems, is named with
+// them.
 std::string shown_name(const Timings& timings, const CellName& cell) {
   std::vector<CellName> names;
   for (const NamedCell* other : cells_named(timings, cell.name)) {
@@ -85,7 +86,8 @@ Costs costs_of_runs(const CellTimings& timings) {
   return costs;
 }
 
-// A cell that both campaigns have a time for. Passes are what is compared, where both have recorded them.
+// A cell that both campaigns have a time for. Passes are what is compared, where both have recorded
+// them.
 struct MeasuredTwice {
   std::size_t index; ///< among the compared cells
   Costs base, fresh;
@@ -122,7 +124,8 @@ Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellT
     change.p = std::min(test->p_slower(), test->p_faster());
   } else {
     change.ratio = point_ratio(cell.base, cell.fresh);
-    const Interval before = range_of_rounds(cell.base.ms()), after = range_of_rounds(cell.fresh.ms());
+    const Interval before = range_of_rounds(cell.base.ms()),
+                   after = range_of_rounds(cell.fresh.ms());
     change.interval = {std::min(after.low / before.high, change.ratio),
                        std::max(after.high / before.low, change.ratio)};
     change.is_range = true;
@@ -175,8 +178,8 @@ std::string verdict_of(const Change& change, const CompareOptions& options) {
   return is_small && is_certain ? "same" : "inconclusive";
 }
 
-// The p-values of a family of tests, adjusted so that the smallest true one is rejected by mistake as
-// seldom as the level says (Holm 1979). In the order given.
+// The p-values of a family of tests, adjusted so that the smallest true one is rejected by mistake
+// as seldom as the level says (Holm 1979). In the order given.
 std::vector<double> holm(const std::vector<double>& p_values) {
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -191,10 +194,10 @@ std::vector<double> holm(const std::vector<double>& p_values) {
   return adjusted;
 }
 
-// A change beyond the minimum effect needs an interval that leaves out 1, among so many cells; a smaller
-// one needs an interval within which nothing has changed.
-std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& test, std::size_t cells,
-                                            const CompareOptions& options) {
+// A change beyond the minimum effect needs an interval that leaves out 1, among so many cells; a
+// smaller one needs an interval within which nothing has changed.
+std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& test,
+                                            std::size_t cells, const CompareOptions& options) {
   if (!test) {
     return kUsualRounds;
   }
@@ -220,7 +223,8 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     }
     sum += std::log(change.ratio);
     if (cell.test) {
-      variance_of_processes += std::pow(cell.test->standard_error(), 2) - std::pow(kCampaignScatter, 2);
+      variance_of_processes +=
+          std::pow(cell.test->standard_error(), 2) - std::pow(kCampaignScatter, 2);
     }
     has_scatter = has_scatter && cell.test;
   }
@@ -236,10 +240,10 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     cell.change->rounds_needed =
         rounds_that_tell(measured[i].test, measured.size(), comparison.options);
     const std::string why = measured[i].test ? "" : why_no_test(measured[i]);
-    const std::string how =
-        !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
-        : cell.change->rounds_needed ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
-                                     : "too close for rounds: `clusterbench gate` would tell";
+    const std::string how = !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
+                            : cell.change->rounds_needed
+                                ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
+                                : "too close for rounds: `clusterbench gate` would tell";
     for (const std::string& part : {why, how}) {
       cell.message += fmt::format("{}{}", cell.message.empty() || part.empty() ? "" : "; ", part);
     }
@@ -254,7 +258,8 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     constexpr double kTwoSided95 = 1.959964;
     const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
                                                  std::pow(kCampaignScatter, 2));
-    comparison.geometric_mean_interval = {std::exp(sum / count - reach), std::exp(sum / count + reach)};
+    comparison.geometric_mean_interval = {std::exp(sum / count - reach),
+                                          std::exp(sum / count + reach)};
   }
 }
 
@@ -264,7 +269,8 @@ std::vector<std::string> mismatch_of_rates(const Timings& base, const Timings& f
   std::vector<std::string> differences;
   for (const auto& [name, rate] : base.rates) {
     const auto found = fresh.rates.find(name);
-    if (found != fresh.rates.end() && std::max(rate / found->second, found->second / rate) > kMostScatter) {
+    if (found != fresh.rates.end() &&
+        std::max(rate / found->second, found->second / rate) > kMostScatter) {
       differences.push_back(fmt::format("{}: {:.3g}, {:.3g}", name, rate, found->second));
     }
   }
@@ -359,7 +365,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       continue;
     }
     const auto& [their_key, theirs] = *found;
-    const bool other_work = !key.same_threads(their_key) || !key.problem.same_work(their_key.problem);
+    const bool other_work =
+        !key.same_threads(their_key) || !key.problem.same_work(their_key.problem);
     if (auto cell = finding(name, old, theirs, other_work)) {
       comparison.cells.push_back(*cell);
       continue;

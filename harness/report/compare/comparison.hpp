@@ -24,8 +24,8 @@ struct Change {
   Interval interval;     ///< of the ratio, 95 %; of too few processes, the range of what they took
   bool is_range = false; ///< the latter
   bool paired = false;   ///< by start
-  /// Of as long a new time or a longer one, or a shorter one where the ratio is below 1, if the builds
-  /// are equal; 1 for too few processes.
+  /// Of as long a new time or a longer one, or a shorter one where the ratio is below 1, if the
+  /// builds are equal; 1 for too few processes.
   double p = 1.0;
   double q = 1.0; ///< p adjusted for the number of cells
   /// The processes that would tell, where these do not; empty where no number would.
@@ -33,9 +33,9 @@ struct Change {
 };
 
 struct ComparedCell {
-  /// `slower` and `faster`: the ratio is beyond the minimum effect, and q is at most the level; never
-  /// of a side with fewer than kLeastProcesses. `same`: the ratio is within the minimum effect, and the whole
-  /// interval within same_within().
+  /// `slower` and `faster`: the ratio is beyond the minimum effect, and q is at most the level;
+  /// never of a side with fewer than kLeastProcesses. `same`: the ratio is within the minimum
+  /// effect, and the whole interval within same_within().
   /// `inconclusive`: neither. `missing`, `wrong`, `failed`: the new campaign lacks the cell or its
   /// answer. `wrong` is also one that cheated. `different_work`: problem or threads differ. `new`:
   /// only the new campaign has it. `not_compared`: neither could be used, in the same way as
@@ -53,9 +53,10 @@ struct Comparison {
   std::size_t ratios = 0;          ///< cells with a ratio
   double geometric_mean = 1.0;     ///< of the ratios
   std::optional<Interval> geometric_mean_interval; ///< 95 %; empty if one is of too few processes
-  std::string environments_differ; ///< in what; empty: they do not
+  std::string environments_differ;                 ///< in what; empty: they do not
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
-  std::string command; ///< that made the base, without --rounds, --starts and --out; empty: not known
+  /// That made the base, without --rounds, --starts and --out; empty: not known.
+  std::string command;
 
   /// 2 for a newly wrong cell, 5 for a missing or newly failed one, 4 for a ledger that was edited,
   /// 1 for a slower cell, 3 for an inconclusive one that may be slower; the gravest. Improvements

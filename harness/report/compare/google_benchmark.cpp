@@ -31,7 +31,8 @@ double milliseconds_per(const std::string& unit) {
   return known->second;
 }
 
-// Of our own files, what `name` does not tell: an older one, or another program's, tells nothing of it.
+// Of our own files, what `name` does not tell: an older one, or another program's, tells nothing of
+// it.
 CellName cell_of(const json& row) {
   const std::string name = row.at("name");
   if (!row.contains("cell")) {

@@ -48,7 +48,8 @@ std::vector<Track> tracks_of(const std::vector<Timings>& campaigns) {
       std::vector<Track>& tracks = by_name[name.name];
       const auto find = [&](bool same) {
         return std::ranges::find_if(tracks, [&](const Track& track) {
-          return track.may_have(name, campaign) && (!same || track.cell.problem.may_be(name.problem));
+          return track.may_have(name, campaign) &&
+                 (!same || track.cell.problem.may_be(name.problem));
         });
       };
       auto found = find(true);
@@ -78,8 +79,8 @@ double median_of(const CellTimings& cell) {
 }
 
 Moment first_of_a_stretch(const Timings& campaign, const CellTimings& cell, std::string verdict) {
-  return {campaign.source, cell.status == "ok" ? std::move(verdict) : cell.status,
-          median_of(cell), {}};
+  return {
+      campaign.source, cell.status == "ok" ? std::move(verdict) : cell.status, median_of(cell), {}};
 }
 
 CellHistory history_of_cell(const Track& track, const CompareOptions& options) {
@@ -88,8 +89,7 @@ CellHistory history_of_cell(const Track& track, const CompareOptions& options) {
   for (const auto& [campaign, name] : track.campaigns) {
     Timings here = only(*campaign, name);
     const CellTimings& cell = here.cells.at(name);
-    const bool usable =
-        first && first->cells.begin()->second.status == "ok" && cell.status == "ok";
+    const bool usable = first && first->cells.begin()->second.status == "ok" && cell.status == "ok";
     if (!usable || !environment_mismatch(*first, here).empty()) {
       history.moments.push_back(
           first_of_a_stretch(here, cell, !usable ? "first" : "other environment"));
@@ -119,9 +119,9 @@ std::string ms_text(const Moment& moment) {
   }
   constexpr int kUnknown = 3;
   const auto& change = moment.change;
-  return with_digits(moment.ms, change ? digits_of((change->interval.high - change->interval.low) /
-                                                   change->ratio)
-                                       : kUnknown);
+  return with_digits(
+      moment.ms, change ? digits_of((change->interval.high - change->interval.low) / change->ratio)
+                        : kUnknown);
 }
 
 Paint paint_of(const Moment& moment) {
@@ -131,7 +131,8 @@ Paint paint_of(const Moment& moment) {
     }
   }
   const Paint paint = paint_of_verdict(moment.verdict);
-  return paint == Paint::plain && moment.verdict != "same" ? Paint::wrong : paint; // a cell's status
+  // a cell's status
+  return paint == Paint::plain && moment.verdict != "same" ? Paint::wrong : paint;
 }
 
 bool is_change(const Moment& moment) {
@@ -177,25 +178,31 @@ std::string render_history(const std::vector<CellHistory>& cells,
     std::vector<std::vector<std::string>> lines;
     std::vector<Paint> paints;
     for (const Moment& moment : history.moments) {
-      const std::string source = shortened(escaped(moment.source, TextStyle::terminal), kWidestSource);
+      const std::string source =
+          shortened(escaped(moment.source, TextStyle::terminal), kWidestSource);
       lines.push_back({is_change(moment) ? ">" : "", source, ms_text(moment), since_first(moment),
                        moment.verdict});
       paints.push_back(paint_of(moment));
       if (is_change(moment) && ++changes <= kMostChanges) {
-        changed += "  " +
-                   painted(fmt::format("{} by {} at {}", moment.verdict, since_first(moment), source),
-                           paint_of(moment), style) +
-                   ": " + shortened(name, 44) + "\n";
+        changed +=
+            "  " +
+            painted(fmt::format("{} by {} at {}", moment.verdict, since_first(moment), source),
+                    paint_of(moment), style) +
+            ": " + shortened(name, 44) + "\n";
       }
     }
     text += name + "\n" +
-            text_table({{"", false}, {"campaign", false}, {"ms", true},
-                        {"over the stretch's first", true}, {"verdict", false}},
+            text_table({{"", false},
+                        {"campaign", false},
+                        {"ms", true},
+                        {"over the stretch's first", true},
+                        {"verdict", false}},
                        lines, style, paints) +
             "\n";
   }
-  text += fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
-          (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  text +=
+      fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
+      (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
   for (const std::string& sentence : edited) {
     text += escaped(sentence, TextStyle::terminal) + "\n";
   }

@@ -11,17 +11,19 @@ namespace clusterbench {
 
 /// What one campaign says of a cell.
 struct Moment {
-  std::string source;           ///< the file
-  std::string verdict;          ///< of compare, against the stretch's first campaign; `first` for that itself
+  std::string source; ///< the file
+  /// Of compare, against the stretch's first campaign; `first` for that itself.
+  std::string verdict;
   double ms = 0.0;              ///< median of runs; 0 where there is none
   std::optional<Change> change; ///< since the stretch's first campaign
 };
 
-/// A stretch ends where the cell is slower or faster than in the stretch's first campaign, where the
-/// environment differs, or after a failure: so a slow drift is seen, too, once it is larger than noise.
+/// A stretch ends where the cell is slower or faster than in the stretch's first campaign, where
+/// the environment differs, or after a failure: so a slow drift is seen, too, once it is larger
+/// than noise.
 struct CellHistory {
-  CellName cell;     ///< as far as any campaign tells it
-  std::string shown; ///< its name, with what tells it from other cells of that name
+  CellName cell;               ///< as far as any campaign tells it
+  std::string shown;           ///< its name, with what tells it from other cells of that name
   std::vector<Moment> moments; ///< in the order of the campaigns that have the cell
 };
 
@@ -34,6 +36,7 @@ std::vector<std::string> edited_of(const std::vector<Timings>& campaigns);
 /// In 100 columns: a table for each cell, the changes in colour, and at the end what changed where.
 std::string render_history(const std::vector<CellHistory>& cells,
                            const std::vector<std::string>& edited, TextStyle style);
-nlohmann::json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited);
+nlohmann::json to_json(const std::vector<CellHistory>& cells,
+                       const std::vector<std::string>& edited);
 
 } // namespace clusterbench

@@ -11,11 +11,13 @@
 
 namespace clusterbench {
 
-static_assert(kMostOtherTasks == kMostUseByOthers, "a GPU's use by others is compared as tasks are");
+static_assert(kMostOtherTasks == kMostUseByOthers,
+              "a GPU's use by others is compared as tasks are");
 
 namespace {
 
-// Around the samples that met the least of each, as far as rounds tell: of a GPU not every one does.
+// Around the samples that met the least of each, as far as rounds tell: of a GPU not every one
+// does.
 std::optional<Busyness> at_its_quietest(const Costs& costs) {
   std::vector<double> fixed_work, other_tasks;
   for (const Costs::Round& round : costs.rounds) {
@@ -45,8 +47,9 @@ std::string unlike_machine(const Costs& base, const Costs& fresh) {
   }
   const auto [least, most] = std::minmax(before->fixed_work_us, now->fixed_work_us);
   if (most > kMostFixedWork * least) {
-    return fmt::format("the machine was busy: its fixed work took {:.0f} us at best before and {:.0f} now",
-                       before->fixed_work_us, now->fixed_work_us);
+    return fmt::format(
+        "the machine was busy: its fixed work took {:.0f} us at best before and {:.0f} now",
+        before->fixed_work_us, now->fixed_work_us);
   }
   return "";
 }

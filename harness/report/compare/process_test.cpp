@@ -32,14 +32,15 @@ public:
 
   std::size_t processes() const { return sizes_.size(); }
 
-  /// The quantile of the samples, where process r counts so many times. The second one at least: the
-  /// first may be a clock's mistake.
+  /// The quantile of the samples, where process r counts so many times. The second one at least:
+  /// the first may be a clock's mistake.
   double fastest(const std::vector<std::size_t>& times) const {
     std::size_t count = 0;
     for (std::size_t r = 0; r < sizes_.size(); ++r) {
       count += times[r] * sizes_[r];
     }
-    const auto share = static_cast<std::size_t>(std::ceil(kFastestShare * static_cast<double>(count)));
+    const auto share =
+        static_cast<std::size_t>(std::ceil(kFastestShare * static_cast<double>(count)));
     const std::size_t wanted = std::min(std::max<std::size_t>(share, 2), count);
     auto sample = samples_.begin();
     for (std::size_t seen = times[sample->process]; seen < wanted; seen += times[sample->process]) {
@@ -72,9 +73,9 @@ struct Side {
   double variance = 0.0;
 };
 
-// Draws from R processes scatter by R - 1 parts of R only, and those of a low quantile by less than that:
-// they know no process that is faster than the fastest they have seen. Their scatter is that of the middle
-// nine in ten: a few draws have disturbed processes alone.
+// Draws from R processes scatter by R - 1 parts of R only, and those of a low quantile by less than
+// that: they know no process that is faster than the fastest they have seen. Their scatter is that
+// of the middle nine in ten: a few draws have disturbed processes alone.
 Side side_of(const Costs& costs) {
   constexpr int kDraws = 400;
   const SortedSamples samples(costs.ms());
@@ -97,7 +98,8 @@ Side side_of(const Costs& costs) {
           scatter * scatter * count / (count - 1.0)};
 }
 
-// Of the side: how far it moves with the starts that were drawn. Where a start costs more than another,
+// Of the side: how far it moves with the starts that were drawn. Where a start costs more than
+//   another,
 // all processes of the side have met the same ones.
 double variance_of_starts(const Costs& costs) {
   std::map<std::size_t, double> least;
@@ -148,7 +150,8 @@ Interval ProcessTest::interval(double confidence) const {
 }
 
 double ProcessTest::p_slower() const {
-  return boost::math::cdf(boost::math::complement(students_t(degrees_), log_ratio_ / standard_error_));
+  return boost::math::cdf(
+      boost::math::complement(students_t(degrees_), log_ratio_ / standard_error_));
 }
 
 double ProcessTest::p_faster() const {

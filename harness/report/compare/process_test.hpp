@@ -1,5 +1,5 @@
-// Do two campaigns' processes differ? Each side is worth what its fastest tenth of samples took; how
-// far that is to be trusted, its processes tell and never its samples: they have in common what
+// Do two campaigns' processes differ? Each side is worth what its fastest tenth of samples took;
+// how far that is to be trusted, its processes tell and never its samples: they have in common what
 // processes of one build differ by.
 #pragma once
 
@@ -10,28 +10,31 @@
 
 namespace clusterbench {
 
-/// Whatever else runs only adds time. So the fastest samples are the variant's own, while a median is
-/// also that of the machine's guests. scripts/compare_calibration counts what comes of these two.
+/// Whatever else runs only adds time. So the fastest samples are the variant's own, while a median
+/// is also that of the machine's guests. scripts/compare_calibration counts what comes of these
+/// two.
 inline constexpr double kFastestShare = 0.1;
 /// What two campaigns of one build differ by, however many processes they have: the machine is
 /// another one a minute later. Of the logarithm.
 inline constexpr double kCampaignScatter = 0.012;
 
-/// A bootstrap of so low a quantile of a few processes is too narrow by this factor, where processes
-/// scatter to both sides; test_process_test holds the rate of false alarms.
+/// A bootstrap of so low a quantile of a few processes is too narrow by this factor, where
+/// processes scatter to both sides; test_process_test holds the rate of false alarms.
 inline constexpr double kUnseenScatter = 1.3;
 
 inline constexpr std::size_t kLeastProcesses = 3;
 
 /// The logarithm of new / base with its scatter: Student's t with so many degrees of freedom.
 ///
-/// Each side is the quantile at kFastestShare of the logarithms of all its samples. Its variance is that
-/// of 400 sides drawn from its processes, each taken whole (a cluster bootstrap: Davison and Hinkley 1997,
-/// section 3.8). Where the starts are not the same, what they differ by is added. Only the processes' part
-/// is estimated, so the others add degrees of freedom (Satterthwaite 1946).
+/// Each side is the quantile at kFastestShare of the logarithms of all its samples. Its variance is
+/// that of 400 sides drawn from its processes, each taken whole (a cluster bootstrap: Davison and
+/// Hinkley 1997, section 3.8). Where the starts are not the same, what they differ by is added.
+/// Only the processes' part is estimated, so the others add degrees of freedom (Satterthwaite
+/// 1946).
 class ProcessTest {
 public:
-  /// Empty where a side has fewer than kLeastProcesses: too little is known of what processes differ by.
+  /// Empty where a side has fewer than kLeastProcesses: too little is known of what processes
+  /// differ by.
   /// Throws std::invalid_argument for an empty round and for a cost that is not positive.
   static std::optional<ProcessTest> of(const Costs& base, const Costs& fresh);
 
@@ -44,15 +47,16 @@ public:
   /// One-sided: of so long a new time, or a longer one, where the ratio is 1.
   double p_slower() const;
   double p_faster() const;
-  /// How many processes each side would need for an interval, with the same starts, whose half width
-  /// is `reach` (of the logarithm). Empty where no number would do.
+  /// How many processes each side would need for an interval, with the same starts, whose half
+  /// width is `reach` (of the logarithm). Empty where no number would do.
   std::optional<std::size_t> rounds_for(double reach, double confidence) const;
 
 private:
   double log_ratio_ = 0.0;
   double standard_error_ = 0.0;
   double degrees_ = 1.0;
-  double process_variance_ = 0.0; ///< of a side, times its number of processes: the mean of both sides
+  /// Of a side, times its number of processes: the mean of both sides.
+  double process_variance_ = 0.0;
 };
 
 } // namespace clusterbench

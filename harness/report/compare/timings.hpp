@@ -14,7 +14,8 @@
 
 namespace clusterbench {
 
-/// Which cell. Google Benchmark's JSON of another program does not tell the threads, 0, nor the problem.
+/// Which cell. Google Benchmark's JSON of another program does not tell the threads, 0, nor the
+/// problem.
 struct CellName {
   std::string name; ///< table/problem/variant/precision, with GPUs and ranks if there are several
   int threads = 0;
@@ -43,7 +44,8 @@ struct Timings {
   std::map<CellName, CellTimings> cells;
   std::set<std::string> environments; ///< hashes, of the rows that count; ledgers only
   nlohmann::json environment;         ///< comparable_environment() of the last; ledgers only
-  std::map<std::string, double> rates; ///< of processor and memory, as the probe has measured them; ledgers only
+  /// Of processor and memory, as the probe has measured them; ledgers only.
+  std::map<std::string, double> rates;
   nlohmann::json context; ///< Google Benchmark's num_cpus and caches; null where no cell was timed
   std::string command;    ///< that made it, without --rounds, --starts and --out; ledgers only
   std::string edited;     ///< a sentence, if a ledger is not as it was written

@@ -29,9 +29,8 @@ struct CellShifts {
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
 };
 
-/// The cells of one problem that both variants got right on the same machine with the same number of
-/// threads.
-/// cell: shell glob of table/problem/precision. Throws what read_ledger() throws.
+/// The cells of one problem that both variants got right on the same machine with the same number
+/// of threads. cell: shell glob of table/problem/precision. Throws what read_ledger() throws.
 CellShifts cell_shifts(const std::vector<std::string>& ledgers, const std::string& before,
                        const std::string& after, const std::string& cell);
 

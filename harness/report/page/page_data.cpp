@@ -60,8 +60,8 @@ json interval_json(const Interval& interval, bool is_range) {
   return {six_digits(interval.low), six_digits(interval.high), is_range};
 }
 
-// How many passes each sample made: one number where it is the same of all, for which the intervals of
-// run and iteration differ by that factor alone.
+// How many passes each sample made: one number where it is the same of all, for which the intervals
+// of run and iteration differ by that factor alone.
 std::optional<std::size_t> common_passes(const Measured& measured) {
   const std::size_t first = measured.rounds.front().sample_iterations.at(0);
   for (const Row& row : measured.rounds) {
@@ -185,8 +185,10 @@ std::vector<double> inertias_of(const json& cell) {
   return inertias;
 }
 
-// Into every cell with a trace: the time from the problem's own start until its inertia is within 1 % of the
-// least that any run on the same points reached. A pass tells the inertia of the centroids that enter it.
+// Into every cell with a trace: the time from the problem's own start until its inertia is within 1
+//   % of the
+// least that any run on the same points reached. A pass tells the inertia of the centroids that
+// enter it.
 void put_times_to_quality(json& cells) {
   constexpr double kWithin = 0.01;
   std::map<std::string, double> best;

@@ -7,12 +7,12 @@
 
 namespace clusterbench {
 
-/// The template that the build left beside the program. Throws datasets::InputError with the command
-/// that makes it if it is not there.
+/// The template that the build left beside the program. Throws datasets::InputError with the
+/// command that makes it if it is not there.
 std::string read_page_template(const std::filesystem::path& program_folder);
 
-/// The template with the data in place of its mark. Whatever texts the data hold, they end no script
-/// and start no element: every `<` is written as an escape of JSON.
+/// The template with the data in place of its mark. Whatever texts the data hold, they end no
+/// script and start no element: every `<` is written as an escape of JSON.
 std::string page_text(std::string page_template, const nlohmann::json& data);
 
 } // namespace clusterbench

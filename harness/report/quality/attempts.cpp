@@ -2,8 +2,8 @@
 
 #include "datasets/errors.hpp"
 #include "harness/ledger/statistics.hpp"
-#include "harness/system/json_words.hpp"
 #include "harness/problem/problem_spec.hpp"
+#include "harness/system/json_words.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -37,9 +37,8 @@ void put_inertia(Attempt& attempt, const Row& row) {
   }
   const json trace = row.field("trace");
   const json entering = trace.is_object() ? trace.value("inertia", json::array()) : json::array();
-  attempt.recorded =
-      row.number("recorded_passes") == static_cast<double>(passes) && entering.is_array() &&
-                     entering.size() >= passes;
+  attempt.recorded = row.number("recorded_passes") == static_cast<double>(passes) &&
+                     entering.is_array() && entering.size() >= passes;
   for (std::size_t pass = 1; attempt.recorded && pass < passes; ++pass) {
     attempt.inertia[pass - 1] = number_or_nan(entering.at(pass));
   }

@@ -13,14 +13,14 @@ json finite_or_null(double value) {
 
 json problem_json(const QualityProblem& problem, const BestKnown& best) {
   json entry = {{"data", problem.data},
-          {"data_sha256", problem.data_sha256},
-          {"n", problem.n},
-          {"d", problem.d},
-          {"k", problem.k},
-          {"stop", problem.stop},
-          {"max_iterations", problem.max_iterations},
-          {"best_inertia", best.inertia ? json(*best.inertia) : json()},
-          {"best_from", !best.inertia ? json() : json(best.attempt ? "found" : "given")}};
+                {"data_sha256", problem.data_sha256},
+                {"n", problem.n},
+                {"d", problem.d},
+                {"k", problem.k},
+                {"stop", problem.stop},
+                {"max_iterations", problem.max_iterations},
+                {"best_inertia", best.inertia ? json(*best.inertia) : json()},
+                {"best_from", !best.inertia ? json() : json(best.attempt ? "found" : "given")}};
   if (!problem.weights_sha256.empty()) {
     entry["weights_sha256"] = problem.weights_sha256;
   }
@@ -89,9 +89,8 @@ json to_json(const QualityReport& report) {
   }
   json solvers = json::array();
   for (const Solver& solver : report.attempts.solvers) {
-    json& entry = solvers.emplace_back(json{{"variant", solver.variant},
-                                            {"precision", solver.precision},
-                                            {"threads", solver.threads}});
+    json& entry = solvers.emplace_back(json{
+        {"variant", solver.variant}, {"precision", solver.precision}, {"threads", solver.threads}});
     if (solver.gpus > 0) {
       entry["gpus"] = solver.gpus;
     }

@@ -1,10 +1,10 @@
 // Time to quality of all solvers on all problems: summaries by initialisation, and profiles.
 #pragma once
 
-#include "harness/system/exit_codes.hpp"
 #include "harness/report/quality/attempts.hpp"
 #include "harness/report/quality/profile.hpp"
 #include "harness/report/quality/time_to_quality.hpp"
+#include "harness/system/exit_codes.hpp"
 
 #include <array>
 #include <optional>

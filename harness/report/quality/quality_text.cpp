@@ -60,11 +60,13 @@ std::string heading(const QualityReport& report, std::size_t index, TextStyle st
     found =
         fmt::format("found by {} from {}", solver_name(report, attempt.solver), attempt.start.text);
   }
-  return paragraph(fmt::format("{}{}, k = {}{}: {} points in {} dimensions, rule {}, at most {} passes; best "
-                               "known inertia {:.9g}, {}",
-                               mark, problem.data, problem.k, mark, problem.n, problem.d, problem.stop,
-                               problem.max_iterations, *best.inertia, found),
-                   style) +
+  return paragraph(
+             fmt::format(
+                 "{}{}, k = {}{}: {} points in {} dimensions, rule {}, at most {} passes; best "
+                 "known inertia {:.9g}, {}",
+                 mark, problem.data, problem.k, mark, problem.n, problem.d, problem.stop,
+                 problem.max_iterations, *best.inertia, found),
+             style) +
          (markdown ? "\n" : "");
 }
 
@@ -81,13 +83,9 @@ std::map<double, double> least_times(const QualityReport& report, std::size_t pr
 }
 
 std::string problem_table(const QualityReport& report, std::size_t problem, TextStyle style) {
-  const std::vector<TextColumn> columns = {{"starts"},
-                                           {"variant"},
-                                           {"within", true},
-                                           {"reached", true},
-                                           {"passes", true},
-                                           {"ms, 1 start", true},
-                                           {"ms, restarts", true}};
+  const std::vector<TextColumn> columns = {
+      {"starts"},       {"variant"},           {"within", true},      {"reached", true},
+      {"passes", true}, {"ms, 1 start", true}, {"ms, restarts", true}};
   const std::map<double, double> least = least_times(report, problem);
   std::vector<std::vector<std::string>> rows;
   std::vector<Paint> paints;
@@ -96,14 +94,14 @@ std::string problem_table(const QualityReport& report, std::size_t problem, Text
       continue;
     }
     const std::string name = solver_name(report, summary.solver);
-    rows.push_back({fmt::format("{} × {}", summary.starts, summary.init),
-                    style == TextStyle::markdown ? name : shortened(name, kWidestName),
-                    percent(summary.within), fmt::format("{} of {}", summary.reached, summary.starts),
-                    passes(summary.median_passes), number(summary.median_ms),
-                    number(summary.restarts_ms)});
-    paints.push_back(!std::isfinite(summary.restarts_ms)                     ? Paint::refused
+    rows.push_back(
+        {fmt::format("{} × {}", summary.starts, summary.init),
+         style == TextStyle::markdown ? name : shortened(name, kWidestName),
+         percent(summary.within), fmt::format("{} of {}", summary.reached, summary.starts),
+         passes(summary.median_passes), number(summary.median_ms), number(summary.restarts_ms)});
+    paints.push_back(!std::isfinite(summary.restarts_ms)               ? Paint::refused
                      : summary.restarts_ms == least.at(summary.within) ? Paint::best
-                                                                             : Paint::plain);
+                                                                       : Paint::plain);
   }
   return text_table(columns, rows, style, paints);
 }
@@ -126,7 +124,10 @@ std::string closing(const QualityReport& report, TextStyle style) {
   if (lines.empty()) {
     return "Nothing reaches any of the qualities.\n";
   }
-  return text_table({{"fastest to quality on"}, {"within", true}, {"variant"}, {"starts"},
+  return text_table({{"fastest to quality on"},
+                     {"within", true},
+                     {"variant"},
+                     {"starts"},
                      {"ms, restarts", true}},
                     lines, style, std::vector<Paint>(lines.size(), Paint::best)) +
          (left == 0 ? "" : fmt::format("  and {} more above\n", left));
@@ -136,15 +137,16 @@ std::string profile_heading(const QualityProfile& entry, TextStyle style) {
   const bool one = entry.measure == QualityMeasure::one_start;
   const bool markdown = style == TextStyle::markdown;
   const std::string mark = markdown ? "**" : "";
-  return paragraph(
-             fmt::format(
-                 "{}Performance profile, within {} of the best known inertia, {}{}: share of {} {} on which "
-                 "a variant needs at most so many times the least time{}",
-                 mark, percent(entry.within), one ? "one start" : "with restarts", mark,
-                 entry.profile.instances, one ? "initial states" : "problems and initialisations",
-                 entry.profile.unsolved == 0 ? ""
-                                             : fmt::format("; none reaches {}", entry.profile.unsolved)),
-             style) +
+  return paragraph(fmt::format("{}Performance profile, within {} of the best known inertia, {}{}: "
+                               "share of {} {} on which "
+                               "a variant needs at most so many times the least time{}",
+                               mark, percent(entry.within), one ? "one start" : "with restarts",
+                               mark, entry.profile.instances,
+                               one ? "initial states" : "problems and initialisations",
+                               entry.profile.unsolved == 0
+                                   ? ""
+                                   : fmt::format("; none reaches {}", entry.profile.unsolved)),
+                   style) +
          (markdown ? "\n" : "");
 }
 
@@ -177,11 +179,12 @@ std::string quality_text(const QualityReport& report, TextStyle style) {
       text += heading(report, problem, style) + problem_table(report, problem, style) + "\n";
     }
   }
-  text += paragraph("Passes and ms, 1 start: medians over the starts, with those that never get there. "
-                    "Ms, restarts: expected time of starting again in the order of seeds until one gets "
-                    "there, over the cyclic orders. Times are of whole answers: upload, prepare, passes, "
-                    "download.",
-                    style) +
+  text += paragraph(
+              "Passes and ms, 1 start: medians over the starts, with those that never get there. "
+              "Ms, restarts: expected time of starting again in the order of seeds until one gets "
+              "there, over the cyclic orders. Times are of whole answers: upload, prepare, passes, "
+              "download.",
+              style) +
           "\n";
   for (const QualityProfile& entry : report.profiles) {
     if (entry.profile.instances > 0) {

@@ -1,5 +1,5 @@
-#include "harness/report/submission/submission_report.hpp"
 #include "harness/report/digits.hpp"
+#include "harness/report/submission/submission_report.hpp"
 #include "harness/report/table_part.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What ledgers say of a variant from outside: right or wrong, how fast, beside whom, and how far from the
-// machine's limit.
+// What ledgers say of a variant from outside: right or wrong, how fast, beside whom, and how far
+// from the machine's limit.
 #pragma once
 
 #include "harness/report/table_report.hpp"
@@ -63,8 +63,8 @@ struct SubmissionReport {
   std::string no_bound;
 };
 
-/// variants: those from outside, in their order. rows: of the ledger that the report was made from; tables
-/// leave out those that say `unavailable`.
+/// variants: those from outside, in their order. rows: of the ledger that the report was made from;
+/// tables leave out those that say `unavailable`.
 std::vector<SubmissionReport> make_submission_reports(const TableReport& report,
                                                       const std::vector<std::string>& variants,
                                                       const std::vector<Row>& rows);

@@ -138,7 +138,8 @@ std::string submission_text(const SubmissionReport& report) {
   }
   text += paragraph("Its times, the middle one with its 95 % interval (or all of few):",
                     times_table(report));
-  text += report.no_bound.empty() ? "" : wrapped(escaped(report.no_bound, TextStyle::terminal), "  ");
+  text +=
+      report.no_bound.empty() ? "" : wrapped(escaped(report.no_bound, TextStyle::terminal), "  ");
   text += paragraph("Its place, by time per iteration:", places_table(report));
   std::string unranked;
   for (const SubmissionCell& cell : report.cells) {

@@ -1,5 +1,5 @@
-// Copies of a large array through a small ring of memory that a device can reach: threads of the host
-// at one end, the device's link at the other. Plain C++ without CUDA.
+// Copies of a large array through a small ring of memory that a device can reach: threads of the
+// host at one end, the device's link at the other. Plain C++ without CUDA.
 #pragma once
 
 #include "harness/worker/cuda/copy_threads.hpp"
@@ -43,9 +43,10 @@ inline void copy_past_caches(char* to, const char* from, std::size_t bytes) {
 /// itself while it waits: so it needs none of the other threads.
 ///
 /// A Link has
-///   void start(std::size_t ring_at, std::size_t array_at, std::size_t bytes)  queues a copy between
-///     ring and device, behind those before;
-///   bool has_ended()  whether the oldest copy that it has not reported yet has ended. It reports it.
+///   void start(std::size_t ring_at, std::size_t array_at, std::size_t bytes)  queues a copy
+///     between ring and device, behind those before;
+///   bool has_ended()  whether the oldest copy that it has not reported yet has ended. It reports
+///   it.
 /// What they throw, load() and unload() throw.
 class CopyBelt {
 public:

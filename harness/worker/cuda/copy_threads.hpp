@@ -10,8 +10,9 @@
 namespace clusterbench {
 
 /// A team does one piece of work at a time. Whoever wakes while the door is open takes part; nobody
-/// waits for those who sleep on. Waking all threads takes longer than a short copy: a team that waited
-/// for every thread took 0.25 ms for what the caller alone does in 0.05 (one H200, 16 processors).
+/// waits for those who sleep on. Waking all threads takes longer than a short copy: a team that
+/// waited for every thread took 0.25 ms for what the caller alone does in 0.05 (one H200, 16
+/// processors).
 class CopyThreads {
 public:
   /// size: of the team, the caller counted.
@@ -35,8 +36,8 @@ public:
   std::size_t size() const { return threads_.size() + 1; }
 
   /// Calls work(0) in this thread and work(i) in those of the team that wake in time, each at most
-  /// once. Returns when all calls that began have ended. `work` shares out what there is to do itself,
-  /// so that work(0) alone could do it all, and throws nothing.
+  /// once. Returns when all calls that began have ended. `work` shares out what there is to do
+  /// itself, so that work(0) alone could do it all, and throws nothing.
   template <typename Work>
   void run(const Work& work) {
     work_ = [](const void* what, std::size_t index) { (*static_cast<const Work*>(what))(index); };

@@ -1,5 +1,5 @@
-// The runner's calls of the CUDA runtime, as a plug-in that only runners of GPU variants load. It shares
-// the device's primary context with the module's own runtime.
+// The runner's calls of the CUDA runtime, as a plug-in that only runners of GPU variants load. It
+// shares the device's primary context with the module's own runtime.
 #include "harness/machine/cuda/cuda_start.hpp"
 #include "harness/worker/cuda/staged_copy.hpp"
 #include "harness/worker/device_memory.hpp"

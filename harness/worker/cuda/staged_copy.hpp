@@ -1,6 +1,6 @@
-// Copies between pageable host memory and the device through a ring of page-locked memory that several
-// threads fill or empty. The driver's own copy of pageable memory uses one thread and reaches a sixth of
-// the link's rate; page-locking the caller's array takes longer than copying it.
+// Copies between pageable host memory and the device through a ring of page-locked memory that
+// several threads fill or empty. The driver's own copy of pageable memory uses one thread and
+// reaches a sixth of the link's rate; page-locking the caller's array takes longer than copying it.
 #pragma once
 
 #include "harness/worker/cuda/copy_belt.hpp"
@@ -61,11 +61,11 @@ public:
   }
 
 private:
-  // Measured on an H200 with 16 processors, ms for 36, 64, 200 and 400 MB to the device: 0.86, 1.48,
-  // 4.4 and 8.4; where every thread had a stream, and copied chunks of 1 MiB, 1.2, 1.75, 4.9 and 9.0.
-  // Blocks of 64 or 256 KiB, and 10 to 16 threads, differ by up to 7 %; rings of 4 and 8 MiB take
-  // up to 1.4 times as long. memcpy() instead takes 1.17 ms for 36 MB and 4.6 for 200. To the host:
-  // 0.15 for 4 MB, 6 for 268.
+  // Measured on an H200 with 16 processors, ms for 36, 64, 200 and 400 MB to the device: 0.86,
+  // 1.48, 4.4 and 8.4; where every thread had a stream, and copied chunks of 1 MiB, 1.2, 1.75, 4.9
+  // and 9.0. Blocks of 64 or 256 KiB, and 10 to 16 threads, differ by up to 7 %; rings of 4 and 8
+  // MiB take up to 1.4 times as long. memcpy() instead takes 1.17 ms for 36 MB and 4.6 for 200. To
+  // the host: 0.15 for 4 MB, 6 for 268.
   static constexpr std::size_t kMostThreads = 12;
   static constexpr std::size_t kBlock = std::size_t{1} << 17, kRing = 128 * kBlock;
   static constexpr std::size_t kFewest = std::size_t{1} << 16;

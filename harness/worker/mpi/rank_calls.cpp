@@ -12,7 +12,8 @@ namespace {
 // Never finalised: that would wait for all ranks, and the harness ends them all at once.
 void open() {
   int granted = 0;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &granted); // one thread of a rank calls MPI
+  // one thread of a rank calls MPI
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &granted);
   if (granted < MPI_THREAD_FUNNELED) {
     throw std::runtime_error("this MPI does not allow a process to have threads");
   }
@@ -51,8 +52,8 @@ void note_abort_in(std::atomic<bool>& has_aborted) {
 } // namespace
 } // namespace clusterbench
 
-/// In the place of the library's, through MPI's interface for profilers: mpirun ends all ranks when one
-/// of them aborts, and may end before it has said which.
+/// In the place of the library's, through MPI's interface for profilers: mpirun ends all ranks when
+/// one of them aborts, and may end before it has said which.
 extern "C" [[gnu::visibility("default")]] int MPI_Abort(MPI_Comm communicator, int code) {
   if (clusterbench::noted_abort != nullptr) {
     *clusterbench::noted_abort = true;

@@ -1,5 +1,6 @@
-// Exact sums of clusters: values become integers in two words, so additions have no order, and a point
-// that moves is taken out again without a trace. The same bits in every run; only movers are touched.
+// Exact sums of clusters: values become integers in two words, so additions have no order, and a
+// point that moves is taken out again without a trace. The same bits in every run; only movers are
+// touched.
 #pragma once
 
 #include <cuda_runtime.h>

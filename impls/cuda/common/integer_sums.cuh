@@ -1,9 +1,9 @@
-// Sums of values as integers, over all blocks of a launch. Additions of integers have no order, so atomics
-// give the same bits in every run.
+// Sums of values as integers, over all blocks of a launch. Additions of integers have no order, so
+// atomics give the same bits in every run.
 //
-// Fixed point: a value is two words, of 20 or 21 bits and a sign here and of fewer where a sum has more values, in
-// units of a power of two of its feature. What lies beneath both, in values far smaller than the largest (2^17
-// times with 20 bits), is added exactly as well.
+// Fixed point: a value is two words, of 20 or 21 bits and a sign here and of fewer where a sum has
+// more values, in units of a power of two of its feature. What lies beneath both, in values far
+// smaller than the largest (2^17 times with 20 bits), is added exactly as well.
 #pragma once
 
 #include "impls/cuda/common/runtime.hpp"
@@ -18,7 +18,8 @@ inline constexpr float kRound = 12582912.0f; ///< 1.5 * 2^23: whoever adds it ro
 inline constexpr float kBeneath = 0x1p40f;   ///< units of a rest in one of the second word
 
 /// A value in two words, scaled so that it is below `next`, a power of two up to 2^22, of which the
-/// second is a fraction. Each step is exact: what is subtracted is what the value has been rounded to.
+/// second is a fraction. Each step is exact: what is subtracted is what the value has been rounded
+/// to.
 struct Words {
   int first, second;
   float beneath; ///< in units of the second word
@@ -36,8 +37,8 @@ __device__ inline void add_integer(long long* to, long long value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
 }
 
-/// All threads: what a block's first warp reads, for all its threads. Where all warps of a launch read the same few
-/// words, these come from a few places of the L2 cache, one after another.
+/// All threads: what a block's first warp reads, for all its threads. Where all warps of a launch
+/// read the same few words, these come from a few places of the L2 cache, one after another.
 template <typename Read>
 __device__ double by_one_warp(Read read) {
   __shared__ double s_value;
@@ -51,7 +52,8 @@ __device__ double by_one_warp(Read read) {
   return s_value;
 }
 
-/// Adds up values that other blocks left in memory, always in the same order. Whole warps; all lanes get it.
+/// Adds up values that other blocks left in memory, always in the same order. Whole warps; all
+/// lanes get it.
 __device__ inline double sum_of_blocks(const double* values, unsigned blocks) {
   double sum = 0.0;
   for (unsigned block = threadIdx.x % 32; block < blocks; block += 32) {
@@ -60,21 +62,24 @@ __device__ inline double sum_of_blocks(const double* values, unsigned blocks) {
   return over_lanes<32>(sum);
 }
 
-/// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of the
-/// grid a round, and three sets of sums: while one is added to, another is read and the third cleared. A launch
-/// goes on where the one before has ended, so nothing need be cleared between them. One object a kernel.
+/// Sums over all blocks, which must all be resident (a cooperative launch). There is one barrier of
+/// the grid a round, and three sets of sums: while one is added to, another is read and the third
+/// cleared. A launch goes on where the one before has ended, so nothing need be cleared between
+/// them. One object a kernel.
 class GridSums {
 public:
-  /// 64-bit words for `count` sums and a fact of each block; zero before the first launch. All launches have as
-  /// many blocks.
+  /// 64-bit words for `count` sums and a fact of each block; zero before the first launch. All
+  /// launches have as many blocks.
   static std::size_t words(std::size_t count, std::size_t blocks) {
     return 9 * count + 2 * blocks + 1;
   }
 
-  /// All threads. halves: sums over all blocks may not fit 64 bits, so the halves of each are added up apart.
+  /// All threads. halves: sums over all blocks may not fit 64 bits, so the halves of each are added
+  /// up apart.
   __device__ GridSums(long long* words, unsigned count, bool halves)
       : halves_(halves), words_(words), count_(count) {
-    // Others may have arrived already, but the first round cannot end without this block: all divide alike.
+    // Others may have arrived already, but the first round cannot end without this block: all
+    // divide alike.
     const unsigned long long rounds = __ldcg(arrived()) / gridDim.x;
     constexpr unsigned kPlaces = 6; // three for sums, two for facts
     round_ = static_cast<unsigned>(rounds % kPlaces);
@@ -106,7 +111,8 @@ public:
     if (threadIdx.x == 0) {
       __threadfence(); // what the block has added comes before its arrival
       atomicAdd(arrived(), 1ull);
-      // The lower half of the count is enough: what is there differs from `all` by less than the blocks.
+      // The lower half of the count is enough: what is there differs from `all` by less than the
+      // blocks.
       const unsigned all = before() + round_ * gridDim.x;
       const volatile unsigned long long* there = arrived();
       while (static_cast<int>(static_cast<unsigned>(*there) - all) < 0) {
@@ -133,7 +139,8 @@ public:
   __device__ long long whole_sum(unsigned v) const {
     return __ldcg(words_ + (round_ + 2) % 3 * 3 * count_ + v);
   }
-  /// Of sums [k, width], the count last: the mean of a feature whose units are `unit` to one, or `old`.
+  /// Of sums [k, width], the count last: the mean of a feature whose units are `unit` to one, or
+  /// `old`.
   __device__ float mean(unsigned j, unsigned f, unsigned width, double unit, float old) const {
     const double size = sum(j * width + width - 1), total = sum(j * width + f);
     return size > 0.0 ? static_cast<float>(total / (unit * size)) : old;

@@ -1,5 +1,5 @@
-// How large rows are and how far they spread, which decides the units of sums in integers. Float only. A
-// host without CUDA sees all but the kernels that measure rows in device memory.
+// How large rows are and how far they spread, which decides the units of sums in integers. Float
+// only. A host without CUDA sees all but the kernels that measure rows in device memory.
 #pragma once
 
 #include <algorithm>
@@ -294,8 +294,8 @@ static __global__ void measure_spread(const float* rows, std::size_t n, unsigned
   }
 }
 
-/// Throws Refusal if [., d] rows in device memory lie far from the origin for k clusters, by a sample
-/// of them. longest: see Magnitudes. Blocks. Throws std::runtime_error.
+/// Throws Refusal if [., d] rows in device memory lie far from the origin for k clusters, by a
+/// sample of them. longest: see Magnitudes. Blocks. Throws std::runtime_error.
 inline void throw_if_far(std::span<const float> d_rows, std::size_t d, std::size_t k,
                          double longest) {
   constexpr std::size_t kSample = 16384;

@@ -29,9 +29,9 @@ namespace clusterbench::cuda {
 
 // ---- ranks
 //
-// A run on several devices, a thread for each: every rank sums up its own points, an exchange gives all
-// of them the totals, and each moves the centroids by itself, to the same bits. The run of a rank is that
-// of a variant for one device.
+// A run on several devices, a thread for each: every rank sums up its own points, an exchange gives
+// all of them the totals, and each moves the centroids by itself, to the same bits. The run of a
+// rank is that of a variant for one device.
 
 inline constexpr std::size_t kMostRanks = 16;
 inline constexpr std::size_t kCountedRows = 0x7fffffff; ///< where counts of all ranks have 32 bits
@@ -68,9 +68,9 @@ public:
   RankThreads(const RankThreads&) = delete;
   RankThreads& operator=(const RankThreads&) = delete;
 
-  /// Calls work(rank) in every thread, and returns when all are done. Throws what was thrown first, with
-  /// the rank's name. Ends the process if one of the others is not back half a minute later, as nobody
-  /// can stop its device.
+  /// Calls work(rank) in every thread, and returns when all are done. Throws what was thrown first,
+  /// with the rank's name. Ends the process if one of the others is not back half a minute later,
+  /// as nobody can stop its device.
   template <typename Work>
   void run(const Work& work) {
     work_ = [](const void* what, std::size_t rank) { (*static_cast<const Work*>(what))(rank); };
@@ -164,8 +164,8 @@ private:
   std::vector<std::thread> threads_;
 };
 
-/// Tells the observer of a run what the first rank does. While it looks at centroids all ranks stand
-/// still: it waits for whole devices, and kernels that wait for one another would never end.
+/// Tells the observer of a run what the first rank does. While it looks at centroids all ranks
+/// stand still: it waits for whole devices, and kernels that wait for one another would never end.
 class RankObserver final : public Observer<float> {
 public:
   RankObserver(Observer<float>& observer, std::barrier<>& all, bool is_first)
@@ -228,9 +228,9 @@ struct RankMember {
 
 /// Run: a variant for one device that is made of a Member, a RankMember<Exchange> or more; it has
 /// kPointsOnHost where it wants its points there. Exchange has:
-/// prepare(shape, devices, runs), when those of all ranks are prepared; what Member asks of it, in the
-/// thread of each rank; path(), in words; kMostRows, of all ranks together; if its kernels wait, late(),
-/// see SpinTimeout.
+/// prepare(shape, devices, runs), when those of all ranks are prepared; what Member asks of it, in
+/// the thread of each rank; path(), in words; kMostRows, of all ranks together; if its kernels
+/// wait, late(), see SpinTimeout.
 template <typename Run, typename Member, typename Exchange>
 class RankedRun final : public ShardedVariant<float> {
 public:
@@ -277,7 +277,8 @@ public:
         }
         rank.run->run(starts[r], answer, seen);
         answers[r].iterations = answer.iterations;
-        // What has failed on a device is seen here: by its own rank, before others end their waiting.
+        // What has failed on a device is seen here: by its own rank, before others end their
+        // waiting.
         check(cudaStreamSynchronize(kDefaultStream), "the run");
       } catch (const std::exception& error) {
         all.arrive_and_drop(); // nobody waits for it
@@ -345,8 +346,8 @@ private:
 
 // ---- memory of peers: of one device, that the kernels of others write to
 
-/// Ends a kernel with an error that has waited for 20 seconds: the other rank has failed. *late, in locked
-/// memory of the host, then says which one: 1 for rank 0.
+/// Ends a kernel with an error that has waited for 20 seconds: the other rank has failed. *late, in
+/// locked memory of the host, then says which one: 1 for rank 0.
 class SpinTimeout {
 public:
   __device__ void lose_some(unsigned* late, unsigned rank) {

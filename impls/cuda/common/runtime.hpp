@@ -1,5 +1,5 @@
-// The CUDA runtime as the variants use it: errors, streams and buffers; what the device has; launches;
-// and the sum over the lanes of a warp.
+// The CUDA runtime as the variants use it: errors, streams and buffers; what the device has;
+// launches; and the sum over the lanes of a warp.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ inline void check_launch(std::string_view kernel,
 // A stream that closes itself. A default-constructed one is the default stream and calls nothing,
 // so a variant may hold it as a member before any device is touched.
 
-/// The stream of whatever names none: a file that says `Needs: a stream per thread` has one for each.
+/// The stream of whatever names none; a file with `Needs: a stream per thread` has one for each.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 inline const cudaStream_t kDefaultStream = cudaStreamPerThread;
 #else
@@ -109,7 +109,7 @@ void fill_bytes(std::span<T> target, unsigned char byte, cudaStream_t stream = n
 }
 
 /// Memory of the device from its pool, where what was freed before is at hand in microseconds:
-/// cudaMalloc takes up to a millisecond, and waits for the device. In the order of the default stream.
+/// cudaMalloc takes up to a millisecond, and waits for the device. In default stream order.
 inline cudaError_t allocate_on_device(void** memory, std::size_t bytes) {
   return cudaMallocAsync(memory, bytes, kDefaultStream);
 }
@@ -199,8 +199,8 @@ class DeviceBuffer : public Buffer<T, allocate_on_device, free_on_device> {
 public:
   using Buffer<T, allocate_on_device, free_on_device>::Buffer;
 
-  /// From its front to memory of the host, in the order of `stream`; blocks. Throws std::runtime_error
-  /// if that is more than it holds.
+  /// From its front to memory of the host, in the order of `stream`; blocks. Throws
+  /// std::runtime_error if that is more than it holds.
   void download(std::span<T> target, cudaStream_t stream = nullptr) const {
     if (target.size() > this->size()) {
       throw std::runtime_error("a device buffer has " + std::to_string(this->size()) +

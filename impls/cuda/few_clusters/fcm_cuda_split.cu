@@ -37,20 +37,22 @@ using namespace cuda;
 // Rows as two float16 parts for the tensor cores: their layout, the products of 16 rows with all
 // centres, and the weighted sums of 16 rows, as m16n8k16 products with float32 sums.
 //
-// A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either has 11
-// bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as float16 ends at
-// 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a product of two such
-// values that of the two low parts is left out: 2^-22 of the term. Both parts lie in memory side by side,
-// four bytes a value, so nothing is split during a sweep. Sums of a tile are added to those of the
-// sweep in float32, as the tensor cores' own additions do not round to nearest.
+// A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either
+// has 11 bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as
+// float16 ends at 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a
+// product of two such values that of the two low parts is left out: 2^-22 of the term. Both parts
+// lie in memory side by side, four bytes a value, so nothing is split during a sweep. Sums of a
+// tile are added to those of the sweep in float32, as the tensor cores' own additions do not round
+// to nearest.
 //
 // Lanes are counted as the instruction does: lane = 4 g + t. A warp looks after kSteps groups of 16
 // features from a first one on; features behind the last read column 0 and are multiplied by zero.
 
 constexpr unsigned kSplitRows = 16;
 
-/// Rows of whole columns of eight halves (16 bytes), and one more if they would be even: so eight rows of
-/// one column lie in different banks. A tile: high parts, low parts [rows, stride], lengths |x| [rows].
+/// Rows of whole columns of eight halves (16 bytes), and one more if they would be even: so eight
+/// rows of one column lie in different banks. A tile: high parts, low parts [rows, stride], lengths
+/// |x| [rows].
 struct SplitLayout {
   unsigned columns;
 
@@ -156,8 +158,8 @@ private:
 template <unsigned kSteps, unsigned T>
 class SplitSums {
 public:
-  /// Adds 16 rows. w_high, w_low [tile]: weights of rows (2 t, 2 t + 1) and (2 t + 8, 2 t + 9) in cluster
-  /// 8 tile + g.
+  /// Adds 16 rows. w_high, w_low [tile]: weights of rows (2 t, 2 t + 1) and (2 t + 8, 2 t + 9) in
+  /// cluster 8 tile + g.
   __device__ void add(const __half* high, const __half* low, SplitLayout layout,
                       unsigned first_step, const unsigned (&w_high)[T][2],
                       const unsigned (&w_low)[T][2]) {

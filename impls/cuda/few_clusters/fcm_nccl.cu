@@ -1,11 +1,11 @@
 // Fuzzy c-means on several GPUs of one host, with sums gathered by NCCL.
 //
 // Changed since fcm_cuda_fused: every device has a share of the rows and sweeps over them as that
-//   variant does, but in a launch for each sweep, which leaves the device's sums. NCCL gathers those
-//   of all devices on each of them, and a small kernel adds them up by rank and moves the centres.
-//   Memberships stay on their device.
-// Sums are gathered, not reduced: they are few, and an all-reduce may add in any order. So all devices
-//   have the same centres to the bit, and so has every run on so many devices.
+//   variant does, but in a launch for each sweep, which leaves the device's sums. NCCL gathers
+//   those of all devices on each of them, and a small kernel adds them up by rank and moves the
+//   centres. Memberships stay on their device.
+// Sums are gathered, not reduced: they are few, and an all-reduce may add in any order. So all
+//   devices have the same centres to the bit, and so has every run on so many devices.
 // Source: article 001, sections 4.2 to 4.4; NCCL's manual, "In-place Operations".
 // Cost per iteration: a sweep of fcm_cuda_fused over n / GPUs rows, two more launches, and an
 //   all-gather of 8 (k (d + 1) + 1) bytes a device. Started from memberships, one sweep more.

@@ -13,8 +13,9 @@ namespace clusterbench::cuda {
 
 // ---- tagged values
 //
-// Blocks leave values for one another in device memory. Each value is stored together with the number of
-// its round, its tag, in one access. A reader waits until it sees the tag: no barrier is needed.
+// Blocks leave values for one another in device memory. Each value is stored together with the
+// number of its round, its tag, in one access. A reader waits until it sees the tag: no barrier is
+// needed.
 
 /// A value and its round, written and read as one.
 template <typename Value>
@@ -58,9 +59,9 @@ __device__ inline TaggedValue<double> load_tagged(const TaggedValue<double>* fro
 
 // ---- barriers that count bytes
 //
-// Barriers in shared memory: whoever has waited for one sees what asynchronous copies and stores, also
-// those of other blocks of the cluster, have brought. From compute capability 9.0 on; code for older
-// devices traps, and variants refuse to run there.
+// Barriers in shared memory: whoever has waited for one sees what asynchronous copies and stores,
+// also those of other blocks of the cluster, have brought. From compute capability 9.0 on; code for
+// older devices traps, and variants refuse to run there.
 
 /// By one thread; a barrier of all who will use it must follow.
 __device__ inline void init_barrier(std::uint64_t* barrier) {
@@ -102,7 +103,8 @@ __device__ inline void wait_for(std::uint64_t* barrier, unsigned phase) {
 // ---- sums in distributed shared memory
 //
 // Sums over all blocks of a launch without a barrier of the grid. Inside a cluster of blocks parts
-// and totals travel through distributed shared memory; between clusters through L2, as tagged values.
+// and totals travel through distributed shared memory; between clusters through L2, as tagged
+// values.
 //
 // Every value has an owner in every cluster: it adds up the parts of the blocks of its cluster,
 // shares the sum with the value's other owners, adds up theirs, and sends the total to all blocks

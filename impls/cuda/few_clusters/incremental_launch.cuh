@@ -1,5 +1,5 @@
-// The host's side of a run in which every block keeps the sums of its rows (incremental_run.cuh). Float
-// only.
+// The host's side of a run in which every block keeps the sums of its rows (incremental_run.cuh).
+// Float only.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -37,7 +37,8 @@ template <typename Task, typename S>
 constexpr IncrementalKernel<Task> incremental_kernel(void (*run)(const Task)) {
   return {S::D, S::K, S::kTeams, IncrementalShared<S>::dynamic_bytes(), run};
 }
-/// kernels: of few clusters first, of kMostIncremental last; each of up to 8, 16, ... kMostIncremental features.
+/// kernels: of few clusters first, of kMostIncremental last; each of up to 8, 16, ...
+/// kMostIncremental features.
 template <typename Kernels>
 const auto& kernel_for(const Kernels& kernels, std::size_t d, std::size_t k) {
   std::size_t of = 0;

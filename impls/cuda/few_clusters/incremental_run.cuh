@@ -3,8 +3,8 @@
 // move from one sum to another is a variant's own. Float only; needs sm_90a.
 //
 // All rows are added up in the first pass, after one in which many moved, and in every pass under
-// the rule `loss`. A sum over all blocks that may show what this rounded (rounding_bounds.hpp) is made
-// anew, of words, before its mean is made: then it is exact until all rows are added up again.
+// the rule `loss`. A sum over all blocks that may show what this rounded (rounding_bounds.hpp) is
+// made anew, of words, before its mean is made: then it is exact until all rows are added up again.
 #pragma once
 
 #include "impls/cuda/common/integer_sums.cuh"
@@ -234,7 +234,8 @@ private:
   __device__ void renew() const {
     constexpr unsigned kListed = 4 * kThreads; // at once
     static_assert(kListed * sizeof(unsigned) <= S::kPartBytes);
-    // Rows to be added up, kMostIncremental times each and its cluster more; in the place of the parts.
+    // Rows to be added up, kMostIncremental times each and its cluster more; in the place of the
+    // parts.
     unsigned* s_rows = reinterpret_cast<unsigned*>(s_parts);
     // Opaque, so that no register is kept for this from pass to pass.
     const unsigned thread = keep_in_register(threadIdx.x), lane = thread % 32;

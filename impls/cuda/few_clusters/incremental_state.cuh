@@ -15,23 +15,26 @@ namespace clusterbench::cuda {
 
 // ---- sums
 //
-// Sums of a block's rows by cluster that stay from pass to pass: a row that changes its cluster is taken from
-// one and added to the other. Sums in fixed point do not drift, and have no order: the same bits in every run.
+// Sums of a block's rows by cluster that stay from pass to pass: a row that changes its cluster is
+// taken from one and added to the other. Sums in fixed point do not drift, and have no order: the
+// same bits in every run.
 //
-// A value is two words in units of a power of two of its feature, so many bits each that the words of all
-// rows of a block fit an int; what lies beneath both is rounded off, the same whenever the row moves.
+// A value is two words in units of a power of two of its feature, so many bits each that the words
+// of all rows of a block fit an int; what lies beneath both is rounded off, the same whenever the
+// row moves.
 
-/// Of k clusters with D features, a multiple of eight up to 64. Where a warp moves a row, lane l has features 2 l and
-/// 2 l + 1; where four lanes do, each has four neighbours of every 16.
+/// Of k clusters with D features, a multiple of eight up to 64. Where a warp moves a row, lane l
+/// has features 2 l and 2 l + 1; where four lanes do, each has four neighbours of every 16.
 template <unsigned D>
 class MovedSums {
 public:
   static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a row in no sum
-  /// A cluster; so many that where eight rows are moved by four lanes each, clusters lie in different banks.
+  /// A cluster; so many that where eight rows are moved by four lanes each, clusters lie in
+  /// different banks.
   static constexpr unsigned kWords = 2 * D + 4;
 
-  /// s_words: [k, kWords], to be cleared. next: 2^bits; to_word: powers of two that take a feature's values to no
-  /// more than that.
+  /// s_words: [k, kWords], to be cleared. next: 2^bits; to_word: powers of two that take a
+  /// feature's values to no more than that.
   __device__ MovedSums(int* s_words, const ToWords<64>& to_word, float next)
       : s_words_(s_words), next_(next) {
     if (lane() < D / 2) {
@@ -82,8 +85,8 @@ public:
 private:
   /// How many lanes have features of the 16 that f is one of, where four lanes move a row.
   __device__ static unsigned lanes_of(unsigned f) { return f / 16 * 16 + 16 > D ? 2 : 4; }
-  /// Among the first words of a cluster; the second ones are D behind them. Features that those lanes move at once
-  /// are neighbours.
+  /// Among the first words of a cluster; the second ones are D behind them. Features that those
+  /// lanes move at once are neighbours.
   __device__ static unsigned place_of(unsigned f) {
     return f / 16 * 16 + f % 4 * lanes_of(f) + f % 16 / 4;
   }
@@ -107,8 +110,8 @@ private:
 
 // ---- the state of a run
 //
-// What a run that keeps the sums of its rows (incremental_run.cuh) is told, and what each of its blocks
-// keeps.
+// What a run that keeps the sums of its rows (incremental_run.cuh) is told, and what each of its
+// blocks keeps.
 
 inline constexpr unsigned kMostIncremental = 64;         ///< features, and clusters
 inline constexpr unsigned kWithZeros = kMostIncremental; ///< see IncrementalTask::clusters

@@ -2,8 +2,8 @@
 //
 // Changed since kmeans_cuda_persistent: the points stream, and both halves of a pass are products
 //   on the tensor cores: a warp takes 16 rows, multiplies them with all centroids, and their
-//   weights (1 or the point's own, 0 in other clusters) with the rows again (tile_run.cuh). The copy
-//   engine keeps the next tiles coming without any thread's help.
+//   weights (1 or the point's own, 0 in other clusters) with the rows again (tile_run.cuh). The
+//   copy engine keeps the next tiles coming without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
 //   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows
 //   whose nearest centroids are closer than that are settled by squared differences in float32.
@@ -11,7 +11,8 @@
 // Cost per iteration: n d values and 8 n bytes; some 880 instructions of a warp per 16 rows of 100.
 // Limits: float; 13 <= d <= 512, k <= 16, n < 2^31, else refused, as are rows of up to 64 features
 //   far from the origin (magnitudes.hpp). Where many rows lie between centroids, settling them adds
-//   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all runs.
+//   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all
+//   runs.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/runtime.hpp"

@@ -9,8 +9,8 @@
 // Cost per iteration: 4 n d bytes, d padded to eight; for 64 rows 3 d / 16 products with k columns
 //   and 8 with d, and 4 k + 260 other instructions of a warp for 16 of them; 2 n k d flops useful.
 // Limits: float; d, k <= 64, values that one scale serves (rounding_bounds.hpp), not far from the
-//   origin (magnitudes.hpp), else refused; n < 2^31. The data lies on the device once more, twice if
-//   d is no multiple of four; the rule `loss` reads it all again. Same bits in every run.
+//   origin (magnitudes.hpp), else refused; n < 2^31. The data lies on the device once more, twice
+//   if d is no multiple of four; the rule `loss` reads it all again. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/common/one_launch.cuh"
@@ -127,8 +127,9 @@ public:
   __device__ float mean(unsigned j, unsigned f) const {
     return reinterpret_cast<const float*>(s_scratch_)[j * width_ + f];
   }
-  /// The sum of all facts. All threads; a barrier must come before the next time. One warp reads them for the
-  /// block: where all warps of a launch read the same few words, these come one after another from the L2 cache.
+  /// The sum of all facts. All threads; a barrier must come before the next time. One warp reads
+  /// them for the block: where all warps of a launch read the same few words, these come one after
+  /// another from the L2 cache.
   __device__ double fact() const {
     __shared__ double s_fact;
     if (threadIdx.x < 32) {

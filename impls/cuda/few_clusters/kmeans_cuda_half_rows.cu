@@ -212,7 +212,8 @@ struct Task : IncrementalTask {
 };
 
 /// A row, less than 2^25 (kMostOfBlock for each of the 144 multiprocessors that sm_90a has at
-/// most), what IncrementalTask::clusters has of it, and which centroids may be nearest to it: one or more.
+/// most), what IncrementalTask::clusters has of it, and which centroids may be nearest to it: one
+/// or more.
 struct UndecidedRow {
   CandidateSet near;
   unsigned row_and_before;
@@ -235,8 +236,9 @@ __device__ void expect_row(const ExactRows& exact, unsigned row) {
   }
 }
 
-/// The rows that a warp has yet to decide, in shared memory. The other warps of a team wait for a warp that
-/// decides its rows. So it does that seldom, and for eight rows at once, by four lanes each.
+/// The rows that a warp has yet to decide, in shared memory. The other warps of a team wait for a
+/// warp that decides its rows. So it does that seldom, and for eight rows at once, by four lanes
+/// each.
 template <unsigned kMost>
 class UndecidedRows {
 public:

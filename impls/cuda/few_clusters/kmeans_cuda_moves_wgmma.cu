@@ -3,15 +3,15 @@
 // Changed since kmeans_cuda_fused_wgmma: the sums are updated incrementally. After a few passes one
 //   or two rows of a hundred change their cluster; every block keeps the sums of its rows in shared
 //   memory, in fixed point, and moves such a row. That spares the products for sums and their
-//   registers, so more warpgroups work side by side. All rows are added up after a pass in which
-//   many moved, and under the rule `loss`; sums that could show it (rounding_bounds.hpp) are made anew.
+//   registers, so more warpgroups work side by side. All are added up after a pass in which many
+//   moved, and under the rule `loss`; sums that could show it (rounding_bounds.hpp) are made anew.
 // Source: kmeans_cuda_fused_wgmma; MacQueen, 1967, moved a mean with each point, here in passes.
 // Cost per iteration: 4 n d bytes, d padded to eight, and one a row; for 64 rows 3 d / 16 products
 //   with k columns, 4 k + 150 other instructions of a warp for 16 of them, 50 for each that moves.
 // Limits: float; d, k <= 64, n < 2^31, 2^17 a multiprocessor, values that one scale serves
-//   (rounding_bounds.hpp), not far from the origin (magnitudes.hpp), no feature that is tiny, but not
-//   zero, in many rows (rounding_bounds.hpp), else refused. The data lies on the device once more, twice
-//   if d is no multiple of four. Same bits in every run.
+//   (rounding_bounds.hpp), not far from the origin (magnitudes.hpp), no feature that is tiny, but
+//   not zero, in many rows (rounding_bounds.hpp), else refused. The data lies on the device once
+//   more, twice if d is no multiple of four. Same bits in every run.
 // Needs: sm_90a
 #include "impls/contract.hpp"
 #include "impls/cuda/few_clusters/incremental_launch.cuh"

@@ -14,8 +14,8 @@
 
 namespace clusterbench::cuda {
 
-/// The sums of all ranks, [ranks, size], in the memory of one: see FcmSweep. They are added up by rank,
-/// so that all ranks have the same bits, in every run.
+/// The sums of all ranks, [ranks, size], in the memory of one: see FcmSweep. They are added up by
+/// rank, so that all ranks have the same bits, in every run.
 struct SumsOfRanks {
   const double* parts;
   std::size_t ranks, size;
@@ -60,7 +60,8 @@ static __global__ void __launch_bounds__(kMoveCentresThreads)
 }
 
 /// Exchange has, beside what RankedRun wants: own(rank), where a rank's sums belong in its device's
-/// memory, and gather(rank), which makes those of all ranks from them in the order of the rank's stream.
+/// memory, and gather(rank), which makes those of all ranks from them in the order of the rank's
+/// stream.
 template <typename Exchange>
 struct FcmMember : RankMember<Exchange> {
   double* own() const { return this->exchange->own(this->rank); }
@@ -193,7 +194,8 @@ private:
   PinnedBuffer<double> host_; // [kMostRanks] of the stop rule, and the shift
 };
 
-/// How a variant of ranks is registered: `of_exchange` says what its Exchange is, the rest is the same.
+/// How a variant of ranks is registered: `of_exchange` says what its Exchange is, the rest is the
+/// same.
 inline Meta ranked_fcm(Meta of_exchange) {
   of_exchange.family = Family::fcm;
   of_exchange.device = Device::multi_gpu;

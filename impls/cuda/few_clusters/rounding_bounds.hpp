@@ -24,8 +24,8 @@ namespace clusterbench::cuda {
 // Sums that products have made are rounded. A row that leaves one takes exactly its value with it,
 // and leaves behind what adding it up has been rounded by. That shows where the rows that stay have
 // next to nothing in that feature, and most where they have nothing at all: a mean of zero leaves
-// no room for rounding. Sums of words (incremental_state.cuh) are exact, but for what lies beneath both
-// words of a value.
+// no room for rounding. Sums of words (incremental_state.cuh) are exact, but for what lies beneath
+// both words of a value.
 
 inline constexpr float kSmallValue = 0x1p-14f; ///< of the feature's largest value
 
@@ -82,8 +82,8 @@ CLUSTERBENCH_HOST_DEVICE inline float split_scale(float largest) {
 class SplitRange {
 public:
   SplitRange() = default;
-  /// Of rows: whether all values are finite; the length of the shortest that is not zero and of the longest;
-  /// the magnitude of every feature.
+  /// Of rows: whether all values are finite; the length of the shortest that is not zero and of the
+  /// longest; the magnitude of every feature.
   SplitRange(bool finite, double shortest, double longest, std::span<const float> largest)
       : finite_(finite), shortest_(static_cast<float>(shortest)),
         longest_(1.001f * static_cast<float>(longest)) { // which is rounded

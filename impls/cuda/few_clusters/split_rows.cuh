@@ -1,5 +1,5 @@
-// Rows of numbers in two float16 parts: the parts, tiles of them that a warpgroup multiplies (wgmma), and
-// how tiles are made.
+// Rows of numbers in two float16 parts: the parts, tiles of them that a warpgroup multiplies
+// (wgmma), and how tiles are made.
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
@@ -15,11 +15,11 @@ namespace clusterbench::cuda {
 
 // ---- parts
 //
-// A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either has 11
-// bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as float16 ends at
-// 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a product of two such
-// values that of the two low parts is left out: 2^-22 of the term. Both parts lie in memory side by side,
-// four bytes a value, so nothing is split during a sweep.
+// A value x times a power of two is h + l: h rounds it to float16, l rounds what is left. Either
+// has 11 bits and l a sign of its own, so h + l differs from it by 2^-23 of it at most; or, as
+// float16 ends at 2^-24, by 2^-25, which is 2^-39 of a largest value between 2^14 and 2^15. Of a
+// product of two such values that of the two low parts is left out: 2^-22 of the term. Both parts
+// lie in memory side by side, four bytes a value, so nothing is split during a sweep.
 
 struct SplitPair {
   __half high, low;
@@ -37,17 +37,19 @@ __device__ inline unsigned packed(__half first, __half second) {
 
 // ---- products
 //
-// Products of a warpgroup (wgmma) with few columns, on operands that are not swizzled. Needs sm_90a.
+// Products of a warpgroup (wgmma) with few columns, on operands that are not swizzled. Needs
+// sm_90a.
 //
 // An operand in shared memory is 8 x 8 matrices of halves, 16 bytes a row and 128 in all. Rows and
-// features change places for free, so the tile that is multiplied with the centroids is the one that is
-// summed. Of 64 x N results s, s[i][e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and column
-// 8 i + 2 (lane % 4) + e % 2, as in an m16n8k16 product of each warp.
+// features change places for free, so the tile that is multiplied with the centroids is the one
+// that is summed. Of 64 x N results s, s[i][e] belongs to row 16 warp + 8 (e / 2) + lane / 4 and
+// column 8 i + 2 (lane % 4) + e % 2, as in an m16n8k16 product of each warp.
 //
-// The shape is part of an instruction's name, and every result an operand of its own: hence the length.
+// The shape is part of an instruction's name, and every result an operand of its own: hence the
+// length.
 
-/// An operand in shared memory, all in units of 16 bytes, of which an address is less than 2^14: from one
-/// matrix to the next along the dimension that is added up, and across it.
+/// An operand in shared memory, all in units of 16 bytes, of which an address is less than 2^14:
+/// from one matrix to the next along the dimension that is added up, and across it.
 __device__ inline std::uint64_t operand(unsigned place, unsigned along, unsigned across) {
   std::uint64_t both = 0;
   asm("mov.b64 %0, {%1, %2};" : "=l"(both) : "r"(place + (along << 16)), "r"(across));
@@ -113,8 +115,8 @@ __device__ void multiply_rows(float (&s)[N / 8][4], std::uint64_t rows, std::uin
   }
 }
 
-/// s = a (64 x 16) * rows (16 x N), plus s if `add`. a: of each warp, as in an m16n8k16 product. The rows
-/// are as multiply_rows() has them, with the other dimension added up. N: 8, 16, ... 64.
+/// s = a (64 x 16) * rows (16 x N), plus s if `add`. a: of each warp, as in an m16n8k16 product.
+/// The rows are as multiply_rows() has them, with the other dimension added up. N: 8, 16, ... 64.
 template <unsigned N>
 __device__ void add_rows(float (&s)[N / 8][4], const unsigned (&a)[4], std::uint64_t rows,
                          bool add) {

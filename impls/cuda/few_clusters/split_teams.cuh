@@ -1,6 +1,6 @@
-// What a warpgroup ("team") does with tiles of rows in two float16 parts (split_rows.cuh): brings them to
-// shared memory, and makes their scores, their labels, and their sums by label, both products by wgmma.
-// Needs sm_90a.
+// What a warpgroup ("team") does with tiles of rows in two float16 parts (split_rows.cuh): brings
+// them to shared memory, and makes their scores, their labels, and their sums by label, both
+// products by wgmma. Needs sm_90a.
 #pragma once
 
 #include "impls/cuda/common/certified_bound.hpp"
@@ -19,9 +19,9 @@ namespace clusterbench::cuda {
 
 // ---- tiles on their way
 //
-// Tiles that a team works through again and again, copied by all of its threads while others are used.
-// A bulk copy takes one thread 300 cycles and more to start, for which the others would wait: they
-// multiply together.
+// Tiles that a team works through again and again, copied by all of its threads while others are
+// used. A bulk copy takes one thread 300 cycles and more to start, for which the others would wait:
+// they multiply together.
 
 /// The same value. Of a thread's number: to read that again, to save a register, takes long.
 __device__ inline unsigned keep_in_register(unsigned value) {
@@ -29,10 +29,11 @@ __device__ inline unsigned keep_in_register(unsigned value) {
   return value;
 }
 
-/// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the last one
-/// left in the L2 cache is then read first. Sweeps follow one another without a gap. Of kStages places one
-/// has the tile at hand, kBehind those before it, and the others tiles that are on their way. Of each tile's
-/// kTileBytes the first kBytes are copied. A team may take kAtOnce of its tiles at a time, which share a place.
+/// A team takes each `teams`-th tile, in every sweep, and every second sweep backwards: what the
+/// last one left in the L2 cache is then read first. Sweeps follow one another without a gap. Of
+/// kStages places one has the tile at hand, kBehind those before it, and the others tiles that are
+/// on their way. Of each tile's kTileBytes the first kBytes are copied. A team may take kAtOnce of
+/// its tiles at a time, which share a place.
 template <unsigned kStages, unsigned kBytes, unsigned kBehind, unsigned kTileBytes = kBytes,
           unsigned kAtOnce = 1>
 class CopiedRing {
@@ -44,8 +45,8 @@ class CopiedRing {
 
 public:
   CopiedRing() = default; ///< of nothing
-  /// tiles: [count, kTileBytes]; s_tiles: [kStages, kAtOnce, kBytes]. Sends for the first tiles and waits for this
-  /// thread's share of one. A barrier must follow.
+  /// tiles: [count, kTileBytes]; s_tiles: [kStages, kAtOnce, kBytes]. Sends for the first tiles and
+  /// waits for this thread's share of one. A barrier must follow.
   __device__ CopiedRing(const float* tiles, unsigned count, float* s_tiles, unsigned team,
                         unsigned teams)
       : s_first_(shared_address(s_tiles)), team_(team), teams_(teams), tiles_(count),
@@ -61,8 +62,8 @@ public:
   }
   /// How many times the team takes tiles.
   __device__ unsigned count() const { return count_; }
-  /// Which of all tiles is the first of those that are taken at the i-th time of a sweep. The others: tile_step()
-  /// apart; behind all tiles if the team has no more.
+  /// Which of all tiles is the first of those that are taken at the i-th time of a sweep. The
+  /// others: tile_step() apart; behind all tiles if the team has no more.
   __device__ unsigned tile(std::size_t sweep, unsigned i) const {
     return team_ + teams_ * kAtOnce * (sweep % 2 == 1 ? count_ - 1 - i : i);
   }
@@ -119,8 +120,8 @@ private:
 
 // ---- a row a warp
 //
-// Labels from scores. Those that scores do not decide are decided by squared differences, of the row as it
-// came.
+// Labels from scores. Those that scores do not decide are decided by squared differences, of the
+// row as it came.
 
 inline constexpr float kNever = 1e38f; ///< the score of a cluster behind k
 
@@ -130,9 +131,9 @@ struct NearestTwo {
   float nearest = INFINITY, second = INFINITY;
 };
 
-/// Compares a row with centroids by sums of squared differences, by all lanes of a warp together, each
-/// of which has features 2 lane and 2 lane + 1; ties to the lowest. Of the centroids, lane 4 g + t knows
-/// some: bit e of `close` is centroid 8 (e / 2) + 2 t + e % 2.
+/// Compares a row with centroids by sums of squared differences, by all lanes of a warp together,
+/// each of which has features 2 lane and 2 lane + 1; ties to the lowest. Of the centroids, lane 4 g
+/// + t knows some: bit e of `close` is centroid 8 (e / 2) + 2 t + e % 2.
 __device__ inline NearestTwo compare(const ExactRows& exact, float2 x, unsigned g, unsigned close) {
   const unsigned f = threadIdx.x % 32 * 2;
   NearestTwo found;
@@ -168,10 +169,10 @@ __device__ inline float2 two_of_row(const ExactRows& exact, unsigned row) {
 }
 
 /// Labels of 16 rows from a warp's products -x.c as an m16n8k16 product has them: score[e] of rows
-/// g, g, g + 8, g + 8 and clusters 8 e + 2 t, ... + 1, ... , ... + 1 for lane 4 g + t. The labels of rows g
-/// and g + 8 are known to their four lanes. `certain`: twice the error of a score. Where scores do not
-/// decide, settle(row, among) does, called by all lanes, where among(x) compares the centroids in question
-/// with a row of which the lane has two features.
+/// g, g, g + 8, g + 8 and clusters 8 e + 2 t, ... + 1, ... , ... + 1 for lane 4 g + t. The labels
+/// of rows g and g + 8 are known to their four lanes. `certain`: twice the error of a score. Where
+/// scores do not decide, settle(row, among) does, called by all lanes, where among(x) compares the
+/// centroids in question with a row of which the lane has two features.
 template <unsigned T, typename Settle>
 __device__ void label_rows(const ExactRows& exact, const float* s_half_squares, float certain,
                            float (&score)[T][4], unsigned (&label)[2], Settle settle) {
@@ -249,7 +250,8 @@ __device__ inline float row_distance(const ExactRows& exact, unsigned row, unsig
 //
 // A row as it came, read by four lanes: so a warp looks at eight rows at once.
 
-/// Four features of every 16 of a row as it came, and of a centroid: lane t of four has 4 t, ... 4 t + 3.
+/// Four features of every 16 of a row as it came, and of a centroid: lane t of four has 4 t, ... 4
+/// t + 3.
 template <unsigned D>
 class QuarterRow {
 public:
@@ -307,8 +309,8 @@ private:
 //
 // Their scores and sums.
 
-/// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of kStages tiles
-/// each.
+/// Of D features, with the padding, and up to K clusters: warpgroups ("teams") with a ring of
+/// kStages tiles each.
 template <unsigned D_, unsigned K_, unsigned kTeams_, unsigned kStages_>
 struct SplitShape {
   static constexpr unsigned D = D_, K = K_, kTeams = kTeams_, kStages = kStages_;
@@ -318,14 +320,14 @@ struct SplitShape {
   static constexpr unsigned kRings = kTeams * kStages * Tile::kBytes / 4; ///< floats
   /// Halves of a part of the centroids: [2 kSteps columns, K, 8].
   static constexpr unsigned kPart = kSteps * 16 * K;
-  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then means, or two
-  /// doubles of each thread.
+  /// Bytes of both parts, and of what takes their place at the end of a pass: sums [K, D], and then
+  /// means, or two doubles of each thread.
   static constexpr unsigned kPartBytes = std::max<unsigned>(kPart * 4, kThreads * sizeof(double2));
   static_assert(K * D * sizeof(float) <= kPartBytes);
 };
 
-/// The distances of rows `row` and row + 8 to their centroids, if they are real, by their four lanes; one
-/// of them gets the sum.
+/// The distances of rows `row` and row + 8 to their centroids, if they are real, by their four
+/// lanes; one of them gets the sum.
 __device__ inline double two_distances(const ExactRows& exact, unsigned row,
                                        const unsigned (&label)[2]) {
   double sum = 0.0;
@@ -336,7 +338,8 @@ __device__ inline double two_distances(const ExactRows& exact, unsigned row,
   return threadIdx.x % 4 == 0 ? sum : 0.0;
 }
 
-/// A value that all lanes of a warp have: so the compiler knows it, too, and needs no register of each.
+/// A value that all lanes of a warp have: so the compiler knows it, too, and needs no register of
+/// each.
 __device__ inline unsigned warp_uniform(unsigned value) {
   return __shfl_sync(kAllLanes, value, 0);
 }
@@ -346,8 +349,9 @@ __device__ inline void sync_team(unsigned team) {
   asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
 }
 
-/// The centroids' parts, with the sign changed and times `factor`, and half squares; all threads. s_parts: [2, kPart].
-/// also(j, half square): what else a half square is needed for, by one thread each.
+/// The centroids' parts, with the sign changed and times `factor`, and half squares; all threads.
+/// s_parts: [2, kPart]. also(j, half square): what else a half square is needed for, by one thread
+/// each.
 template <typename S, typename Also>
 __device__ void split_centroids(const SplitRun& run, const float* s_centroids, __half* s_parts,
                                 float* s_half_squares, float factor, Also also) {
@@ -401,8 +405,9 @@ __device__ float longest_of(const SplitRun& run, const float* s_half_squares) {
   return 1.001f * sqrtf(2.0f * largest);
 }
 
-/// Starts the scores but for the half squares, -x.c, of 64 rows with all centroids. What is small is added up
-/// first, so that the tensor cores cut less of it. tile, parts: places in units of 16 bytes.
+/// Starts the scores but for the half squares, -x.c, of 64 rows with all centroids. What is small
+/// is added up first, so that the tensor cores cut less of it. tile, parts: places in units of 16
+/// bytes.
 template <typename S>
 __device__ void multiply_tile(unsigned tile, unsigned parts, float (&score)[S::K / 8][4]) {
   const unsigned low = tile + S::Tile::kLow, low_parts = parts + S::kPart / 8;
@@ -448,8 +453,8 @@ __device__ void start_sums(unsigned tile, const __half* s_labels, float (&sums)[
   wgmma_commit_group();
 }
 
-/// Waits for all products, and adds a tile's sums to those of the pass: to nearest, as tensor cores do not,
-/// in float.
+/// Waits for all products, and adds a tile's sums to those of the pass: to nearest, as tensor cores
+/// do not, in float.
 template <typename S>
 __device__ void finish_sums(float (&sums)[S::D / 8][4], float (&all_sums)[S::D / 8][4]) {
   wgmma_wait_group<0>();
@@ -506,8 +511,8 @@ __device__ unsigned settle(const SplitRun& run, unsigned tile, unsigned row_of_t
   const float inverse = 1.0f / run.scale;
   const float2 x = two_of_parts<S>(tile, row_of_tile);
   const NearestTwo found = among(float2{x.x * inverse, x.y * inverse});
-  // By Cauchy and Schwarz, for two centroids no further away than the second; for one that is further
-  // away the difference grows by more than what may be lost.
+  // By Cauchy and Schwarz, for two centroids no further away than the second; for one that is
+  // further away the difference grows by more than what may be lost.
   return found.second - found.nearest > 4.1f * sqrtf(found.second) * run.lost * inverse
              ? found.label
              : among(two_of_row(run.exact, row)).label;

@@ -1,4 +1,5 @@
-// A run whose blocks walk over tiles of rows: the tiles, their copies, the kernel's sizes, its launch.
+// A run whose blocks walk over tiles of rows: the tiles, their copies, the kernel's sizes, its
+// launch.
 #pragma once
 
 #include "impls/contract.hpp"

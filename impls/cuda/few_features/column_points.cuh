@@ -1,5 +1,5 @@
-// Points of few features, stored by columns: how many stay in shared memory, fetching several at a time, and
-// comparing them with all centroids. A host without CUDA sees the first alone.
+// Points of few features, stored by columns: how many stay in shared memory, fetching several at a
+// time, and comparing them with all centroids. A host without CUDA sees the first alone.
 #pragma once
 
 #include <cmath>
@@ -11,7 +11,8 @@
 
 namespace clusterbench::cuda {
 
-/// How many points of its share a block keeps in shared memory, [d, stride] floats and a byte of label each.
+/// How many points of its share a block keeps in shared memory, [d, stride] floats and a byte of
+/// label each.
 struct ResidentPoints {
   std::size_t count, stride; ///< points; floats from one feature to the next
 
@@ -52,9 +53,9 @@ __device__ void fetch(const float* points, std::size_t stride, unsigned i, unsig
   }
 }
 
-/// Fetches `count` points, C a thread at a time, and those behind the last whole step one a thread if that is
-/// enough; calls visit(x, i, left) for x[C or 1], the first of which is point i, and of which `left` are
-/// real. kAhead: fetches points a step before they are needed.
+/// Fetches `count` points, C a thread at a time, and those behind the last whole step one a thread
+/// if that is enough; calls visit(x, i, left) for x[C or 1], the first of which is point i, and of
+/// which `left` are real. kAhead: fetches points a step before they are needed.
 template <unsigned D, unsigned C, unsigned kThreads, bool kAhead, typename Visit>
 __device__ void for_columns(const float* points, std::size_t stride, unsigned count,
                             const Visit& visit) {
@@ -89,7 +90,8 @@ __device__ void for_columns(const float* points, std::size_t stride, unsigned co
   }
 }
 
-/// All threads: centroids [k, d] become [k, kStride<D>] in shared memory, zero behind d. A barrier must follow.
+/// All threads: centroids [k, d] become [k, kStride<D>] in shared memory, zero behind d. A barrier
+/// must follow.
 template <unsigned D, unsigned kThreads>
 __device__ void load_centroids(const float* centroids, unsigned k, unsigned d, float* s_centroids) {
   for (unsigned e = threadIdx.x; e < k * D; e += kThreads) {

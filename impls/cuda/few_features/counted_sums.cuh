@@ -13,7 +13,8 @@
 //
 // Additions to words of one line of the L2 cache wait for one another, and for those who look at
 // it. So there are copies of all words, each for some of the blocks; and of a block one warp looks
-// at one word until that is complete, before all are read. A host without CUDA sees CountedWord alone.
+// at one word until that is complete, before all are read. A host without CUDA sees CountedWord
+// alone.
 #pragma once
 
 #include "impls/cuda/common/magnitudes.hpp"
@@ -31,10 +32,10 @@
 
 namespace clusterbench::cuda {
 
-/// A word that counts who has added to it: a sum in its lower 56 bits, and the number of parts in the
-/// upper eight. A part is an integer of 46 bits and a sign, made positive by an offset; so parts never
-/// borrow from the count, and 255 of them do not reach it. A word is never cleared: what it was before a
-/// round is subtracted, modulo 2^64.
+/// A word that counts who has added to it: a sum in its lower 56 bits, and the number of parts in
+/// the upper eight. A part is an integer of 46 bits and a sign, made positive by an offset; so
+/// parts never borrow from the count, and 255 of them do not reach it. A word is never cleared:
+/// what it was before a round is subtracted, modulo 2^64.
 struct CountedWord {
   static constexpr unsigned kMostParts = 255;
   static constexpr double kMost = 0x1p46; ///< magnitude of a part

@@ -59,8 +59,8 @@ __device__ float squared_distance(const float (&x)[D], const float (&c)[D]) {
   return squared;
 }
 
-/// Compares a box with all centroids. One is out if the rival is nearer in the corner that is best for it: the
-/// difference of the squared distances is linear.
+/// Compares a box with all centroids. One is out if the rival is nearer in the corner that is best
+/// for it: the difference of the squared distances is linear.
 template <unsigned D>
 __device__ Candidates candidates_of(const float* s_extents, const float* s_centroids, unsigned k,
                                     unsigned rival) {

@@ -33,8 +33,8 @@
 
 namespace clusterbench::cuda {
 
-// Sums that stay from pass to pass, as in moved_points.cuh, of warps whose lanes have neighbouring points: where
-// many of them go the same way, they are added up before they are moved.
+// Sums that stay from pass to pass, as in moved_points.cuh, of warps whose lanes have neighbouring
+// points: where many of them go the same way, they are added up before they are moved.
 
 /// See MovedPoints.
 template <unsigned D, unsigned copies>

@@ -31,8 +31,9 @@
 
 namespace clusterbench::cuda {
 
-/// A block's sums of [k, D] and counts, in shared memory: k x copies x kWords cells, copies a power of
-/// two, and k x D rests. Lane l adds to copy l % copies, so that with 32 no two lanes of a warp meet.
+/// A block's sums of [k, D] and counts, in shared memory: k x copies x kWords cells, copies a power
+/// of two, and k x D rests. Lane l adds to copy l % copies, so that with 32 no two lanes of a warp
+/// meet.
 template <unsigned D>
 struct IntegerCells {
   static constexpr int kBits = 21;
@@ -80,8 +81,8 @@ struct IntegerCells {
     }
   }
 
-  /// Adds the sums and counts, [k, D + 1], to those of all blocks, and clears them. Four lanes a value,
-  /// each a quarter of the copies, of which there are at least eight.
+  /// Adds the sums and counts, [k, D + 1], to those of all blocks, and clears them. Four lanes a
+  /// value, each a quarter of the copies, of which there are at least eight.
   template <unsigned kThreads>
   __device__ void drain(const GridSums& sums) const {
     const unsigned lanes = k * (D + 1) * 4, quarter = copies / 4;
@@ -116,15 +117,16 @@ struct IntegerCells {
 // The nearest of few centroids to points of few features: scores in float, groups of four centroids
 // compete, and the winner is exact.
 //
-// A score |c|^2 / 2 - x c + M is one instruction a feature where a squared difference takes two, and is
-// positive, so that it is compared as an integer: the least of four in two instructions, the group's
-// number in its last bits. If no other group comes as close to the best as rounding allows, the nearest
-// centroid is one of its four, and squared differences say which; else all are compared that way.
+// A score |c|^2 / 2 - x c + M is one instruction a feature where a squared difference takes two,
+// and is positive, so that it is compared as an integer: the least of four in two instructions, the
+// group's number in its last bits. If no other group comes as close to the best as rounding allows,
+// the nearest centroid is one of its four, and squared differences say which; else all are compared
+// that way.
 
 inline constexpr int kFarAwayBits = 0x7f000000; ///< 1.7e38, as a float
 
-/// What the search needs to know. Scores further apart than certain + of_bits * the larger are in the
-/// true order; `keep` are the bits of a score that are not its group's number.
+/// What the search needs to know. Scores further apart than certain + of_bits * the larger are in
+/// the true order; `keep` are the bits of a score that are not its group's number.
 struct GroupSearch {
   unsigned groups, keep;
   float shift; ///< M
@@ -145,8 +147,8 @@ struct GroupSearch {
   }
 };
 
-/// 16-byte rows of a group of centroids: a feature of all four, ..., |c|^2 / 2 + M of all four. Odd, so
-/// that lanes that read different groups do not meet in one bank.
+/// 16-byte rows of a group of centroids: a feature of all four, ..., |c|^2 / 2 + M of all four.
+/// Odd, so that lanes that read different groups do not meet in one bank.
 template <unsigned D>
 constexpr unsigned kGroupRows = (D + 1) | 1;
 

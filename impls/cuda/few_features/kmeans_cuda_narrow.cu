@@ -1,17 +1,17 @@
 // K-means in float64 with few features: compared as float32, moved as float64.
 //
 // Changed since kmeans_cuda_moves: the points are float64. A copy of them, moved to the first point
-//   and rounded to float32, is what blocks keep and sweep: half the bytes, and multiply-adds at twice
-//   the rate. What rounding can change is bounded (float_error() in certified_bound.hpp). Where the
-//   two least scores are closer than that, a thread reads the row in float64 and compares it by
-//   squared differences. Points that change their cluster are moved in float64, as integers of two
-//   words, so that nothing drifts and nothing is rounded on the way.
+//   and rounded to float32, is what blocks keep and sweep: half the bytes, and multiply-adds at
+//   twice the rate. What rounding can change is bounded (float_error() in certified_bound.hpp).
+//   Where the two least scores are closer than that, a thread reads the row in float64 and compares
+//   it by squared differences. Points that change their cluster are moved in float64, as integers
+//   of two words, so that nothing drifts and nothing is rounded on the way.
 // Source: kmeans_cuda_moves; kmeans_cuda_half_rows also proves labels from a narrower copy.
 // Cost per iteration: 4 n d bytes of the points that do not fit; n k (d + 5) instructions; 60 a
 //   coordinate that moves; about 2 us of latency.
 // Limits: float64; d <= 32, k <= 64, k (d + 1) < 512 (608 for 7 and 8 features, 544 for more than
-//   24), n < 2^31, 2^23 a multiprocessor; largest value between 2^-100 and 2^100; else refused. d is
-//   padded to the next size that was compiled. Same bits in every run.
+//   24), n < 2^31, 2^23 a multiprocessor; largest value between 2^-100 and 2^100; else refused. d
+//   is padded to the next size that was compiled. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/certified_bound.hpp"
 #include "impls/cuda/common/exact_words.cuh"
@@ -63,9 +63,9 @@ __global__ void narrow_rows(const double* rows, std::size_t n, unsigned d, unsig
   }
 }
 
-/// A 64-bit integer in two words of shared memory, `apart` from each other, as atomics there have 32
-/// bits. Whoever wraps the lower word carries, so in the end the sum is right modulo 2^64, in whatever
-/// order.
+/// A 64-bit integer in two words of shared memory, `apart` from each other, as atomics there have
+/// 32 bits. Whoever wraps the lower word carries, so in the end the sum is right modulo 2^64, in
+/// whatever order.
 __device__ void add_in_halves(unsigned* halves, unsigned apart, long long value) {
   const auto low = static_cast<unsigned>(value);
   const unsigned before = atomicAdd(halves, low);
@@ -76,9 +76,9 @@ __device__ long long from_halves(const unsigned* halves, unsigned apart) {
   return static_cast<long long>(static_cast<unsigned long long>(halves[apart]) << 32 | halves[0]);
 }
 
-/// Sums of a block's points by cluster that stay from pass to pass, of k clusters with D features and
-/// their counts. A value is two integers (exact_words.cuh), of 64 bits each in sums. There are several
-/// copies, so that lanes seldom meet in one place.
+/// Sums of a block's points by cluster that stay from pass to pass, of k clusters with D features
+/// and their counts. A value is two integers (exact_words.cuh), of 64 bits each in sums. There are
+/// several copies, so that lanes seldom meet in one place.
 template <unsigned D, unsigned kThreads>
 struct MovedDoubles {
   static constexpr unsigned kWords = 4 * D + 1; // odd: copies lie in different banks
@@ -99,8 +99,8 @@ struct MovedDoubles {
       s_words[e] = 0;
     }
   }
-  /// Any thread: value x of feature f, or for f = D the point itself, goes from one cluster to another,
-  /// in some copy.
+  /// Any thread: value x of feature f, or for f = D the point itself, goes from one cluster to
+  /// another, in some copy.
   __device__ void move(unsigned copy, unsigned f, double x, unsigned from, unsigned to) const {
     unsigned *there = of(to, copy), *here = of(from == kNowhere ? to : from, copy);
     if (f == D) {
@@ -138,7 +138,8 @@ struct MovedDoubles {
   }
 };
 
-/// Twice the error of a row's scores, or more: `squared` |x'|^2 + `always`. That spares a root a row, as
+/// Twice the error of a row's scores, or more: `squared` |x'|^2 + `always`. That spares a root a
+/// row, as
 /// |x'| <= (|x'|^2 / r + r) / 2 for any r; here the length of the longest centroid.
 struct Margin {
   float squared, always;

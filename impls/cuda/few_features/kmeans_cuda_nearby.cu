@@ -1,15 +1,16 @@
 // K-means with few features and many clusters: a point sees only the centroids near its box.
 //
-// Changed since kmeans_cuda_boxes: boxes of 32 points lie in regions of 32 boxes. A region first lists
-//   the centroids that may be the nearest of some point in it; a box tests those alone, and its
-//   points those that are left. So k may be large: every list is short, whatever k is.
-// Source: kmeans_cuda_boxes; Kanungo et al., 2002, "An efficient k-means clustering algorithm: analysis
-//   and implementation", with two levels of the tree, each compared side by side.
-// Cost per iteration: n / 1024 regions with k centroids and n / 32 boxes with those of their region,
-//   5 d + 10 instructions each; 2 d + 5 for a point and each centroid left; two 64-bit atomics a
-//   coordinate that moves; two launches. In two features some 3 centroids are left, in eight hundreds.
-// Limits: float; d <= 8, padded to the next size that was compiled; k < 65,535. Exact integer sums: the
-//   same bits in every run.
+// Changed since kmeans_cuda_boxes: boxes of 32 points lie in regions of 32 boxes. A region first
+//   lists the centroids that may be the nearest of some point in it; a box tests those alone, and
+//   its points those that are left. So k may be large: every list is short, whatever k is.
+// Source: kmeans_cuda_boxes; Kanungo et al., 2002, "An efficient k-means clustering algorithm:
+//   analysis and implementation", with two levels of the tree, each compared side by side.
+// Cost per iteration: n / 1024 regions with k centroids and n / 32 boxes with those of their
+//   region, 5 d + 10 instructions each; 2 d + 5 for a point and each centroid left; two 64-bit
+//   atomics a coordinate that moves; two launches. In two features some 3 centroids are left, in
+//   eight hundreds.
+// Limits: float; d <= 8, padded to the next size that was compiled; k < 65,535. Exact integer sums:
+//   the same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/exact_words.cuh"
@@ -27,19 +28,23 @@ namespace {
 using namespace cuda;
 
 constexpr unsigned kThreads = 256, kWarps = kThreads / 32;
-constexpr unsigned kRegionBoxes = 32; // a lane each
+constexpr unsigned kRegionBoxes = 32;      // a lane each
 constexpr std::size_t kCopiedWords = 4096; // sums of fewer values are kept in several copies
-constexpr unsigned kNone = 0xFFFF;       // the label of a point before the first pass
+constexpr unsigned kNone = 0xFFFF;         // the label of a point before the first pass
 constexpr unsigned kMostClusters = 65534;
-constexpr unsigned kSettled = 1u << 31;   // in the rival of a box: it is the label of all points
+constexpr unsigned kSettled = 1u << 31; // in the rival of a box: it is the label of all points
 template <unsigned D>
-constexpr unsigned kBlocks = D <= 3 ? 8 : D <= 4 ? 6 : 5; // resident on a multiprocessor
+constexpr unsigned kBlocks = D <= 3   ? 8
+                             : D <= 4 ? 6
+                                      : 5; // resident on a multiprocessor
 template <unsigned D>
-constexpr unsigned kListBytes = (D <= 4 ? 12 : 24) << 10; // of a region's list: leaves room for those
+// of a region's list: leaves room for those
+constexpr unsigned kListBytes = (D <= 4 ? 12 : 24) << 10;
 
 /// Centroids that a region's list holds; if more are near, they come in several lists.
 template <unsigned D>
-constexpr unsigned kListed = kListBytes<D> / (kStride<D> * sizeof(float) + sizeof(std::uint16_t)) / 32 * 32;
+constexpr unsigned kListed = kListBytes<D> / (kStride<D> * sizeof(float) + sizeof(std::uint16_t)) /
+                             32 * 32;
 
 struct Task {
   const float* points;         // [boxes, D, 32]
@@ -53,7 +58,8 @@ struct Task {
   unsigned* moved;             // to count points in whose label has changed, or null
   unsigned long long* listed;  // the same for what the lists of all regions hold, or null
   unsigned n, d, k, boxes;
-  unsigned copies; // of the sums, a power of two up to 32: blocks add to different ones side by side
+  // of the sums, a power of two up to 32: blocks add to different ones side by side
+  unsigned copies;
   bool first_pass;
 
   __device__ SumsView sums_of(unsigned block) const {
@@ -94,8 +100,8 @@ struct Box {
     return !(to_this - to_rival - 2.0f * reach > fmaf(kSlack, sum, FLT_MIN));
   }
   /// All lanes of a warp: of centroids first, first + step, ... the nearest to the middle.
-  __device__ unsigned nearest(const float* centroids, unsigned first, unsigned step,
-                              unsigned count, float& squared) const {
+  __device__ unsigned nearest(const float* centroids, unsigned first, unsigned step, unsigned count,
+                              float& squared) const {
     unsigned found = 0;
     squared = INFINITY;
     for (unsigned j = first; j < count; j += step) {
@@ -112,8 +118,8 @@ struct Box {
   }
 };
 
-/// All lanes of a warp: the points of the lanes in `moving` go from one cluster to another, a few of
-/// them each on its own, more of them added up before where they go the same way.
+/// All lanes of a warp: the points of the lanes in `moving` go from one cluster to another, a few
+/// of them each on its own, more of them added up before where they go the same way.
 template <unsigned D>
 __device__ void move_lanes(const SumsView& sums, unsigned d, unsigned moving, const float (&x)[D],
                            unsigned from, unsigned to) {
@@ -179,8 +185,8 @@ struct Region {
   float nearest[kRegionBoxes * 32]; ///< of the lists before, where there are several
   std::uint16_t labels[kRegionBoxes * 32];
 
-  /// All lanes of a warp: adds the centroids of the lanes that are `near`, in any order. What does not
-  /// fit is only counted.
+  /// All lanes of a warp: adds the centroids of the lanes that are `near`, in any order. What does
+  /// not fit is only counted.
   __device__ void add(bool is_near, unsigned j, const float (&c)[D]) {
     const unsigned lane = threadIdx.x % 32, lanes = __ballot_sync(kAllLanes, is_near);
     if (lanes == 0) {
@@ -304,7 +310,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) label_regions(const Task
 
 #pragma unroll 1
     for (unsigned i = warp; i < s_region.opened; i += kWarps) { // a lane a point
-      const unsigned settled = s_region.open[i] & kSettled, in_region = s_region.open[i] & ~kSettled;
+      const unsigned settled = s_region.open[i] & kSettled,
+                     in_region = s_region.open[i] & ~kSettled;
       const unsigned box = first_box + in_region;
       const std::size_t place = std::size_t{box} * kBoxPoints + lane;
       const unsigned before = task.labels[place];
@@ -487,9 +494,8 @@ public:
         std::bit_floor(std::clamp<std::size_t>(kCopiedWords / (shape.k * shape.d), 1, 32)));
     const std::size_t values = copies_ * shape.k * shape.d;
     d_words_ = DeviceBuffer<long long>(2 * values + copies_ * shape.k); // a count: half of a word
-    sums_ = {FixedPoint::of(shape.n, *std::ranges::max_element(of_rows.largest)),
-             d_words_.data(), d_words_.data() + values,
-             reinterpret_cast<unsigned*>(d_words_.data() + 2 * values)};
+    sums_ = {FixedPoint::of(shape.n, *std::ranges::max_element(of_rows.largest)), d_words_.data(),
+             d_words_.data() + values, reinterpret_cast<unsigned*>(d_words_.data() + 2 * values)};
     d_padded_ = DeviceBuffer<float>(shape.k * size_.stride);
     d_padded_.zero();
     d_labels_ = DeviceBuffer<std::uint16_t>(std::size_t{boxes_.boxes} * kBoxPoints);
@@ -540,8 +546,7 @@ public:
       }
       {
         const Phase phase(observer, "update", kDefaultStream);
-        place(task, answer, answer.entering.data(),
-              stop.wants_shift() ? d_parts_.data() : nullptr);
+        place(task, answer, answer.entering.data(), stop.wants_shift() ? d_parts_.data() : nullptr);
       }
       if (stop.wants_shift()) {
         add_up(k);
@@ -575,9 +580,8 @@ private:
   };
 
   void place(const Task& task, const Answer<float>& answer, float* entering, double* shifts) {
-    place_means<<<blocks_for(shape_.k * 32, 256), 256>>>(task, size_.stride,
-                                                         answer.centroids.data(), d_padded_.data(),
-                                                         entering, shifts);
+    place_means<<<blocks_for(shape_.k * 32, 256), 256>>>(
+        task, size_.stride, answer.centroids.data(), d_padded_.data(), entering, shifts);
     check_launch("place_means");
   }
   void add_up(unsigned parts) {

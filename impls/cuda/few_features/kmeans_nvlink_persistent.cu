@@ -1,9 +1,9 @@
 // K-means with few features on several GPUs of one host: one launch on each for the whole run.
 //
-// Changed since kmeans_nvlink: every device runs kmeans_cuda_persistent on its share of the rows, and
-//   the exchange is a step of that kernel: when a device's totals are there, its first block writes
-//   them into the memory of every other, and all blocks wait for theirs. No launch between passes,
-//   and data is its own flag, so a pass gets longer by one way over the link.
+// Changed since kmeans_nvlink: every device runs kmeans_cuda_persistent on its share of the rows,
+//   and the exchange is a step of that kernel: when a device's totals are there, its first block
+//   writes them into the memory of every other, and all blocks wait for theirs. No launch between
+//   passes, and data is its own flag, so a pass gets longer by one way over the link.
 // Source: kmeans_cuda_persistent; the protocol LL of NCCL, where each word has a flag of its own.
 // Cost per iteration: that of kmeans_cuda_persistent for n / GPUs rows, about a microsecond, and
 //   16 k (d + 1) bytes to each of the others.
@@ -18,8 +18,8 @@ namespace {
 
 using namespace cuda;
 
-/// Totals of all ranks in a run of one launch. They travel as Parts: either half of a double with the
-/// tag of its pass beneath it, so that data is its own flag.
+/// Totals of all ranks in a run of one launch. They travel as Parts: either half of a double with
+/// the tag of its pass beneath it, so that data is its own flag.
 struct PeerTotals {
   using Parts = ulonglong2;
   static constexpr unsigned kMost =
@@ -30,8 +30,8 @@ struct PeerTotals {
   unsigned* late;           ///< see SpinTimeout
 
   /// All threads of all blocks: s_totals [count] become those of all ranks. There are two sets of
-  /// slots by turns: a rank writes into one again when all have sent in the pass between, and so had
-  /// read it.
+  /// slots by turns: a rank writes into one again when all have sent in the pass between, and so
+  /// had read it.
   __device__ void add_ranks(double* s_totals, unsigned count, unsigned tag) const {
     const unsigned v = threadIdx.x, at = tag % 2 * kMost + v;
     if (v < count) {

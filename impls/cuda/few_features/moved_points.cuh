@@ -1,5 +1,6 @@
-// Sums of a block's points by cluster that stay from pass to pass: a point that changes its cluster is taken
-// from one and added to the other. Exact, as in integer_sums.cuh, so that nothing drifts, whatever moves.
+// Sums of a block's points by cluster that stay from pass to pass: a point that changes its cluster
+// is taken from one and added to the other. Exact, as in integer_sums.cuh, so that nothing drifts,
+// whatever moves.
 #pragma once
 
 #include "impls/cuda/common/integer_sums.cuh"
@@ -9,8 +10,8 @@
 
 namespace clusterbench::cuda {
 
-/// What a sweep leaves: points of the block that have changed their cluster, as many as there is room for,
-/// each with the cluster it comes from, and their number.
+/// What a sweep leaves: points of the block that have changed their cluster, as many as there is
+/// room for, each with the cluster it comes from, and their number.
 struct Moves {
   static constexpr unsigned kMost = 2048;
   struct Move {
@@ -39,8 +40,8 @@ __device__ void set_units(const ToWords<kMost>& to_words, float next, float* s_t
   }
 }
 
-/// Of k clusters with D features and their counts, which are a feature more, of value one. There are several
-/// copies, so that lanes seldom meet in one place.
+/// Of k clusters with D features and their counts, which are a feature more, of value one. There
+/// are several copies, so that lanes seldom meet in one place.
 template <unsigned D, unsigned copies = 8>
 class MovedPoints {
 public:
@@ -49,9 +50,9 @@ public:
   /// A copy: two words a value, and one more, so that copies lie in different banks.
   static constexpr unsigned kWords = 2 * (D + 1) + 1;
 
-  /// s_words: [k, kCopies, kWords]; s_rests: [k, D + 1]; s_to_word: [D + 1] powers of two that make values
-  /// less than `next`, which is one, too, and small enough for the first words of all points of the block
-  /// to fit an int; s_units: [D + 1] what one in the second word is worth.
+  /// s_words: [k, kCopies, kWords]; s_rests: [k, D + 1]; s_to_word: [D + 1] powers of two that make
+  /// values less than `next`, which is one, too, and small enough for the first words of all points
+  /// of the block to fit an int; s_units: [D + 1] what one in the second word is worth.
   __device__ MovedPoints(int* s_words, long long* s_rests, const float* s_to_word,
                          const double* s_units, float next, unsigned k)
       : s_words_(s_words), s_rests_(s_rests), s_to_word_(s_to_word), s_units_(s_units), next_(next),

@@ -1,5 +1,5 @@
-// A run with few features in one launch, its points resident: the kernel, its sizes and its launch, for one
-// device or for one of several. Float only.
+// A run with few features in one launch, its points resident: the kernel, its sizes and its launch,
+// for one device or for one of several. Float only.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -47,8 +47,9 @@ struct PersistentTask {
   Totals totals;        // see below
 };
 
-/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the sum of value l % N of
-/// its group. Each step halves the values that a lane carries, so that 32 values take 31 shuffles instead of 160.
+/// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the
+/// sum of value l % N of its group. Each step halves the values that a lane carries, so that 32
+/// values take 31 shuffles instead of 160.
 template <unsigned N>
 __device__ float transposing_sum(const float (&value)[N], unsigned lane) {
   if constexpr (N == 1) {
@@ -153,10 +154,10 @@ __device__ double sweep(const Task& task, const float* points, std::size_t strid
   return wanted;
 }
 
-/// The whole run. Totals: makes those of this device, in shared memory, those of all (add_ranks()). One block a multiprocessor, all of them resident. kLastSweep: points are swept
-/// once more for their labels, as passes that may keep them would take a little longer. Dynamic
-/// shared memory: sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident]
-/// bytes.
+/// The whole run. Totals: makes those of this device, in shared memory, those of all (add_ranks()).
+/// One block a multiprocessor, all of them resident. kLastSweep: points are swept once more for
+/// their labels, as passes that may keep them would take a little longer. Dynamic shared memory:
+/// sums [kThreads / 32, k, D + 1, 32], points [D, resident], labels [resident] bytes.
 template <unsigned D, unsigned kThreads, unsigned C, bool kLastSweep, typename Totals>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const PersistentTask<Totals> task) {
   extern __shared__ __align__(16) float s_sums[];
@@ -318,9 +319,9 @@ std::size_t bytes_of_sums(const PersistentSize<Totals>& size, std::size_t k) {
   return size.threads * k * (size.d + 1) * sizeof(float);
 }
 
-/// Ranks, where the points are one device's share, has: Totals; has_points(), else the points that it is
-/// given count nowhere; share_device(), how many runs are on the device at a time, with as many of its
-/// multiprocessors each; totals(), before every run.
+/// Ranks, where the points are one device's share, has: Totals; has_points(), else the points that
+/// it is given count nowhere; share_device(), how many runs are on the device at a time, with as
+/// many of its multiprocessors each; totals(), before every run.
 template <typename Ranks = WholeRun>
 class PersistentRun final : public Variant<float> {
 public:

@@ -1,10 +1,12 @@
-// Fuzzy c-means in one pass over the data while the sums stay in registers: lanes own centre values.
+// Fuzzy c-means in one pass over the data while the sums stay in registers: lanes own centre
+// values.
 //
 // Changed since fcm_cuda_warp: a row is read once an iteration, into registers, and never leaves
 //   them. A thread owns up to 8 features of up to 8 clusters. It adds up its part of some rows'
-//   distances, its team (a part of a warp, or up to 16 warps) exchanges these parts, and it adds the
-//   weighted rows to the sums of its own centre values. The exchange halves what a lane carries in
-//   each step (distribute()), so each lane makes the memberships of other pairs of row and cluster.
+//   distances, its team (a part of a warp, or up to 16 warps) exchanges these parts, and it adds
+//   the weighted rows to the sums of its own centre values. The exchange halves what a lane carries
+//   in each step (distribute()), so each lane makes the memberships of other pairs of row and
+//   cluster.
 // Distances are sums of squared differences: a row on a centre is at distance 0.
 // Source: article 001, sections 4.2 to 4.4, as one pass; float and double.
 // Cost per iteration: n d values; 3 n k d additions and multiply-adds, and n k divisions.

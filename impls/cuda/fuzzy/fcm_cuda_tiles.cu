@@ -1,10 +1,10 @@
 // Fuzzy c-means of any shape up to 256 clusters: two products of tiles, the weights between them.
 //
-// Changed since fcm_cuda_lanes: the sums need not stay in registers. A block measures a tile of rows
-//   against all centres, a thread 8 (double: 4) of its rows against 8 clusters, while copies bring
-//   the features of later steps. Lanes that share a row make its weights u^m, which go to memory. A
-//   second launch multiplies weights and rows: a block has a tile of clusters and features, and the
-//   rows of a slice; move_centres() adds up the slices.
+// Changed since fcm_cuda_lanes: the sums need not stay in registers. A block measures a tile of
+//   rows against all centres, a thread 8 (double: 4) of its rows against 8 clusters, while copies
+//   bring the features of later steps. Lanes that share a row make its weights u^m, which go to
+//   memory. A second launch multiplies weights and rows: a block has a tile of clusters and
+//   features, and the rows of a slice; move_centres() adds up the slices.
 // Distances of floats are sums of squared differences: an addition more a term than |x|^2 - 2 x.c +
 //   |c|^2, but nothing cancels. Doubles have the digits for the latter.
 // Source: article 001, sections 4.2 to 4.4; tiles as in any product of matrices.
@@ -44,8 +44,8 @@ __device__ void copy_value(T* to, const T* from, bool real) {
                : "memory");
 }
 
-/// Product number i of a thread: 16 bytes apart from those of its neighbours, so that a warp reads and
-/// writes whole lines. `threads` share the side.
+/// Product number i of a thread: 16 bytes apart from those of its neighbours, so that a warp reads
+/// and writes whole lines. `threads` share the side.
 template <typename T>
 __device__ unsigned place(unsigned thread, unsigned threads, unsigned i) {
   constexpr unsigned V = kVector<T>;
@@ -231,8 +231,8 @@ struct Adding {
   static constexpr unsigned kStage = kDeep<T> * (kTall + kWide);
 };
 
-/// Sums of weight times row of a slice: sums [slices, k d]. weights: [n, width]. Blocks that need the
-/// same rows follow one another: grid (tiles of clusters, tiles of features, slices).
+/// Sums of weight times row of a slice: sums [slices, k d]. weights: [n, width]. Blocks that need
+/// the same rows follow one another: grid (tiles of clusters, tiles of features, slices).
 template <typename S>
 __global__ void __launch_bounds__(S::kTeam, 512 / S::kTeam)
     add_tiles(const FuzzySweep<typename S::T> sweep, const typename S::T* __restrict__ weights,

@@ -1,5 +1,5 @@
-// Fuzzy c-means in sweeps over the points, and a launch for the centres after each: the weights of a
-// row from its distances, means from the sums of blocks, and the order of a run.
+// Fuzzy c-means in sweeps over the points, and a launch for the centres after each: the weights of
+// a row from its distances, means from the sums of blocks, and the order of a run.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -45,10 +45,11 @@ __device__ double quotient(double a, double b) {
   return a / b;
 }
 
-/// Turns the squared distances of one row into weights u^m. Lanes that share the row have K clusters
-/// each, number m of them is cluster_of(m), and over(value, combine) combines over these lanes. Rows
-/// and clusters behind the last weigh nothing. Adds to `found` what the stop rule wants, and writes
-/// memberships and label, where `writes`: one lane for each cluster. kTwo: the fuzzifier m is 2.
+/// Turns the squared distances of one row into weights u^m. Lanes that share the row have K
+/// clusters each, number m of them is cluster_of(m), and over(value, combine) combines over these
+/// lanes. Rows and clusters behind the last weigh nothing. Adds to `found` what the stop rule
+/// wants, and writes memberships and label, where `writes`: one lane for each cluster. kTwo: the
+/// fuzzifier m is 2.
 template <bool kTwo, unsigned K, typename T, typename ClusterOf, typename Over>
 __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool writes,
                              ClusterOf cluster_of, Over over, T (&value)[K], double& found) {
@@ -152,9 +153,9 @@ __device__ inline void leave_found(double found, double* sum) {
   }
 }
 
-/// Moves each centre to its weighted mean; one without weight stays. A warp's lanes have neighbouring
-/// values, its 32 warps some parts each. sums: [parts, k d], masses: [parts_of_masses, k]; centres,
-/// entering, what they were: [k, d]
+/// Moves each centre to its weighted mean; one without weight stays. A warp's lanes have
+/// neighbouring values, its 32 warps some parts each. sums: [parts, k d], masses: [parts_of_masses,
+/// k]; centres, entering, what they were: [k, d]
 template <typename T>
 __global__ void __launch_bounds__(1024)
     move_centres(const T* __restrict__ sums, unsigned parts, const T* __restrict__ masses,
@@ -184,8 +185,8 @@ __global__ void __launch_bounds__(1024)
   }
 }
 
-/// What the stop rule asks for: facts[0], the sum of what the blocks found, and facts[1], the squared
-/// shift, if it is wanted. One block, so that the order of the sums is always the same.
+/// What the stop rule asks for: facts[0], the sum of what the blocks found, and facts[1], the
+/// squared shift, if it is wanted. One block, so that the order of the sums is always the same.
 template <typename T>
 __global__ void __launch_bounds__(1024)
     collect_facts(const double* found, unsigned blocks, const T* centres, const T* entering,

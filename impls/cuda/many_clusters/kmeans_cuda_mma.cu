@@ -4,9 +4,9 @@
 //   rounding of both sides is known (norms of the residuals), so the gap between the two least
 //   scores proves most labels. The few rows whose gap is inside the bound are looked at again.
 // Changed since kmeans_cuda_tiled: 16 x 8 x 16 products an instruction (mma.sync) instead of one a
-//   lane, and half the bytes; operands from swizzled tiles in shared memory by ldmatrix. A block keeps
-//   128 points for its whole sweep, the column's number rides in the low bits of its score, and no
-//   score leaves the registers.
+//   lane, and half the bytes; operands from swizzled tiles in shared memory by ldmatrix. A block
+//   keeps 128 points for its whole sweep, the column's number rides in the low bits of its score,
+//   and no score leaves the registers.
 // Source: kmeans_cublas without its n x k matrix; docs/certified.md has the proof of the bound.
 // Cost per iteration: 2 n d bytes of points, n k d / 64 bytes of centroids from L2; 2 n k d flops.
 // Limits: d <= 1024; n below 2^31, k below 2^30. Deterministic.

@@ -1,14 +1,15 @@
 // K-means on several GPUs of one host, with sums added up by NCCL.
 //
-// Changed since kmeans_nvlink: the exchange is one grouped all-reduce of NVIDIA's library, which finds
-//   its own way between the devices: over NVLink, PCIe or the host. Slower where a pass is short, as
-//   every call costs some 17 microseconds; it shares out the adding up, where sums are large.
+// Changed since kmeans_nvlink: the exchange is one grouped all-reduce of NVIDIA's library, which
+//   finds its own way between the devices: over NVLink, PCIe or the host. Slower where a pass is
+//   short, as every call costs some 17 microseconds; it shares out the adding up, where sums are
+//   large.
 // Source: NCCL's manual, "Group calls" and "One device per thread".
-// Cost per iteration: that of kmeans_cuda_wgmma for n / GPUs rows, and an all-reduce of 16 k d + 4 k
-//   bytes.
+// Cost per iteration: that of kmeans_cuda_wgmma for n / GPUs rows, and an all-reduce of 16 k d + 4
+//   k bytes.
 // Limits: those of kmeans_nvlink; one rank a device. Loads libnccl.so.2 when it is prepared, and
-//   refuses where there is none; without its multicast. The communicator stays for the process, like
-//   a device's context.
+//   refuses where there is none; without its multicast. The communicator stays for the process,
+//   like a device's context.
 // Needs: sm_90a, a stream per thread
 #include "impls/cuda/common/nccl.hpp"
 #include "impls/cuda/common/ranks.cuh"

@@ -1,10 +1,11 @@
 // K-means for many clusters on several GPUs of one host, with points that stay in host memory.
 //
-// Changed since kmeans_cuda_out_of_core: every device has a share of the rows, a half-precision copy of
-//   it, and a link of its own to the host. Between two passes it exchanges sums as kmeans_nvlink does.
+// Changed since kmeans_cuda_out_of_core: every device has a share of the rows, a half-precision
+//   copy of it, and a link of its own to the host. Between two passes it exchanges sums as
+//   kmeans_nvlink does.
 // Source: kmeans_cuda_out_of_core, kmeans_nvlink.
-// Cost per iteration: that of kmeans_cuda_out_of_core for n / GPUs rows; 16 k d + 4 k bytes to each of
-//   the others.
+// Cost per iteration: that of kmeans_cuda_out_of_core for n / GPUs rows; 16 k d + 4 k bytes to each
+//   of the others.
 // Limits: those of both.
 // Needs: sm_90a, a stream per thread
 #include "impls/cuda/many_clusters/out_of_core.cuh"

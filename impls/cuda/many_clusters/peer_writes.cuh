@@ -33,7 +33,8 @@ struct Mailbox {
   unsigned* late;                 ///< see SpinTimeout
 };
 
-/// What was written before, by all threads that a barrier has joined, is seen by whoever sees the flag.
+/// What was written before, by all threads that a barrier has joined, is seen by whoever sees the
+/// flag.
 __device__ inline void raise_flag(unsigned* flag, unsigned tag) {
   __threadfence_system();
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(tag) : "memory");
@@ -146,8 +147,8 @@ public:
 
   PassTotals of_all(std::size_t rank, const PassTotals& own) {
     Place& place = places_[rank];
-    // Two sets of slots by turns: a rank that is a pass ahead writes into the other one. It cannot be
-    // two ahead, as it has waited for the flags of the pass between.
+    // Two sets of slots by turns: a rank that is a pass ahead writes into the other one. It cannot
+    // be two ahead, as it has waited for the flags of the pass between.
     const std::size_t ranks = places_.size(), set = ++place.pass % 2 * ranks;
     Mailbox mailbox{static_cast<unsigned>(rank),
                     static_cast<unsigned>(ranks),

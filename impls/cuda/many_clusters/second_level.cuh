@@ -77,7 +77,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   __shared__ unsigned s_queued;
   __shared__ unsigned long long s_first;
   const HalfTiles shape = task.points.shape;
-  const bool streams = shape.chunks > kMostKeptChunks; // a stage has its part of the rows, too
+  const bool streams = shape.chunks > kMostKeptChunks;   // a stage has its part of the rows, too
   __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [second_row_chunks][kSecondRows][kWidth]
   __half* s_stages = s_rows + std::size_t{kSecondRows} * second_row_chunks(shape) * kWidth;
   constexpr unsigned kStageSize = kHalfTileRows * kWidth;
@@ -117,17 +117,15 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
         const unsigned group = e % kGroups, r = e / kGroups % kSecondRows;
         const unsigned chunk = e / kGroups / kSecondRows;
         const std::size_t row = task.flagged.rows[min(first_slot + r, flagged - 1)];
-        cp_async(to + (chunk * kSecondRows + r) * kWidth +
-                     HalfTiles::swizzled(kWidth, r, group) * 8,
-                 task.points.rounded +
-                     shape.offset(row, (first_chunk + chunk) * kWidth + group * 8));
+        cp_async(
+            to + (chunk * kSecondRows + r) * kWidth + HalfTiles::swizzled(kWidth, r, group) * 8,
+            task.points.rounded + shape.offset(row, (first_chunk + chunk) * kWidth + group * 8));
       }
     };
     const auto fetch = [&](unsigned step) {
       if (step < steps) {
         if (streams) {
-          fetch_rows(step % shape.chunks, 1,
-                     s_rows + step % kSecondStages * kSecondRows * kWidth);
+          fetch_rows(step % shape.chunks, 1, s_rows + step % kSecondStages * kSecondRows * kWidth);
         }
         const __half* from = task.centroids.rounded + first_tile * shape.tile_size() +
                              std::size_t{step} * kStageSize;
@@ -255,8 +253,8 @@ __device__ T squared_distance(const T* x, const T* c, unsigned d, unsigned lane)
 }
 
 /// Distance and index as one number whose order is that of distances, and of indices in a tie. A
-/// double fills the word: there the least distance is found first, and then the least index that has
-/// it, which a second look at the same numbers finds.
+/// double fills the word: there the least distance is found first, and then the least index that
+/// has it, which a second look at the same numbers finds.
 __device__ inline unsigned long long ranked(float squared, unsigned j) {
   return static_cast<unsigned long long>(__float_as_uint(squared)) << 32 | j;
 }
@@ -375,8 +373,8 @@ public:
     find_<<<blocks_, kSecondThreads, bytes_>>>(task);
     check_launch("find_candidates");
   }
-  /// Compares them with the flagged rows as they lie in `rows`, which may be `task`, and labels those
-  /// of `task`, in the order of `stream`. Does not block. Throws std::runtime_error.
+  /// Compares them with the flagged rows as they lie in `rows`, which may be `task`, and labels
+  /// those of `task`, in the order of `stream`. Does not block. Throws std::runtime_error.
   void label(const SweepTask<T>& rows, const SweepTask<T>& task, unsigned blocks,
              cudaStream_t stream = nullptr) const {
     compare(distances_, rows, blocks, stream);

@@ -11,9 +11,9 @@
 
 namespace clusterbench::ranks {
 
-/// What each rank has summed, and what all of them have together. Every rank is sent what every other
-/// has, and adds it up in the order of the ranks: an all-reduce of MPI may add in any order, which may
-/// even differ between two runs.
+/// What each rank has summed, and what all of them have together. Every rank is sent what every
+/// other has, and adds it up in the order of the ranks: an all-reduce of MPI may add in any order,
+/// which may even differ between two runs.
 class GatheredSums {
 public:
   /// How many values a rank may have: MPI counts them in an int.

@@ -1,9 +1,9 @@
 // Points as the kernels with a lane a point want them: in blocks of `lanes` points, feature by
 // feature. What lies beyond the last point repeats it, up to a multiple of kRoundUp.
 //
-// Memory is read and written a register at a time, so that its bandwidth is the limit, as in a copy:
-// rows of up to three features, several of which lie in one register, are taken apart there; longer
-// ones are put together of pieces and turned over.
+// Memory is read and written a register at a time, so that its bandwidth is the limit, as in a
+// copy: rows of up to three features, several of which lie in one register, are taken apart there;
+// longer ones are put together of pieces and turned over.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
@@ -40,7 +40,8 @@ template <typename Joined, typename Part, std::size_t... L>
   return __builtin_shufflevector(low, high, static_cast<int>(L)...);
 }
 
-/// `Bytes` of pieces behind one another: of the first row and each kPiece-th after it, from feature f on.
+/// `Bytes` of pieces behind one another: of the first row and each kPiece-th after it, from feature
+/// f on.
 template <class V, std::size_t Bytes>
 [[gnu::always_inline]] inline auto pieces_of(const typename V::Scalar* const* rows, std::size_t f) {
   using T = typename V::Scalar;
@@ -81,8 +82,8 @@ private:
   Reg squares_{};
 };
 
-/// Feature F of `lanes` rows of D features each, which lie one behind the other in D registers: what
-/// each register has of it is put into its lanes, one after the other.
+/// Feature F of `lanes` rows of D features each, which lie one behind the other in D registers:
+/// what each register has of it is put into its lanes, one after the other.
 template <class V, std::size_t D, std::size_t F, std::size_t From = 1>
 [[gnu::always_inline]] inline typename V::Reg feature_of(const typename V::Reg (&rows)[D],
                                                          typename V::Reg found) {
@@ -127,8 +128,8 @@ template <class V, std::size_t D = 3, class Writer>
   }
 }
 
-/// `count` rows of d features, at most `lanes`, and the last of them again for those that lack. While
-/// they are worked on, memory is asked for what lies `ahead` values behind them.
+/// `count` rows of d features, at most `lanes`, and the last of them again for those that lack.
+/// While they are worked on, memory is asked for what lies `ahead` values behind them.
 template <class V, class Writer>
 [[gnu::always_inline]] inline void turn_rows(const typename V::Scalar* rows, std::size_t count,
                                              std::size_t d, std::size_t ahead, Writer& block) {

@@ -1,6 +1,6 @@
 // What lies between the distances and the sums of fuzzy c-means: memberships of a chunk of samples
-// and their powers, a lane a sample. Written for vectors, because the compiler leaves the minimum as
-// a loop over single values.
+// and their powers, a lane a sample. Written for vectors, because the compiler leaves the minimum
+// as a loop over single values.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

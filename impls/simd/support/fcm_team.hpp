@@ -1,5 +1,5 @@
-// A pass of fuzzy c-means by a team of threads: what each finds in its rows, and how the centres move.
-// Which rows a thread has, and when they are there, is up to the variant.
+// A pass of fuzzy c-means by a team of threads: what each finds in its rows, and how the centres
+// move. Which rows a thread has, and when they are there, is up to the variant.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -27,8 +27,8 @@ struct FcmPurpose {
   bool loss;      ///< the stop rule asks for the objective
 };
 
-/// What one thread works on, and what it has found since clear(). Aligned: neighbours must not share a
-/// cache line.
+/// What one thread works on, and what it has found since clear(). Aligned: neighbours must not
+/// share a cache line.
 template <typename T>
 struct alignas(64) FcmPart {
   AlignedVector<T> distances, u;     // [k, kRoundUp] of a chunk of samples
@@ -76,8 +76,9 @@ public:
     }
   }
 
-  /// Memberships of `total` rows, of which the first is sample `first`; what the purpose asks for is
-  /// added to the part, or written into the answer. Threads may do so at once, each with its own part.
+  /// Memberships of `total` rows, of which the first is sample `first`; what the purpose asks for
+  /// is added to the part, or written into the answer. Threads may do so at once, each with its own
+  /// part.
   void sweep(FcmPart<T>& part, const FcmPurpose<T>& purpose, const T* rows, std::size_t first,
              std::size_t total, Answer<T>& answer) const {
     const auto [d, k] = std::pair(shape_.d, shape_.k);
@@ -104,9 +105,9 @@ public:
         continue;
       }
       const bool weighs = purpose.given == nullptr && purpose.loss;
-      part.loss += kernels_.raise_to_weights(part.u.data(), k, count, m,
-                                             weighs ? part.distances.data() : nullptr,
-                                             part.weights.data());
+      part.loss +=
+          kernels_.raise_to_weights(part.u.data(), k, count, m,
+                                    weighs ? part.distances.data() : nullptr, part.weights.data());
       kernels_.weighted_sums_of_rows(chunk, part.u.data(), k, part.uncollected.data(),
                                      /*alone=*/purpose.given != nullptr);
       uncollected += count;
@@ -117,9 +118,9 @@ public:
     }
   }
 
-  /// Moves centres begin to end - 1 to their weighted means; that of an empty cluster stays. Returns
-  /// the summed squared shift. weight_of(j), sum_of(c): over all samples, of a cluster, and of value c
-  /// of the centroids.
+  /// Moves centres begin to end - 1 to their weighted means; that of an empty cluster stays.
+  /// Returns the summed squared shift. weight_of(j), sum_of(c): over all samples, of a cluster, and
+  /// of value c of the centroids.
   template <typename WeightOf, typename SumOf>
   double move_centres(Range centres, Answer<T>& answer, WeightOf weight_of, SumOf sum_of) {
     const std::size_t d = shape_.d;

@@ -10,8 +10,8 @@
 //   More than 2 small points:    half of them are 2^23 units at least, and at most as many again
 //                                were rounded. The sum is off by 2^-24 of their magnitudes.
 //   A mean of 2^22 units:        half a unit for each point is 2^-23 of it.
-// Both are within the rounding that is allowed to any sum of floats. What is neither, a cluster that
-// is almost zero in a feature, is to be summed anew, in double.
+// Both are within the rounding that is allowed to any sum of floats. What is neither, a cluster
+// that is almost zero in a feature, is to be summed anew, in double.
 #pragma once
 
 #include "impls/simd/support/aligned.hpp"
@@ -36,8 +36,8 @@ public:
       : points_(points), d_(d), scales_(padded<double>(d)), units_(padded<double>(d)),
         ranges_(threads, Ranges{std::vector<std::uint32_t>(values_of_block()), {}}) {}
 
-  /// Thread t looks at `count` of its points, from point i on: all of its share, in order, multiples of
-  /// kRoundUp at a time, so that they are in the cache for whoever reads them next.
+  /// Thread t looks at `count` of its points, from point i on: all of its share, in order,
+  /// multiples of kRoundUp at a time, so that they are in the cache for whoever reads them next.
   void look(std::size_t t, std::size_t i, std::size_t count) {
     std::uint32_t* most = ranges_[t].largest.data();
     each_block(i, count, [&](const float* x, std::size_t values) {
@@ -99,8 +99,8 @@ private:
   static constexpr int kMostDigits = 50;
   static constexpr std::size_t kValues = 1024; ///< that are looked at side by side
 
-  /// What one thread found: magnitudes as the bits of floats, which are in the same order; infinity and
-  /// what is not a number are above all others.
+  /// What one thread found: magnitudes as the bits of floats, which are in the same order; infinity
+  /// and what is not a number are above all others.
   struct alignas(64) Ranges {
     std::vector<std::uint32_t> largest; ///< by place in a block
     std::vector<std::uint32_t> least;   ///< of each of its blocks
@@ -112,8 +112,8 @@ private:
   }
   std::size_t values_of_block() const { return rows_of_block() * d_; }
 
-  /// work(first value, values), block after block. Rows side by side make loops that the compiler turns
-  /// into vectors, however few features there are.
+  /// work(first value, values), block after block. Rows side by side make loops that the compiler
+  /// turns into vectors, however few features there are.
   template <class Work>
   void each_block(std::size_t i, std::size_t count, Work work) const {
     const std::size_t rows = rows_of_block();
@@ -122,7 +122,8 @@ private:
     }
   }
 
-  /// Reads again the blocks with values that are small in some feature: few, unless there are zeros.
+  /// Reads again the blocks with values that are small in some feature: few, unless there are
+  /// zeros.
   double most_small(std::size_t n, Team& team) const {
     const std::size_t block = values_of_block();
     std::vector<double> scale(block);

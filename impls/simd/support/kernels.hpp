@@ -30,7 +30,8 @@ template <typename T>
 using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, std::size_t k,
                            T* scratch, double* sums, double* counts);
 
-/// Adds the points of a chunk, each times its weight [count], to sums [k, d] and the weights to totals
+/// Adds the points of a chunk, each times its weight [count], to sums [k, d] and the weights to
+/// totals
 /// [k] of their clusters. Reads rows only.
 template <typename T>
 using WeightedSumKernel = void (*)(const Chunk<T>& chunk, const T* weights,
@@ -45,8 +46,8 @@ struct FixedPoint {
 /// Added to a double it leaves an integer in the last bits.
 inline constexpr double kIntegersFrom = 0x1.8p52;
 
-/// Moves the rows whose labels are not the `previous` ones from one cluster's sums to another's, and
-/// remembers their labels; -1: it was in none. Returns how many have changed. sums: [k,
+/// Moves the rows whose labels are not the `previous` ones from one cluster's sums to another's,
+/// and remembers their labels; -1: it was in none. Returns how many have changed. sums: [k,
 /// padded<double>(d)], for each of a cluster's points off by the bits of kIntegersFrom.
 using MoveKernel = std::size_t (*)(const Chunk<float>& chunk, const std::int32_t* labels,
                                    std::int32_t* previous, const FixedPoint& fixed,

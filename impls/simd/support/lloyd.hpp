@@ -70,9 +70,9 @@ protected:
     fixed_ = {};
   }
 
-  /// Reads all points once. moves: whether rows that change their cluster may be moved, where they are
-  /// float and finite. take(t, i, count) gets `count` points from i on that thread t has in its first-level
-  /// cache: a multiple of kRoundUp, or what is left.
+  /// Reads all points once. moves: whether rows that change their cluster may be moved, where they
+  /// are float and finite. take(t, i, count) gets `count` points from i on that thread t has in its
+  /// first-level cache: a multiple of kRoundUp, or what is left.
   template <class Take>
   void read_points(bool moves, Take take) {
     const bool looks = moves && std::is_same_v<T, float>;

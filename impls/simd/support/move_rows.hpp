@@ -1,10 +1,10 @@
 // Sums that stay from pass to pass: a row is moved from the sums of its old cluster to those of its
 // new one. After a few passes hardly any row moves, and summing costs next to nothing.
 //
-// Rows that are taken out again must leave nothing behind, so sums are integers: fixed_sums.hpp says
-// of which unit. A value becomes an integer by adding 1.5 * 2^52 to it, in double: the last bits of
-// the sum are the value, rounded, in two's complement. The bits are added up as they are; what the
-// constant brought in is known from the count and taken off at the end.
+// Rows that are taken out again must leave nothing behind, so sums are integers: fixed_sums.hpp
+// says of which unit. A value becomes an integer by adding 1.5 * 2^52 to it, in double: the last
+// bits of the sum are the value, rounded, in two's complement. The bits are added up as they are;
+// what the constant brought in is known from the count and taken off at the end.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

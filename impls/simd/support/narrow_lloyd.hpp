@@ -1,4 +1,5 @@
-// The run of the variants that score in narrow values: they differ in a kernel and in what it reads.
+// The run of the variants that score in narrow values: they differ in a kernel and in what it
+// reads.
 #pragma once
 
 #include "impls/simd/support/lloyd.hpp"

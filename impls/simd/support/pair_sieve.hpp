@@ -1,5 +1,5 @@
-// What the sieve needs in bfloat16: points and centroids seen from the middle of the points, rounded
-// to eight bits, two features in a word, and a bound of what that can do to a score.
+// What the sieve needs in bfloat16: points and centroids seen from the middle of the points,
+// rounded to eight bits, two features in a word, and a bound of what that can do to a score.
 //
 // Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m; x^, c^ are x', c' in bfloat16, its
 // denormals taken for 0. Their residuals are computed, not estimated: r >= |x' - x^|,
@@ -45,8 +45,8 @@ public:
       : d_(d), k_(k), tiles_(kernel.tiles), words_(tiles_ ? (d + 31) / 32 * kTile : (d + 1) / 2),
         rows_(tiles_ ? kTile : kPairGroup),
         padded_(tiles_ ? (k + 31) / 32 * 32 : (k + kPairGroup - 1) / kPairGroup * kPairGroup),
-        origin_(middle_of(points, n, d)), columns_(rounded_up(n) * words_),
-        norms_(rounded_up(n)), residuals_(rounded_up(n)), panels_(padded_ * words_),
+        origin_(middle_of(points, n, d)), columns_(rounded_up(n) * words_), norms_(rounded_up(n)),
+        residuals_(rounded_up(n)), panels_(padded_ * words_),
         halves_(padded_, std::numeric_limits<float>::max() / 2), largest_(team.size()) {
     team.run([&](std::size_t t) {
       const auto [begin, end] = share_of(n, t, team.size());

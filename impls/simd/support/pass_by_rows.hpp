@@ -2,9 +2,9 @@
 // read as they lie in memory, each value once, and summed while they are in the first-level cache.
 // The limit is the memory that the points stream from.
 //
-// A tile of a few rows by two or four centroids is kept in registers, as many partial distances as a
-// register has lanes; they are added up together by transposed_totals(). Two clusters have tiles of
-// twice the rows: with four centroids half of them would be the second one again.
+// A tile of a few rows by two or four centroids is kept in registers, as many partial distances as
+// a register has lanes; they are added up together by transposed_totals(). Two clusters have tiles
+// of twice the rows: with four centroids half of them would be the second one again.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"

@@ -1,9 +1,10 @@
 // Where the threads of a team begin.
 //
-// The kernel may queue a new thread for the processor of the one that starts it. That one spins until the
-// others arrive, and the kernel moves who waits to an idle processor only at a tick, up to ten milliseconds
-// later: longer than the whole answer to a small problem takes. So where a team is as large as the number
-// of processors, each thread begins on one of its own. From there the kernel may move it.
+// The kernel may queue a new thread for the processor of the one that starts it. That one spins
+// until the others arrive, and the kernel moves who waits to an idle processor only at a tick, up
+// to ten milliseconds later: longer than the whole answer to a small problem takes. So where a team
+// is as large as the number of processors, each thread begins on one of its own. From there the
+// kernel may move it.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,8 @@ public:
 #endif
   }
 
-  /// Puts thread t on the t-th processor after the first thread's. Only advice: a refusal does not matter.
+  /// Puts thread t on the t-th processor after the first thread's. Only advice: a refusal does not
+  /// matter.
   void put([[maybe_unused]] std::jthread& thread, [[maybe_unused]] std::size_t t) const {
 #if defined(__linux__)
     if (known_) {

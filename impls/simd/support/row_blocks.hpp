@@ -1,8 +1,8 @@
 // Rows of a file, block by block: while threads work on one, the next ones are being read.
 //
-// Three buffers go round: one is worked on, two are being read, past the kernel's cache where the file
-// was opened so. Reading is asynchronous (io_submit), which takes no thread and hardly any processor
-// time. The reads of the next sweep over the rows begin before this one ends.
+// Three buffers go round: one is worked on, two are being read, past the kernel's cache where the
+// file was opened so. Reading is asynchronous (io_submit), which takes no thread and hardly any
+// processor time. The reads of the next sweep over the rows begin before this one ends.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -28,8 +28,8 @@ namespace clusterbench::simd {
 
 inline constexpr std::size_t kPage = 4096; // reads past the cache begin and end at multiples
 
-/// A queue of the kernel for up to `kMost` reads at a time. The kernel takes some 30 ms to end one, so it is
-/// left to whoever needs the next.
+/// A queue of the kernel for up to `kMost` reads at a time. The kernel takes some 30 ms to end one,
+/// so it is left to whoever needs the next.
 class ReadQueue {
 public:
   static constexpr std::size_t kMost = 3;
@@ -62,8 +62,8 @@ private:
   aio_context_t number_ = 0;
 };
 
-/// Reads some bytes of a file at a time, in a fixed order that begins again at its end, ahead of whoever
-/// takes them.
+/// Reads some bytes of a file at a time, in a fixed order that begins again at its end, ahead of
+/// whoever takes them.
 class ReadAhead {
 public:
   struct Piece {
@@ -203,8 +203,9 @@ public:
   }
 
   /// One sweep over all rows as thread t of a team sees it, which all its threads call.
-  /// work(rows, first, count) is given this thread's share of each block in turn: where its rows are,
-  /// which point the first of them is, and how many there are. Ends early where the file cannot be read.
+  /// work(rows, first, count) is given this thread's share of each block in turn: where its rows
+  /// are, which point the first of them is, and how many there are. Ends early where the file
+  /// cannot be read.
   template <class Work>
   void sweep(Team& team, std::size_t t, const Work& work) {
     for (const Range& block : blocks_) {

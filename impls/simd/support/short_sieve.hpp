@@ -4,8 +4,8 @@
 // Score: s = |c'|^2 / 2 - x'.c', x' = x - m, c' = c - m. With A units in 1 for points and B for
 // centroids, x^ = x' A and c^ = c' B rounded to integers, the score in units of 1 / (A B) is
 //   S = round(A B |c'|^2 / 2) - x^.c^,
-// in which integers are multiplied and added: nothing is rounded once it is in units. A and B are so
-// large that |x^|, |c^| and the sums just fit: whatever part of the features is added up,
+// in which integers are multiplied and added: nothing is rounded once it is in units. A and B are
+// so large that |x^|, |c^| and the sums just fit: whatever part of the features is added up,
 // |x^.c^| <= |x^| |c^|. Residuals r >= |x' A - x^|, R >= |c' B - c^|, the largest of all:
 //   |A B x'.c' - x^.c^| <= r |c'| B + |x^| R    by Cauchy and Schwarz
 // One more is lost by rounding |c'|^2 / 2, seven by three last bits that are replaced. Twice all

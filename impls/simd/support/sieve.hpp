@@ -53,8 +53,8 @@ T rounded_up_to_norm(Square squares, std::size_t d) {
                          2 * static_cast<Square>(std::numeric_limits<T>::epsilon())));
 }
 
-/// The mean of some of [n, d] points, at equal distances, rounded: any origin is right, and one near
-/// the middle makes bounds short.
+/// The mean of some of [n, d] points, at equal distances, rounded: any origin is right, and one
+/// near the middle makes bounds short.
 template <typename T>
 std::vector<T> middle_of(std::span<const T> points, std::size_t n, std::size_t d) {
   constexpr std::size_t kMost = 256;

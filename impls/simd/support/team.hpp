@@ -1,9 +1,9 @@
 // Threads that live as long as a variant: a run costs one wake-up, a phase one barrier.
 //
-// Between runs the threads sleep, unless the next one follows at once. Within a run they meet at barriers,
-// where they spin: at 25 microseconds a pass a sleep and a wake-up would cost as much as the work. A thread
-// that spins for long offers its processor to others, which matters when there are more threads than
-// processors.
+// Between runs the threads sleep, unless the next one follows at once. Within a run they meet at
+// barriers, where they spin: at 25 microseconds a pass a sleep and a wake-up would cost as much as
+// the work. A thread that spins for long offers its processor to others, which matters when there
+// are more threads than processors.
 #pragma once
 
 #include "impls/simd/support/kernels.hpp"
