@@ -29,7 +29,7 @@ python3 scripts/verdicts.py results/claims.json "$reports" "$pages/docs/verdicts
 by_day() { # of several machines a table shows the first that is right, of one machine the last row
   local ledger
   for ledger; do
-    [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]] && echo "${BASH_REMATCH[1]} $ledger"
+    if [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]]; then echo "${BASH_REMATCH[1]} $ledger"; fi
   done | sort | cut -d ' ' -f 2
 }
 splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is

@@ -133,12 +133,12 @@ TEST_P(CudaCertified, AwkwardSizes) {
   }
   expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");
-  expect_right(normal_points(1001, 1024, 300, 2), "the most features that a block keeps");
+  expect_right(normal_points(1001, 1408, 300, 2), "the most features that a block keeps");
   expect_right(normal_points(40001, 800, 300, 2), "64 points a block, on all multiprocessors");
   expect_right(normal_points(1001, 1024, 100, 2), "few clusters, 64 points a block");
-  for (const std::size_t d : {1025, 1088, 1536, 2047, 4096}) { // rows are streamed
+  for (const std::size_t d : {1088, 1409, 1536, 2047, 4096}) { // from 1409 on rows are streamed
     for (const std::size_t k : {1, 127, 300}) {
-      expect_right(normal_points(801, d, k, 2), "streamed");
+      expect_right(normal_points(801, d, k, 2), "many features");
     }
   }
   expect_right(normal_points(40001, 1500, 130, 2), "streamed, all multiprocessors");

@@ -68,6 +68,19 @@ OwnedProblem<float> clouds(Size size, StopRule stop) {
   return problem;
 }
 
+/// The first third of the rows is one small cloud, from which all centroids start, and the others
+/// are so much farther away: centroids come to lie far beyond a rank's own points.
+OwnedProblem<float> far_shares(Size size, float away) {
+  OwnedProblem<float> problem = clouds(size, {StopRule::Kind::iterations, 0.0, 4});
+  problem.name += " far shares " + std::to_string(away);
+  for (std::size_t e = 0; e < size.n * size.d; ++e) {
+    const bool near = e / size.d < size.n / 3;
+    problem.points[e] = near ? 0.01f * problem.points[e] : problem.points[e] + away;
+  }
+  std::copy_n(problem.points.begin(), size.k * size.d, problem.centroids.begin());
+  return problem;
+}
+
 std::vector<OwnedProblem<float>> awkward_problems() {
   const StopRule few{StopRule::Kind::iterations, 0.0, 4};
   std::vector<OwnedProblem<float>> problems;
@@ -80,6 +93,10 @@ std::vector<OwnedProblem<float>> awkward_problems() {
     problems.push_back(clouds(middle, {StopRule::Kind::loss, 20.0, 30}));
     problems.push_back(clouds(middle, {StopRule::Kind::labels, 0.0, 30}));
     problems.push_back(clouds(middle, {StopRule::Kind::shift, 1e-3, 30}));
+  }
+  for (const float away : {30.0f, 1e5f}) { // with room in the rounded copy, and without
+    problems.push_back(far_shares({3001, 20, 7}, away));
+    problems.push_back(far_shares({3001, 3, 130}, away));
   }
   if (!small_subset()) {
     for (const std::size_t d : {9, 20}) {

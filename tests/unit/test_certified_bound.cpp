@@ -223,7 +223,8 @@ double share_of_whole_bound(const Rounded& x, const Rounded& c, bool in_tail) {
 
 /// The worst share of all kinds, of values below 2^13 for up to 32 features, half of it for up to
 /// 128, and so on, as HalfCopy scales them.
-void attack_whole_scores(bool in_tail, const std::vector<std::size_t>& features) {
+/// headroom: how many powers of two farther centroids may lie than points.
+void attack_whole_scores(bool in_tail, const std::vector<std::size_t>& features, int headroom = 0) {
   std::mt19937_64 random(17);
   for (const Kind& kind : kinds()) {
     if (kind.name.find("overflow") != std::string::npos) {
@@ -238,7 +239,7 @@ void attack_whole_scores(bool in_tail, const std::vector<std::size_t>& features)
       for (int repeat = 0; repeat < (d > 2047 ? 2 : d > 200 ? 20 : 300); ++repeat) {
         Vector x(d), c(d);
         for (std::size_t f = 0; f < d; ++f) {
-          x[f] = std::clamp(most * 0x1p-15 * kind.x(random, f), -most, most);
+          x[f] = std::ldexp(std::clamp(most * 0x1p-15 * kind.x(random, f), -most, most), -headroom);
           c[f] = std::clamp(most * 0x1p-15 * kind.c(random, f), -most, most);
         }
         worst = std::max(worst, share_of_whole_bound(round_vector(x), round_vector(c), in_tail));
@@ -254,7 +255,10 @@ TEST(CertifiedBound, HoldsForScoresMadeWhole) {
 }
 
 TEST(CertifiedBound, HoldsForScoresWithATail) {
-  attack_whole_scores(true, {1, 2, 15, 16, 17, 32, 33, 64, 100, 128, 129, 768, 2047, 32768});
+  const std::vector<std::size_t> features{1,  2,   15,  16,  17,  32,   33,
+                                          64, 100, 128, 129, 768, 2047, 32768};
+  attack_whole_scores(true, features);
+  attack_whole_scores(true, features, 6); // of a rank
 }
 
 /// The error, in units of its bound, of a whole score that is scaled so that float16 holds it:

@@ -174,7 +174,7 @@ struct PlacedCentroids {
   /// Of a centroid, or of one that does not exist, which is far away. Not its tile.
   __device__ void set(unsigned j, float half_square, const ScoreError& error, bool exists) const {
     const __half zero = __float2half(0.0f), most = __float2half(65504.0f);
-    const HalfSquare parts(exists ? half_square : 0.0f);
+    const HalfSquare parts(exists ? fminf(half_square, kMostHalfSquare) : 0.0f);
     alignas(16)
         const __half tail[16] = {exists ? parts.high : most, parts.middle, parts.low,
                                  exists ? __float2half(0x1p15f) : zero, exists ? zero : most};
@@ -244,7 +244,10 @@ static __global__ void __launch_bounds__(kPlacingThreads)
     placed.set(j, static_cast<float>(0.5 * norms.exact * norms.exact), error, true);
     atomicMax(&next->of_residual, __float_as_uint(error.of_residual));
     atomicMax(&next->of_norm, __float_as_uint(error.of_norm));
-    atomicMax(&next->fixed, __float_as_uint(error.fixed));
+    // A rank's scale is of its own points: centroids may come to lie where the tail has no room.
+    const float fixed =
+        norms.exact * norms.exact <= 2.0f * kMostHalfSquare ? error.fixed : INFINITY;
+    atomicMax(&next->fixed, __float_as_uint(fixed));
     if (shifts != nullptr) {
       shifts[j] = shift[0];
     }
@@ -521,5 +524,9 @@ struct OneDevice {
   static bool has_points() { return true; }
   PassTotals of_all(const PassTotals& own) const { return own; }
 };
+
+/// Of HalfCopy: the points of other ranks may pull centroids far beyond a rank's own.
+template <typename Ranks>
+inline constexpr int kHeadroom = std::is_same_v<Ranks, OneDevice> ? 0 : 6;
 
 } // namespace clusterbench::cuda

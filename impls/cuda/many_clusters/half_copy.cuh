@@ -61,8 +61,9 @@ struct HalfTiles {
   }
 };
 
-/// |c'|^2 / 2, which is at most 2^30, as 2^15 high + 2^4 middle + low: to 2^-33 of itself and
-/// 2^-25.
+inline constexpr float kMostHalfSquare = 65504.0f * 0x1p15f; ///< that the next one has room for
+
+/// |c'|^2 / 2 as 2^15 high + 2^4 middle + low: to 2^-33 of itself and 2^-25.
 struct HalfSquare {
   __half high, middle, low;
 
@@ -532,8 +533,10 @@ public:
 
   /// Then rounds, with a scale that fits the points; waits for what measure() has asked. arrays and
   /// h_largest, which is page-locked, must outlive this. Without arrays it only chooses the scale.
-  /// Throws std::runtime_error.
-  void prepare(const HalfArrays& arrays, LargestBits<T>* h_largest) {
+  /// headroom: how many powers of two farther than the points and the start centroids may come to
+  /// lie. Throws std::runtime_error.
+  void prepare(const HalfArrays& arrays, LargestBits<T>* h_largest, int headroom = 0) {
+    headroom_ = headroom;
     rounded_ = arrays;
     h_largest_ = h_largest;
     const LargestBits<T> largest = download();
@@ -590,7 +593,7 @@ private:
   /// inverse are of type T.
   double scale_for(T moved) const {
     constexpr int kMost = std::numeric_limits<T>::max_exponent - 2;
-    int exponent = 11;
+    int exponent = 11 - headroom_;
     for (std::size_t most = 32; most < d_; most *= 4) {
       --exponent;
     }
@@ -612,6 +615,7 @@ private:
   HalfTiles shape_;
   HalfArrays rounded_{};
   double scale_ = 1.0;
+  int headroom_ = 0;
   T plain_ = 0, moved_ = 0;              ///< see LargestBits
   DeviceBuffer<ColumnFacts<T>> d_facts_; ///< kept, as freeing it would wait for the device
   DeviceBuffer<T> d_mean_;               ///< [d]

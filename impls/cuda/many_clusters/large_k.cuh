@@ -174,7 +174,7 @@ public:
     copies_ = needs.copies;
     sorts_ = needs.sorts;
     host_ = PinnedBuffer<HostWords>(1);
-    points_.prepare(at_.points, &host_[0].largest);
+    points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
     take_range(shape.n, heaviest * points_.largest());
     const HalfTiles tiles = points_.view().shape;

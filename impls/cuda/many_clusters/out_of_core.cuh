@@ -311,10 +311,12 @@ public:
       }
     }
     points_.measure({host_rows_.device(), points.rows.size()}, shape.d);
-    sweep_.prepare({points_.view(), {}, {}, nullptr, nullptr, points_.frame()}, kSpare);
+    const CentroidsView<> sizes =
+        PlacedCentroids{}.view<float>(static_cast<unsigned>(shape.k), nullptr);
+    sweep_.prepare({points_.view(), sizes, {}, nullptr, nullptr, points_.frame()}, kSpare);
     tiling_ = Tiling::of(shape.n, sweep_.wave());
     allocate();
-    points_.prepare(at_.points, &host_[0].largest);
+    points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
     take_range(shape.n, points_.largest());
     const HalfTiles tiles = points_.view().shape;
     fill_bytes(std::span(at_.placed.tiles, tiles.size(shape.k)),

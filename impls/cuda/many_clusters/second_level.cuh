@@ -211,7 +211,8 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
             const unsigned r = warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4;
             const float4 terms = task.centroids.terms[j + column];
             const ScoreError error{terms.x, terms.y, terms.z};
-            if (score - error.of(s_residual[r], s_norm[r]) <= s_threshold[r]) {
+            if (score - error.of(s_residual[r], s_norm[r]) <= s_threshold[r] &&
+                j + column < task.centroids.k) { // a threshold may be infinite
               list({first_slot + r, j + column});
             }
           }

@@ -31,10 +31,11 @@ namespace clusterbench::cuda {
 // also put tiles of its own into the task, with features beside those of the data.
 
 inline constexpr unsigned kMostStages = 8;
-/// Up to so many tiles of centroids, so many points or more are streamed before 64 a block stay.
+/// Where 64 points a block would fit, and 128 not, it streams 256 all the same, if there are at
+/// most so many tiles of centroids and at least so many points.
 inline constexpr unsigned kFewTiles = 2, kManyPoints = 1u << 17;
 
-/// Of shared memory, at most: barriers, and lists of rows.
+/// What a block has of shared memory besides the dynamic, at most: barriers, and lists of rows.
 inline constexpr std::size_t kStaticBytes = 5 << 10;
 inline constexpr unsigned kTailSize = kHalfTileRows * kTailWidth; ///< of a tile of centroids
 
@@ -215,6 +216,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   if constexpr (kTeams == 4) {
     take_registers<112>();
   }
+  static_assert(sizeof(s_barriers) + sizeof(s_undecided) <= kStaticBytes);
 
   UndecidedRows undecided(s_undecided[warp]);
   const unsigned lane_row = warp * 16 + lane / 4; // of a piece, and the one 8 further on
@@ -373,8 +375,8 @@ private:
 /// largest number for the first and the last.
 class WholeScores {
 public:
-  static constexpr bool kOneChunk =
-      false; ///< of features, for any task; three groups of 16 at most
+  /// Of features, for any task; three groups of 16 at most.
+  static constexpr bool kOneChunk = false;
   static constexpr bool kHasTail = true;
   static constexpr int kSign = -1; ///< of the products
 
@@ -461,7 +463,7 @@ public:
         candidates += __shfl_xor_sync(0xffffffffu, candidates, offset);
         nearest[p] = max(nearest[p], __shfl_xor_sync(0xffffffffu, nearest[p], offset));
       }
-      certain[p] = candidates == 1 && nearest[p] < task.centroids.k;
+      certain[p] = candidates == 1 && nearest[p] < task.centroids.k && margin_[p] < INFINITY;
       threshold[p] = __fadd_ru(__fadd_ru(__int_as_float(best), -constant_[p]), 0.5f * margin_[p]);
     }
     const std::size_t own = row + quarter * 8; // two of the four lanes decide on a row each
@@ -502,7 +504,8 @@ private:
                __float_as_int(kLeastLimit));
   }
   /// Bit e: whether the e-th score of row p is no more than `most`. (most - score) / ulp(most) + 1,
-  /// rounded once and limited to [0, 1], is 1 or 0, and 0 if it is not a number.
+  /// rounded once and limited to [0, 1], is 1 or 0, and 0 if it is not a number. An infinite `most`
+  /// marks all that are finite.
   __device__ static unsigned within(const float (&sums)[64], unsigned p, int most) {
     const unsigned exponent = static_cast<unsigned>(most) & 0x7f800000u;
     const float scale = __uint_as_float(0x8a800000u - exponent); // 2^(23 + 127 - exponent)
