@@ -31,6 +31,7 @@ namespace clusterbench::cuda {
 // also put tiles of its own into the task, with features beside those of the data.
 
 inline constexpr unsigned kMostStages = 8;
+
 /// Where 64 points a block would fit, and 128 not, it streams 256 all the same, if there are at
 /// most so many tiles of centroids and at least so many points.
 inline constexpr unsigned kFewTiles = 2, kManyPoints = 1u << 17;
