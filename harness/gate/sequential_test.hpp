@@ -48,13 +48,11 @@ GateDecision decide(std::span<const double> log_ratios, const SequentialOptions&
                     bool last_look);
 
 /// Whether `count` pairs are one of the looks: 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96,
-/// 128,
-/// 160. Few looks, little error for each of them to share.
+/// 128, 160. Few looks, little error for each of them to share.
 bool is_look(std::size_t count, const SequentialOptions& options);
 
 /// The range of log(ratio) at one look; the ranges of all looks of a batch hold the true one but
-/// for
-/// `error` on each side.
+/// for `error` on each side.
 struct Bounds {
   double low = 0.0, high = 0.0;
 };

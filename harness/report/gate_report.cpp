@@ -77,8 +77,7 @@ std::string page(const std::vector<Cell>& cells, const std::vector<TextColumn>& 
 }
 
 // The columns that fit a terminal: by their numbers in a line, whose first is the cell and whose
-//   last the
-// verdict with its reason.
+// last the verdict with its reason.
 template <typename Cell>
 std::string narrow_page(const std::vector<Cell>& cells, const std::vector<TextColumn>& columns,
                         std::initializer_list<std::size_t> kept, const std::string& title,

@@ -83,8 +83,7 @@ bool make_read_only(const std::string& path) {
 }
 
 // In a namespace of mounts: all that is below /proc now but what is of this process cannot be
-//   written to,
-// and what will be of its children can.
+// written to, and what will be of its children can.
 bool keep_proc() {
   std::error_code error;
   for (fs::directory_iterator entry("/proc", error), end; !error && entry != end;

@@ -1,6 +1,5 @@
 // The program of the tests: clusterbench in a folder whose modules are faulty, or real ones with a
-//   fault
-// planted (planted.cpp).
+// fault planted (planted.cpp).
 //
 // CLUSTERBENCH_ORACLE_BUDGET=OPERATIONS: runs that take more are judged by themselves.
 #include "harness/campaign/oracles.hpp"

@@ -1,6 +1,5 @@
 // Variants for several GPUs: over one, two and three ranks, judged by the verifier. Ranks share
-//   this
-// machine's first GPU where a variant allows that, and have one each where there are as many.
+// this machine's first GPU where a variant allows that, and have one each where there are as many.
 //
 // Skipped where there is no GPU. CLUSTERBENCH_GPU_SUBSET=small keeps problems and ranks few enough
 // for compute-sanitizer.

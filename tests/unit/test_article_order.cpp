@@ -5,8 +5,7 @@ namespace clusterbench::variant_tests {
 namespace {
 
 // A fused multiply-add (a build without -ffp-contract=off) or a reordered sum gives other last
-// digits;
-// `volatile` keeps the reference here from the same temptation.
+// digits; `volatile` keeps the reference here from the same temptation.
 Case<float> strict_case(std::size_t n, std::size_t d, std::uint64_t seed, float& loss) {
   std::mt19937_64 random(seed);
   Case<float> test{.n = n, .d = d, .k = 1};

@@ -229,9 +229,8 @@ TEST(ClockCheck, TheRunnersTimeCountsInItsShortRun) {
 }
 
 // A round trip of 5 us: of a runner's run of 0.3 ms no more than 0.12 ms are unseen. What is beyond
-//   may be a
-// processor that woke up late: it gains nothing, and proves nothing. Of a run of 3 ms it proves a
-// lie.
+// may be a processor that woke up late: it gains nothing, and proves nothing. Of a run of 3 ms it
+// proves a lie.
 TEST(ClockCheck, ATinyClaimOfARunnerGainsNothing) {
   ClockCheck clock(kRunner, kAnyThreads);
   clock.round_trip(5e-6);

@@ -1,6 +1,5 @@
 // Child processes: how they end, what they are given, and that nothing stays behind; memory that
-//   they
-// share with us, and lines.
+// they share with us, and lines.
 #include "harness/system/line_channel.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/shared_memory.hpp"

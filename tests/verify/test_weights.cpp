@@ -1,6 +1,5 @@
 // Points with weights: the oracle against runs of which nothing is weighted, and what the verifier
-//   says
-// of answers to weighted problems.
+// says of answers to weighted problems.
 #include "harness/judge/oracle.hpp"
 #include "harness/problem/problem_key.hpp"
 #include "tests/verify/run_variant.hpp"

@@ -74,8 +74,8 @@ private:
 };
 
 /// A thread is a point, with so many groups of scores, all `usual` or more. The last group has one
-/// that is
-/// `least`; d_found [threads] gets that group's number. one: 1, which the compiler must not know.
+/// that is `least`; d_found [threads] gets that group's number. one: 1, which the compiler must not
+/// know.
 template <typename Scores>
 __global__ void compare_kernel(int groups, float usual, float least, float one, int* d_found) {
   constexpr int kGroup = Scores::kGroup;

@@ -99,8 +99,7 @@ Side side_of(const Costs& costs) {
 }
 
 // Of the side: how far it moves with the starts that were drawn. Where a start costs more than
-//   another,
-// all processes of the side have met the same ones.
+// another, all processes of the side have met the same ones.
 double variance_of_starts(const Costs& costs) {
   std::map<std::size_t, double> least;
   for (const Costs::Round& round : costs.rounds) {

@@ -186,9 +186,8 @@ std::vector<double> inertias_of(const json& cell) {
 }
 
 // Into every cell with a trace: the time from the problem's own start until its inertia is within 1
-//   % of the
-// least that any run on the same points reached. A pass tells the inertia of the centroids that
-// enter it.
+// % of the least that any run on the same points reached. A pass tells the inertia of the centroids
+// that enter it.
 void put_times_to_quality(json& cells) {
   constexpr double kWithin = 0.01;
   std::map<std::string, double> best;

@@ -139,8 +139,7 @@ struct MovedDoubles {
 };
 
 /// Twice the error of a row's scores, or more: `squared` |x'|^2 + `always`. That spares a root a
-/// row, as
-/// |x'| <= (|x'|^2 / r + r) / 2 for any r; here the length of the longest centroid.
+/// row, as |x'| <= (|x'|^2 / r + r) / 2 for any r; here the length of the longest centroid.
 struct Margin {
   float squared, always;
 

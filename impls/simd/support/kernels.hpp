@@ -31,8 +31,7 @@ using SumKernel = void (*)(const Chunk<T>& chunk, const std::int32_t* labels, st
                            T* scratch, double* sums, double* counts);
 
 /// Adds the points of a chunk, each times its weight [count], to sums [k, d] and the weights to
-/// totals
-/// [k] of their clusters. Reads rows only.
+/// totals [k] of their clusters. Reads rows only.
 template <typename T>
 using WeightedSumKernel = void (*)(const Chunk<T>& chunk, const T* weights,
                                    const std::int32_t* labels, double* sums, double* totals);
