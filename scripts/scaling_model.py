@@ -111,6 +111,26 @@ def ledgers_in(paths):
         yield from [path] if not path.is_dir() else (found for glob in LEDGERS for found in sorted(path.glob(glob)))
 
 
+# Variants with the same pass, beside an exchange of their own.
+MANY = ("kmeans_nccl", "kmeans_nvlink", "kmeans_cuda_wgmma")
+FEW = ("kmeans_cuda_persistent", "kmeans_nvlink_persistent")
+
+
+def group_of(variant):
+    return next((group for group in (MANY, FEW) if variant in group), (variant,))
+
+
+def of_one_form(cells):
+    """Those of the newest day that saw the shape's pass on one GPU or rank: passes became faster since others."""
+    def shape(cell):
+        return group_of(cell["variant"]), cell["d"], cell["k"]
+    newest = {}
+    for cell in cells:
+        if cell["parts"] == 1:
+            newest[shape(cell)] = max(newest.get(shape(cell), ""), cell["day"])
+    return [cell for cell in cells if cell["day"] == newest.get(shape(cell), cell["day"])]
+
+
 def cells_of(paths):
     """The newest right row of each variant, problem and number of GPUs or ranks."""
     cells = {}
@@ -120,9 +140,9 @@ def cells_of(paths):
                 problem = line["problem"]
                 parts = line.get("ranks") or line.get("gpus") or 1
                 cell = {"variant": line["variant"], "parts": parts, "of": "ranks" if "ranks" in line else "GPUs",
-                        "ms": line["ms_per_iteration"], **{size: problem[size] for size in "ndk"}}
+                        "ms": line["ms_per_iteration"], "day": line["time"][:10], **{size: problem[size] for size in "ndk"}}
                 cells[line["variant"], problem["hash"], line["threads"], parts] = cell
-    return list(cells.values())
+    return of_one_form(list(cells.values()))
 
 
 def points_of(cells, variants, d, k):
@@ -143,9 +163,6 @@ def corrected(line, misses, by_share):
 
 
 # ---- the page
-
-MANY, FEW = ("kmeans_nccl", "kmeans_nvlink"), ("kmeans_cuda_persistent", "kmeans_nvlink_persistent")
-
 
 def exchange_of(cell, exchange):
     """How a cell of several adds up its sums, and of how many bytes."""
@@ -245,7 +262,7 @@ def compared(cells, exchange, lines=None):
     what was fitted to cells of two, where `lines` have it."""
     found = []
     for cell in sorted(cells, key=lambda cell: (cell["of"], cell["variant"], cell["d"], cell["n"], cell["parts"])):
-        group = next((group for group in (MANY, FEW) if cell["variant"] in group), (cell["variant"],))
+        group = group_of(cell["variant"])
         points = points_of(cells, group, cell["d"], cell["k"])
         if cell["parts"] == 1 or len({rows for rows, _ in points}) < 2:
             continue
