@@ -11,8 +11,8 @@
 // Limits: Meta states the loosest of what the tables name; up to k = 16 and 512 features, and up to
 //   64 of both, the picks of float give the same bits in every run on devices of compute capability
 //   9.0, and those of double, whose table is the second, up to 1024 features. Picked by the time of
-//   20 iterations on mixtures: where more points change their
-//   cluster, or under the rule `loss`, or with prepare(), others may be faster.
+//   20 iterations on mixtures: where more points change their cluster, or under the rule `loss`, or
+//   with prepare(), others may be faster.
 #include "impls/contract.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ constexpr std::array kTable{
     Choice{5000, 2, 256, "kmeans_cuda_cells"},  // more clusters: one launch for few points
     Choice{60000, 4, 150, "kmeans_cuda_cells"},
     Choice{150000, 12, 80, "kmeans_cuda_cells"},
-    Choice{30000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
+    Choice{15000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
     Choice{150000, 6, 3000, "kmeans_cuda_packed"},
     Choice{kAny, 4, 80, "kmeans_cuda_cells"},

@@ -197,9 +197,27 @@ TEST_P(CudaFused, AsManyPointsAsItTakes) {
   expect_right(problem);
 }
 
+// More boxes than a multiprocessor has room for: little of them is in shared memory.
+TEST(CudaBoxes, ManyPoints) {
+  const std::string name = "kmeans_cuda_boxes";
+  if (const std::string why = why_skipped(name); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  const RegisteredVariant& boxes = built_variant(name);
+  for (const Size size : {Size{20'000'003, 1, 5}, Size{16'000'003, 2, 3}, Size{9'000'001, 8, 2}}) {
+    const auto owned = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
+    const Problem<float> problem = owned.view();
+    SCOPED_TRACE("d=" + std::to_string(size.d));
+    EXPECT_EQ(OnGpu<float>(boxes, problem).chosen_path(), "boxes and labels in memory");
+    const auto answer = repeated_answer(boxes, problem);
+    const Verdict verdict =
+        verify_answer(boxes.meta, problem, answer.view(), run_oracle(Family::kmeans, problem));
+    EXPECT_TRUE(verdict.right()) << verdict.message();
+  }
+}
+
 // Sums in integers: more points a block than its cells hold, values far beneath the largest, and
-//   zeros; with
-// few points for so many passes that hardly any moves.
+// zeros; with few points for so many passes that hardly any moves.
 TEST_P(CudaFused, ManyClustersAndValuesOfManyScales) {
   if (meta().family != Family::kmeans) {
     GTEST_SKIP() << "k-means only";

@@ -218,11 +218,13 @@ public:
   }
 
   /// Runs `kernel(task)` to its end; sets task.run first. Kernels read the start and write the
-  /// answer where they lie. Tells a recording observer of every pass. Throws std::runtime_error.
-  template <typename Task>
-  void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer,
-           void (*kernel)(const Task), Task task, const ClusterLaunch& launch,
-           LabelsBefore before = LabelsBefore::in_memory) {
+  /// answer where they lie. `after` may launch more. Tells a recording observer of every pass.
+  /// Throws std::runtime_error.
+  template <typename Task, typename After = void (*)()>
+  void run(
+      const Start<T>& start, Answer<T>& answer, Observer<T>& observer, void (*kernel)(const Task),
+      Task task, const ClusterLaunch& launch, LabelsBefore before = LabelsBefore::in_memory,
+      After after = [] {}) {
     const std::size_t size = answer.centroids.size();
     const std::size_t recorded = observer.recording() ? rule_.max_iterations : 0; // passes
     DeviceBuffer<T> history(recorded * size);
@@ -246,6 +248,7 @@ public:
     // FCM may sweep once more, and again in every pass.
     next_stamp_ += 2 * (static_cast<unsigned>(rule_.max_iterations) + 1);
     launch_clusters(kernel, task, launch);
+    after();
     check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after the run");
     answer.iterations = iterations_[0];
     if (recorded > 0) {

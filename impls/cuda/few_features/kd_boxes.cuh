@@ -1,8 +1,9 @@
 // Points in the order of a k-d tree, whose leaves are boxes of 32: neighbours lie side by side.
 //
-// Every level splits each node at half of its places along its widest feature: one sort, by node
-// and by where between the node's bounds a value is. That is rounded, for the sake of short keys:
-// points that round alike are split anyhow. Boxes are measured as they become.
+// One sort, by node and by where between the node's bounds a value is, splits each node at half of
+// its places along its widest feature, or at all fourths, eighths and so on: large nodes are split
+// into many, the last ones into two. Places are rounded, for the sake of short keys: points that
+// round alike are split anyhow. Boxes are measured as they become.
 #pragma once
 
 #include "impls/cuda/common/runtime.hpp"
@@ -15,6 +16,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cub/device/device_radix_sort.cuh>
 #include <span>
 
@@ -209,16 +211,16 @@ static __global__ void make_keys(const KdNodes nodes, const unsigned* order, uns
 
 /// Moves points to their places, and measures boxes: points [boxes, width, 32], the last one again
 /// behind n, zero behind d; extents [boxes, 2, width]: middles, and how far a point is from them at
-/// most, rounded up. row_at [n]: `order`.
+/// most, rounded up. place_of [n]: of a row.
 static __global__ void fill_boxes(const float* rows, const unsigned* order, unsigned n, unsigned d,
                                   unsigned width, unsigned boxes, float* points, float* extents,
-                                  unsigned* row_at) {
+                                  unsigned* place_of) {
   const unsigned warps = gridDim.x * blockDim.x / 32, lane = threadIdx.x % 32;
   for (unsigned box = (blockIdx.x * blockDim.x + threadIdx.x) / 32; box < boxes; box += warps) {
     const unsigned i = box * kBoxPoints + lane, point = order[min(i, n - 1)];
     const std::size_t first = std::size_t{box} * width;
     if (i < n) {
-      row_at[i] = point;
+      place_of[point] = i;
     }
     for (unsigned f = 0; f < width; ++f) {
       const float value = f < d ? rows[std::size_t{point} * d + f] : 0.0f;
@@ -234,12 +236,29 @@ static __global__ void fill_boxes(const float* rows, const unsigned* order, unsi
   }
 }
 
+/// Labels, by place, go back to the order of the data: to [n]. Reading here and there takes less
+/// time than writing here and there. places: of KdBoxes.
+template <typename Label>
+__global__ void restore_order(const Label* labels, const unsigned* places, unsigned n,
+                              std::int32_t* to) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    to[i] = static_cast<std::int32_t>(labels[places[i]]);
+  }
+}
+
+/// How many levels of the tree the next sort makes, of those left, so that boxes become no longer.
+inline unsigned levels_at_once(unsigned left, std::size_t d) {
+  const unsigned most = d == 1 ? 8 : d == 2 ? 4 : 2;
+  const unsigned last = d == 1 ? 0 : d <= 4 ? 6 : 9; // these are made one by one
+  return left > last ? std::min(most, left) : 1;
+}
+
 /// All points in their boxes, the last of which may not be full.
 struct KdBoxes {
   unsigned boxes = 0;
-  DeviceBuffer<float> points;   ///< [boxes, width, 32], the last one again behind n
-  DeviceBuffer<float> extents;  ///< [boxes, 2, width]: middles; distances from them at most
-  DeviceBuffer<unsigned> order; ///< [n]: the row at a place
+  DeviceBuffer<float> points;    ///< [boxes, width, 32], the last one again behind n
+  DeviceBuffer<float> extents;   ///< [boxes, 2, width]: middles; distances from them at most
+  DeviceBuffer<unsigned> places; ///< [n]: where a row's point is
 
   /// Of [n, d] rows on the device, n < 2^29, d <= 8; width: d with the padding. Blocks. Throws
   /// std::runtime_error.
@@ -263,7 +282,7 @@ struct KdBoxes {
     order = {scratch.data() + 2 * n, scratch.data() + 3 * n};
     number_places<<<blocks, 256>>>(static_cast<unsigned>(n), order.Current());
     check_launch("number_places");
-    for (unsigned level = 0; level < levels; ++level) {
+    for (unsigned level = 0; level < levels; level += levels_at_once(levels - level, d)) {
       const KdNodes nodes{d_rows.data(), static_cast<unsigned>(n), static_cast<unsigned>(d),
                           kBoxPoints << (levels - level), d_bounds};
       fill_bytes(std::span(d_bounds, (std::size_t{2} << level) * d), 0xFF);
@@ -280,7 +299,7 @@ struct KdBoxes {
                  DeviceBuffer<float>(2 * width * boxes), DeviceBuffer<unsigned>(n)};
     fill_boxes<<<blocks, 256>>>(d_rows.data(), order.Current(), static_cast<unsigned>(n),
                                 static_cast<unsigned>(d), static_cast<unsigned>(width), boxes,
-                                made.points.data(), made.extents.data(), made.order.data());
+                                made.points.data(), made.extents.data(), made.places.data());
     check_launch("fill_boxes");
     check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize after the k-d tree");
     return made;

@@ -8,9 +8,10 @@
 // Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a
 //   point and each candidate; 30 a coordinate that moves; about 2 us of latency. The rule `loss`
 //   looks at all points; after the last pass n labels go back to the order of the data.
-// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64; boxes and
-//   labels in shared memory, 53,000 (d = 1) to 26,000 (d = 8) points a multiprocessor of an H200,
-//   else refused. d is padded to the next size that was compiled. Same bits in every run.
+// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64. Boxes and
+//   labels are in shared memory up to 130,000 (d = 1) or 57,000 (d = 8) points a multiprocessor of
+//   an H200; beyond, only the list of undecided boxes, up to 530,000. d is padded to the next size
+//   that was compiled. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
@@ -64,12 +65,14 @@ private:
                             unsigned to) const {
     const unsigned lane = threadIdx.x % 32, way = from << 8 | to;
     Words words[D];
+    bool has_rests = false;
 #pragma unroll
     for (unsigned f = 0; f < D; ++f) {
       words[f] = Words::of(x[f], this->s_to_word_[f], this->next_);
-      this->move_rest(f, (moving >> lane & 1) != 0 ? words[f].beneath : 0.0f, from, to);
+      has_rests |= (moving >> lane & 1) != 0 && words[f].beneath != 0.0f;
     }
-    while (moving != 0) { // a way at a time
+    has_rests = __any_sync(kAllLanes, has_rests); // many have, where a block has many points
+    while (moving != 0) {                         // a way at a time
       const unsigned its_way = __shfl_sync(kAllLanes, way, __ffs(static_cast<int>(moving)) - 1);
       const unsigned group = __ballot_sync(kAllLanes, way == its_way) & moving;
       const bool mine = (group >> lane & 1) != 0;
@@ -80,6 +83,9 @@ private:
         const int seconds = __reduce_add_sync(kAllLanes, mine ? words[f].second : 0);
         first = lane == f ? firsts : first;
         second = lane == f ? seconds : second;
+        if (has_rests) {
+          move_rests(f, mine ? words[f].beneath : 0.0f, its_way);
+        }
       }
       if (lane <= D) {
         add_words(its_way & 0xFF, lane, first, second);
@@ -88,6 +94,15 @@ private:
         }
       }
       moving &= ~group;
+    }
+  }
+  __device__ void move_rests(unsigned f, float beneath, unsigned way) const {
+    const long long rest = over_lanes<32>(__float2ll_rn(beneath * kBeneath));
+    if (rest != 0 && threadIdx.x % 32 == f) {
+      add_integer_shared(this->s_rests_ + (way & 0xFF) * (D + 1) + f, rest);
+      if (way >> 8 != kNowhere) {
+        add_integer_shared(this->s_rests_ + (way >> 8) * (D + 1) + f, -rest);
+      }
     }
   }
   __device__ void add_words(unsigned j, unsigned f, int first, int second) const {
@@ -111,29 +126,87 @@ constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes be
 /// In the rival of a box: it is the label of all points, and was the only candidate.
 inline constexpr unsigned kSettled = 0x80;
 
-/// The boxes of a block, in shared memory, and those of their points that are there, too.
-template <unsigned D>
-struct BoxesOfBlock {
-  static constexpr unsigned kPoints = kBoxPoints * D; ///< floats of a box
-  static constexpr unsigned kExtents = 2 * D + 1;     ///< odd, so that lanes read different banks
+/// Where a box's extents and the labels of its points are.
+enum class Kept { in_shared_memory, in_memory };
 
-  float* s_points;          // [resident, D, 32]
-  float* s_extents;         // [most, kExtents]: middle, and half of the width
-  Candidates* s_candidates; // [most], of the open boxes in their order
-  std::uint16_t* s_open;    // [most]: boxes whose points have to be looked at
-  std::uint8_t* s_labels;   // [most, 32]
-  std::uint8_t* s_rivals;   // [most]: the centroid that others are compared with
+struct Task {
+  RunTask<> run;
+  const float* points;  // [boxes, D, 32]
+  const float* extents; // [boxes, 2, D]
+  std::uint8_t* labels; // [boxes, 32], where those are in memory or end up there
+  unsigned n, d, k;
+  unsigned boxes, most;          // of all blocks; of a block, at most
+  unsigned resident;             // boxes of a block whose points are in shared memory
+  ToWords<kMaxFeatures> to_word; // see MovedGroups
+  float next;
+  SumUnits<kMaxFeatures> units;
+  std::uint64_t* words; // of CountedSums
+};
 
+/// The boxes of a block: b, b + blocks and so on for block b, so that every block has some of every
+/// region. What of them is in shared memory is [most] or, of points, [resident].
+template <unsigned D, Kept kept>
+class BoxesOfBlock {
+public:
   static constexpr std::size_t bytes_of_points() { return kPoints * sizeof(float); }
   static constexpr std::size_t bytes_of_box() {
-    return kExtents * sizeof(float) + sizeof(Candidates) + sizeof(std::uint16_t) + kBoxPoints + 1;
+    return (kShared ? kExtents * sizeof(float) + kBoxPoints : 0) + sizeof(Candidates) +
+           sizeof(std::uint16_t) + 1;
   }
-  __device__ BoxesOfBlock(float* s_room, unsigned resident, unsigned most)
-      : s_points(s_room), s_extents(s_points + std::size_t{resident} * kPoints),
-        s_candidates(reinterpret_cast<Candidates*>(s_extents + most * kExtents)),
-        s_open(reinterpret_cast<std::uint16_t*>(s_candidates + most)),
-        s_labels(reinterpret_cast<std::uint8_t*>(s_open + most)),
-        s_rivals(s_labels + most * kBoxPoints) {}
+
+  Candidates* s_candidates; ///< of the open boxes in their order
+  std::uint16_t* s_open;    ///< boxes whose points have to be looked at
+  std::uint8_t* s_rivals;   ///< the centroid that others are compared with
+
+  __device__ BoxesOfBlock(const Task& task, float* s_room)
+      : task_(task), s_points_(s_room),
+        s_extents_(s_points_ + std::size_t{task.resident} * kPoints) {
+    s_candidates = reinterpret_cast<Candidates*>(s_extents_ + (kShared ? task.most * kExtents : 0));
+    s_open = reinterpret_cast<std::uint16_t*>(s_candidates + task.most);
+    s_rivals = reinterpret_cast<std::uint8_t*>(s_open + task.most);
+    s_labels_ = s_rivals + task.most;
+  }
+  /// All threads, once a run: brings what is in shared memory. A barrier must follow.
+  __device__ void load(std::uint8_t label) const {
+    const unsigned lane = threadIdx.x % 32;
+    for (unsigned box = threadIdx.x / 32; box < count(); box += blockDim.x / 32) {
+      for (unsigned e = lane; e < kPoints && box < task_.resident; e += 32) {
+        s_points_[box * kPoints + e] = points_in_memory(box)[e];
+      }
+      for (unsigned e = lane; kShared && e < 2 * D; e += 32) {
+        s_extents_[box * kExtents + e] = task_.extents[std::size_t{place(box)} * 2 * D + e];
+      }
+      this->label(box) = label;
+    }
+  }
+
+  /// All threads, at the end of a run: what labels are in shared memory.
+  __device__ void store_labels() const {
+    for (unsigned box = threadIdx.x / 32; kShared && box < count(); box += blockDim.x / 32) {
+      label_in_memory(box) = label(box);
+    }
+  }
+
+  __device__ unsigned count() const {
+    return blockIdx.x < task_.boxes ? (task_.boxes - blockIdx.x - 1) / gridDim.x + 1 : 0;
+  }
+  /// Among all blocks'.
+  __device__ unsigned place(unsigned box) const { return box * gridDim.x + blockIdx.x; }
+  __device__ const float* points(unsigned box) const { ///< [D, 32]
+    return box < task_.resident ? s_points_ + box * kPoints : points_in_memory(box);
+  }
+  __device__ const float* extents(unsigned box) const { ///< middle, and half of the width
+    if constexpr (kShared) {
+      return s_extents_ + box * kExtents;
+    }
+    return task_.extents + std::size_t{place(box)} * 2 * D;
+  }
+  __device__ std::uint8_t& label(unsigned box) const { ///< of the lane's point
+    if constexpr (kShared) {
+      return s_labels_[box * kBoxPoints + threadIdx.x % 32];
+    }
+    return label_in_memory(box);
+  }
 
   /// All lanes of a warp: lists the boxes of lanes that want it, in any order, or in their own if
   /// that matters and all boxes are wanted.
@@ -151,28 +224,31 @@ struct BoxesOfBlock {
       }
     }
   }
+
+private:
+  static constexpr bool kShared = kept == Kept::in_shared_memory;
+  static constexpr unsigned kPoints = kBoxPoints * D; // floats of a box
+  static constexpr unsigned kExtents = 2 * D + 1;     // odd, so that lanes read different banks
+
+  __device__ const float* points_in_memory(unsigned box) const {
+    return task_.points + std::size_t{place(box)} * kPoints;
+  }
+
+  __device__ std::uint8_t& label_in_memory(unsigned box) const {
+    return task_.labels[std::size_t{place(box)} * kBoxPoints + threadIdx.x % 32];
+  }
+
+  const Task& task_;
+  float* s_points_;        // [resident, D, 32]
+  float* s_extents_;       // [most, kExtents]
+  std::uint8_t* s_labels_; // [most, 32]
 };
 
-struct Task {
-  RunTask<> run;
-  const float* points;   // [boxes, D, 32]
-  const float* extents;  // [boxes, 2, D]
-  const unsigned* order; // [n]: the row at a place
-  unsigned n, d, k;
-  unsigned boxes, most;          // of all blocks; of a block, at most
-  unsigned resident;             // boxes of a block whose points are in shared memory
-  ToWords<kMaxFeatures> to_word; // see MovedGroups
-  float next;
-  SumUnits<kMaxFeatures> units;
-  std::uint64_t* words; // of CountedSums
-};
-
-/// The whole run. One block a multiprocessor, all of them resident; block b has boxes b, b + blocks
-/// and so on, so that every block has some of every region. Dynamic shared memory: the boxes.
-template <unsigned D, unsigned kThreads>
+/// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: the
+/// boxes.
+template <unsigned D, unsigned kThreads, Kept kept>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
-  using Boxes = BoxesOfBlock<D>;
-  using Kept = MovedGroups<D, kCopies>;
+  using Sums = MovedGroups<D, kCopies>;
   constexpr unsigned kMaxValues = kMaxClusters * (D + 1);
   extern __shared__ __align__(16) float s_room[];
   __shared__ __align__(16) float s_centroids[kMaxClusters * kStride<D>];
@@ -181,39 +257,21 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   static_assert(kMaxValues + 1 <= kThreads); // an owner each
   __shared__ double s_losses[kThreads / 32];
   __shared__ long long s_rests[kMaxValues];
-  __shared__ int s_words[kMaxClusters * kCopies * Kept::kWords];
+  __shared__ int s_words[kMaxClusters * kCopies * Sums::kWords];
   __shared__ float s_to_word[D + 1];
   __shared__ double s_units[D + 1];
   __shared__ unsigned s_moved, s_opened;
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
-  const Boxes boxes(s_room, task.resident, task.most);
-  const Kept kept(s_words, s_rests, s_to_word, s_units, task.next, task.k);
+  const BoxesOfBlock<D, kept> boxes(task, s_room);
+  const Sums own_sums(s_words, s_rests, s_to_word, s_units, task.next, task.k);
   CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
 
-  const unsigned count =
-      blockIdx.x < task.boxes ? (task.boxes - blockIdx.x - 1) / gridDim.x + 1 : 0;
-  const auto place_of = [&](unsigned box) { // among all blocks'
-    return box * gridDim.x + blockIdx.x;
-  };
-  const auto points_of = [&](unsigned box) { // [D, 32]
-    return box < task.resident ? boxes.s_points + box * Boxes::kPoints
-                               : task.points + std::size_t{place_of(box)} * Boxes::kPoints;
-  };
-  for (unsigned box = warp; box < count; box += kThreads / 32) {
-    const float* points = task.points + std::size_t{place_of(box)} * Boxes::kPoints;
-    for (unsigned e = lane; e < Boxes::kPoints && box < task.resident; e += 32) {
-      boxes.s_points[box * Boxes::kPoints + e] = points[e];
-    }
-    for (unsigned e = lane; e < 2 * D; e += 32) {
-      boxes.s_extents[box * Boxes::kExtents + e] =
-          task.extents[std::size_t{place_of(box)} * 2 * D + e];
-    }
-    boxes.s_labels[box * kBoxPoints + lane] = Kept::kNowhere;
-  }
+  const unsigned count = boxes.count();
+  boxes.load(Sums::kNowhere);
   load_centroids<D, kThreads>(task.run.initial, task.k, task.d, s_centroids);
-  kept.clear();
+  own_sums.clear();
   set_units<D>(task.to_word, task.next, s_to_word, s_units);
   if (threadIdx.x == 0) {
     s_moved = s_opened = 0;
@@ -228,11 +286,11 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   while (!last) {
     for (unsigned first = warp * 32; first < count; first += kThreads) { // a lane a box
       const unsigned box = min(first + lane, count - 1);
-      const float* s_extents = boxes.s_extents + box * Boxes::kExtents;
+      const float* extents = boxes.extents(box);
       const unsigned rival =
-          pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D>(s_extents, s_centroids, task.k);
+          pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D>(extents, s_centroids, task.k);
       const Candidates candidates =
-          candidates_of<D>(s_extents, s_centroids, task.k, rival & ~kSettled);
+          candidates_of<D>(extents, s_centroids, task.k, rival & ~kSettled);
       const bool quiet = (rival & kSettled) != 0 && candidates.one() && !wants_loss;
       // The order matters to the loss, a floating-point sum.
       boxes.open(first + lane < count && !quiet, box, candidates, wants_loss, &s_opened);
@@ -247,17 +305,17 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       float x[D];
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
-        x[f] = points_of(box)[f * kBoxPoints + lane];
+        x[f] = boxes.points(box)[f * kBoxPoints + lane];
       }
-      const bool real = place_of(box) * kBoxPoints + lane < task.n;
-      std::uint8_t& kept_label = boxes.s_labels[box * kBoxPoints + lane];
+      const bool real = boxes.place(box) * kBoxPoints + lane < task.n;
+      std::uint8_t& kept_label = boxes.label(box);
       const unsigned before = kept_label;
       float squared = 0.0f;
       const unsigned label = nearest_of(x, s_centroids, candidates, squared);
       const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
       if (moving != 0) {
         kept_label = static_cast<std::uint8_t>(label);
-        kept.move_lanes(moving, x, before, label);
+        own_sums.move_lanes(moving, x, before, label);
         moved += static_cast<unsigned>(__popc(moving));
       }
       if (lane == 16) { // in the middle, at least along one feature
@@ -279,7 +337,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     __syncthreads(); // the sums are there
     sums.send([&](unsigned v) {
       if (v < values) {
-        return kept.sum(v);
+        return own_sums.sum(v);
       }
       double fact = wants_loss ? 0.0 : static_cast<double>(s_moved);
       for (unsigned w = 0; wants_loss && w < kThreads / 32; ++w) {
@@ -297,23 +355,28 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         [](unsigned j, unsigned f) { return j * kStride<D> + f; }, pass, previous);
   }
   sums.leave();
-  for (unsigned box = warp; box < count; box += kThreads / 32) {
-    const unsigned place = place_of(box) * kBoxPoints + lane;
-    if (place < task.n) { // labels go back to the order of the data
-      task.run.labels[task.order[place]] = boxes.s_labels[box * kBoxPoints + lane];
-    }
-  }
+  boxes.store_labels();
 }
 
-/// A compiled size of the kernel.
-struct Size {
-  unsigned d, threads;
+/// A compiled form of the kernel, and what it wants of shared memory.
+struct Form {
   std::size_t bytes_of_box, bytes_of_points;
   void (*kernel)(const Task);
+
+  template <unsigned D, unsigned kThreads, Kept kept>
+  static constexpr Form of() {
+    using Boxes = BoxesOfBlock<D, kept>;
+    return {Boxes::bytes_of_box(), Boxes::bytes_of_points(), cluster_points<D, kThreads, kept>};
+  }
+};
+/// A compiled size: with all in shared memory that may be there, and with little.
+struct Size {
+  unsigned d, threads;
+  Form shared, in_memory;
 };
 template <unsigned D, unsigned kThreads>
-constexpr Size kSize{D, kThreads, BoxesOfBlock<D>::bytes_of_box(),
-                     BoxesOfBlock<D>::bytes_of_points(), cluster_points<D, kThreads>};
+constexpr Size kSize{D, kThreads, Form::of<D, kThreads, Kept::in_shared_memory>(),
+                     Form::of<D, kThreads, Kept::in_memory>()};
 constexpr std::array kSizes{kSize<1, 1024>, kSize<2, 1024>, kSize<3, 1024>,
                             kSize<4, 1024>, kSize<6, 1024>, kSize<8, 1024>};
 
@@ -328,40 +391,37 @@ public:
     if (!reason.empty()) {
       return reason;
     }
-    // Half of what a block has room for, so that there is room for points as well.
     const std::size_t limit = shared_memory_limit();
-    const std::size_t bytes = limit > kOtherShared ? (limit - kOtherShared) / 2 : 0;
-    return refuse_rows(shape.n, bytes / size_for(shape.d).bytes_of_box * kBoxPoints);
+    const std::size_t bytes = limit > kOtherShared ? limit - kOtherShared : 0;
+    return refuse_rows(shape.n, bytes / size_for(shape.d).in_memory.bytes_of_box * kBoxPoints);
   }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
-    size_ = &size_for(shape.d);
+    const Size& size = size_for(shape.d);
     launch_.prepare(shape);
-    grid_ = one_block_per_multiprocessor(size_->kernel, shape.n, size_->threads, size_->threads,
-                                         CountedWord::kMostParts);
-    boxes_ = KdBoxes::of(points.rows, shape.n, shape.d, size_->d);
-    const std::size_t most = ceil_div(boxes_.boxes, grid_.blocks);
-    const std::size_t taken = most * size_->bytes_of_box;
-    if (taken > grid_.shared_bytes) {
-      throw std::runtime_error("the boxes of " + std::to_string(shape.n) + " points need " +
-                               std::to_string(taken) + " bytes of shared memory, there are " +
-                               std::to_string(grid_.shared_bytes));
+    if (!place(shape.n, size, size.shared) && !place(shape.n, size, size.in_memory)) {
+      throw std::runtime_error("the boxes of " + std::to_string(shape.n) +
+                               " points do not fit shared memory");
     }
-    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size_->d + 1) + 1));
+    labels_kept_ = form_ == &size.shared ? Kept::in_shared_memory : Kept::in_memory;
+    boxes_ = KdBoxes::of(points.rows, shape.n, shape.d, size.d);
+    d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
+    const std::size_t most = boxes_of_block(shape.n);
+    d_words_ = DeviceBuffer<std::uint64_t>(CountedWords::size(shape.k * (size.d + 1) + 1));
     d_words_.zero();
     const int bits = moved_bits(most * kBoxPoints);
     const Magnitudes of_rows = device_magnitudes(points.rows, shape.d);
     task_ = {.run = {},
              .points = boxes_.points.data(),
              .extents = boxes_.extents.data(),
-             .order = boxes_.order.data(),
+             .labels = d_labels_.data(),
              .n = static_cast<unsigned>(shape.n),
              .d = static_cast<unsigned>(shape.d),
              .k = static_cast<unsigned>(shape.k),
              .boxes = boxes_.boxes,
              .most = static_cast<unsigned>(most),
-             .resident = static_cast<unsigned>(
-                 std::min(most, (grid_.shared_bytes - taken) / size_->bytes_of_points)),
+             .resident = static_cast<unsigned>(std::min(
+                 most, (grid_.shared_bytes - most * form_->bytes_of_box) / form_->bytes_of_points)),
              .to_word = ToWords<kMaxFeatures>::of(of_rows, bits),
              .next = std::ldexp(1.0f, bits),
              .units = SumUnits<kMaxFeatures>::of(of_rows, most * kBoxPoints),
@@ -369,15 +429,37 @@ public:
   }
 
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
-    launch_.run(start, answer, observer, size_->kernel, task_, grid_, LabelsBefore::kept);
+    const auto restore = [&] {
+      restore_order<<<blocks_at_most(task_.n, 256, 65536), 256>>>(
+          d_labels_.data(), boxes_.places.data(), task_.n, answer.labels.data());
+      check_launch("restore_order");
+    };
+    launch_.run(start, answer, observer, form_->kernel, task_, grid_, LabelsBefore::kept, restore);
+  }
+
+  std::string chosen_path() const override {
+    return labels_kept_ == Kept::in_memory ? "boxes and labels in memory" : "";
   }
 
 private:
-  const Size* size_ = nullptr;
+  std::size_t boxes_of_block(std::size_t n) const {
+    return ceil_div(ceil_div(n, kBoxPoints), grid_.blocks);
+  }
+  /// Whether the boxes fit.
+  bool place(std::size_t n, const Size& size, const Form& form) {
+    form_ = &form;
+    grid_ = one_block_per_multiprocessor(form.kernel, n, size.threads, size.threads,
+                                         CountedWord::kMostParts);
+    return boxes_of_block(n) * form.bytes_of_box <= grid_.shared_bytes;
+  }
+
+  const Form* form_ = nullptr;
+  Kept labels_kept_{};
   Task task_{};
   ClusterLaunch grid_{};
   OneLaunch<> launch_;
   KdBoxes boxes_;
+  DeviceBuffer<std::uint8_t> d_labels_;
   DeviceBuffer<std::uint64_t> d_words_; // of CountedSums
 };
 

@@ -37,8 +37,8 @@ template <unsigned D>
 constexpr unsigned kBlocks = D <= 3   ? 8
                              : D <= 4 ? 6
                                       : 5; // resident on a multiprocessor
+/// Of a region's list: leaves room for those blocks.
 template <unsigned D>
-// of a region's list: leaves room for those
 constexpr unsigned kListBytes = (D <= 4 ? 12 : 24) << 10;
 
 /// Centroids that a region's list holds; if more are near, they come in several lists.
@@ -452,14 +452,6 @@ __global__ void measure_regions(const float* extents, unsigned boxes, unsigned w
   regions[std::size_t{blockIdx.x} * 2 * width + width + f] = half;
 }
 
-/// Labels go back to the order of the data. order: [n], the row at a place.
-__global__ void restore_order(const std::uint16_t* labels, const unsigned* order, unsigned n,
-                              std::int32_t* to) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
-    to[order[i]] = labels[i];
-  }
-}
-
 /// A compiled size of the kernel.
 struct Size {
   unsigned d, stride;
@@ -566,7 +558,7 @@ public:
       last = stop.after_pass(facts);
     }
     restore_order<<<blocks_at_most(shape_.n, 256, 65536), 256>>>(
-        d_labels_.data(), boxes_.order.data(), task.n, answer.labels.data());
+        d_labels_.data(), boxes_.places.data(), task.n, answer.labels.data());
     check_launch("restore_order");
     answer.iterations = stop.passes();
   }

@@ -29,6 +29,16 @@ struct Moves {
   __device__ Move at(unsigned place) const { return {s_list[place] >> 8, s_list[place] & 0xFF}; }
 };
 
+/// Adds to an integer in shared memory, which has no additions of 64 bits: by halves, with a carry.
+/// Threads that meet there do not wait for one another in a loop.
+__device__ inline void add_integer_shared(long long* s_to, long long value) {
+  auto* s_halves = reinterpret_cast<unsigned*>(s_to);
+  const auto low = static_cast<unsigned>(value);
+  const unsigned before = atomicAdd(s_halves, low);
+  const unsigned carry = before + low < low ? 1 : 0;
+  atomicAdd(s_halves + 1, static_cast<unsigned>(value >> 32) + carry);
+}
+
 /// All threads, once a run: what MovedPoints wants of units, [D + 1] each. A barrier must follow.
 template <unsigned D, std::size_t kMost>
 __device__ void set_units(const ToWords<kMost>& to_words, float next, float* s_to_word,
@@ -106,9 +116,9 @@ protected:
   __device__ void move_rest(unsigned f, float beneath, unsigned from, unsigned to) const {
     if (beneath != 0.0f) {
       const long long rest = __float2ll_rn(beneath * kBeneath);
-      add_integer(s_rests_ + to * (D + 1) + f, rest);
+      add_integer_shared(s_rests_ + to * (D + 1) + f, rest);
       if (from != kNowhere) {
-        add_integer(s_rests_ + from * (D + 1) + f, -rest);
+        add_integer_shared(s_rests_ + from * (D + 1) + f, -rest);
       }
     }
   }
