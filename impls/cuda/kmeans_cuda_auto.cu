@@ -63,16 +63,16 @@ constexpr std::array kTable{
     Choice{kAny, 64, 64, "kmeans_cuda_half_rows"},
     Choice{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
     Choice{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
-    Choice{kAny, 512, 16, "kmeans_cuda_fused"}, // bound by memory
-    Choice{kAny, 8, 64, "kmeans_cuda_cells"},   // rows far from the origin, like the next
-    Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},  // which moves rows to their mean
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},  // more clusters: one launch for few points
-    Choice{60000, 4, 150, "kmeans_cuda_cells"},
-    Choice{150000, 12, 80, "kmeans_cuda_cells"},
+    Choice{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
+    Choice{kAny, 8, 64, "kmeans_cuda_cells"},      // rows far from the origin, like the next
+    Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
+    Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
+    Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},
+    Choice{150000, 12, 80, "kmeans_cuda_cells"},  // one launch for few points
     Choice{15000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
     Choice{150000, 6, 3000, "kmeans_cuda_packed"},
-    Choice{kAny, 4, 80, "kmeans_cuda_cells"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},
     Choice{kAny, 6, 256, "kmeans_cuda_packed"},

@@ -65,7 +65,7 @@ protected:
 TEST_P(CudaFused, AwkwardSizesOnAllMultiprocessors) {
   std::size_t taken = 0;
   for (const std::size_t d : {1, 2, 3, 7, 8, 9, 13, 37, 64, 100, 129, 256, 500, 512}) {
-    for (const std::size_t k : {1, 2, 4, 5, 7, 16, 23, 29, 41, 64}) {
+    for (const std::size_t k : {1, 2, 4, 5, 7, 16, 23, 29, 41, 64, 65, 100, 204, 255, 256}) {
       // At least two tiles a block, and a last one that is not full.
       const Size size{d >= 500 ? std::size_t{20011} : d >= 37 ? 70001 : 140007, d, k};
       const auto problem = clouds(size, {StopRule::Kind::iterations, 0.0, 3});
@@ -82,7 +82,7 @@ TEST_P(CudaFused, StopRules) {
   for (const Size size :
        {Size{50001, 2, 5}, Size{50001, 9, 7}, Size{50001, 100, 4}, Size{20011, 200, 5},
         Size{140007, 8, 23}, Size{140007, 37, 23}, Size{70001, 64, 64}, Size{1000003, 9, 16},
-        Size{1000003, 8, 7}, Size{300001, 3, 40}}) {
+        Size{1000003, 8, 7}, Size{300001, 3, 40}, Size{100003, 2, 150}}) {
     for (const StopRule& rule :
          {StopRule{StopRule::Kind::loss, 300.0, 30}, StopRule{StopRule::Kind::labels, 0.0, 30},
           StopRule{StopRule::Kind::shift, 1e-3, 30}}) {
@@ -101,8 +101,9 @@ TEST_P(CudaFused, TiesAndCloudsFarApart) {
     GTEST_SKIP() << "k-means only";
   }
   enum class Values { lattice, far_apart, one_start };
-  for (const Size size : {Size{50001, 1, 5}, Size{50001, 2, 16}, Size{50001, 3, 64},
-                          Size{70003, 6, 33}, Size{33, 2, 3}}) {
+  for (const Size size :
+       {Size{50001, 1, 5}, Size{50001, 2, 16}, Size{50001, 3, 64}, Size{50001, 2, 130},
+        Size{50001, 3, 255}, Size{50001, 2, 256}, Size{70003, 6, 33}, Size{33, 2, 3}}) {
     for (const Values values : {Values::lattice, Values::far_apart, Values::one_start}) {
       auto problem = clouds(size, {StopRule::Kind::labels, 0.0, 25});
       for (std::size_t e = 0; e < problem.points.size(); ++e) {
@@ -204,7 +205,8 @@ TEST(CudaBoxes, ManyPoints) {
     GTEST_SKIP() << why;
   }
   const RegisteredVariant& boxes = built_variant(name);
-  for (const Size size : {Size{20'000'003, 1, 5}, Size{16'000'003, 2, 3}, Size{9'000'001, 8, 2}}) {
+  for (const Size size : {Size{20'000'003, 1, 5}, Size{16'000'003, 2, 3}, Size{9'000'001, 8, 2},
+                          Size{14'000'003, 2, 70}}) {
     const auto owned = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
     const Problem<float> problem = owned.view();
     SCOPED_TRACE("d=" + std::to_string(size.d));

@@ -26,29 +26,17 @@ namespace clusterbench::cuda {
 
 inline constexpr unsigned kBoxPoints = 32; ///< one a lane
 
-/// Centroids that are the nearest of some point in a box, perhaps: a bit each.
+/// Centroids that are the nearest of some point in a box, perhaps: a bit each. Of several lanes
+/// that share a box, each has two words: `lane` and `lanes` + `lane` of all.
 struct Candidates {
   unsigned words[2];
 
-  __device__ bool one() const { return __popc(words[0]) + __popc(words[1]) == 1; }
-  __device__ unsigned lowest() const {
-    const unsigned in_word =
-        static_cast<unsigned>(__ffs(static_cast<int>(words[0] != 0 ? words[0] : words[1])) - 1);
-    return words[0] != 0 ? in_word : 32 + in_word;
-  }
+  __device__ int count() const { return __popc(words[0]) + __popc(words[1]); }
 };
-
-/// The nearest of all k centroids.
-template <unsigned D>
-__device__ unsigned nearest_centroid(const float* s_point, const float* s_centroids, unsigned k) {
-  float x[1][D], squared[1];
-  unsigned label[1];
-#pragma unroll
-  for (unsigned f = 0; f < D; ++f) {
-    x[0][f] = s_point[f];
-  }
-  compare<D, 1>(x, s_centroids, k, squared, label);
-  return label[0];
+/// The first centroid of such a word.
+template <unsigned lanes>
+__device__ constexpr unsigned first_of_word(unsigned word, unsigned lane) {
+  return (word * lanes + lane) * 32;
 }
 
 template <unsigned D>
@@ -61,9 +49,37 @@ __device__ float squared_distance(const float (&x)[D], const float (&c)[D]) {
   return squared;
 }
 
-/// Compares a box with all centroids. One is out if the rival is nearer in the corner that is best
-/// for it: the difference of the squared distances is linear.
-template <unsigned D>
+/// The nearest of all k centroids, of which each of the `lanes` lanes that share the point looks at
+/// every so many. All lanes of a warp.
+template <unsigned D, unsigned lanes>
+__device__ unsigned nearest_centroid(const float* point, const float* s_centroids, unsigned k) {
+  float x[D], squared = INFINITY;
+  unsigned label = 0;
+#pragma unroll
+  for (unsigned f = 0; f < D; ++f) {
+    x[f] = point[f];
+  }
+#pragma unroll 4
+  for (unsigned j = threadIdx.x % lanes; j < k; j += lanes) {
+    float c[D];
+    read_centroid<D>(s_centroids + j * kStride<D>, c);
+    const float its = squared_distance(x, c);
+    label = its < squared ? j : label;
+    squared = fminf(squared, its);
+  }
+#pragma unroll
+  for (unsigned offset = lanes / 2; offset > 0; offset /= 2) {
+    const float its = __shfl_xor_sync(kAllLanes, squared, static_cast<int>(offset));
+    const unsigned who = __shfl_xor_sync(kAllLanes, label, static_cast<int>(offset));
+    label = its < squared || (its == squared && who < label) ? who : label; // the same in all lanes
+    squared = fminf(squared, its);
+  }
+  return label;
+}
+
+/// Compares a box with the centroids of this lane's words. One is out if the rival is nearer in the
+/// corner that is best for it: the difference of the squared distances is linear.
+template <unsigned D, unsigned lanes>
 __device__ Candidates candidates_of(const float* s_extents, const float* s_centroids, unsigned k,
                                     unsigned rival) {
   // Of sums of 2 D products, each of them rounded a few times.
@@ -79,7 +95,8 @@ __device__ Candidates candidates_of(const float* s_extents, const float* s_centr
   Candidates found{};
 #pragma unroll
   for (unsigned word = 0; word < 2; ++word) {
-    const unsigned first = word * 32, end = min(k, first + 32);
+    const unsigned first = first_of_word<lanes>(word, threadIdx.x % lanes);
+    const unsigned end = min(k, first + 32);
 #pragma unroll 4
     for (unsigned j = first; j < end; ++j) {
       float c[D];
@@ -98,21 +115,27 @@ __device__ Candidates candidates_of(const float* s_extents, const float* s_centr
   return found;
 }
 
-/// The nearest of the candidates; ties go to the lowest index.
-template <unsigned D>
-__device__ unsigned nearest_of(const float (&x)[D], const float* s_centroids, Candidates candidates,
-                               float& squared) {
-  unsigned label = candidates.lowest(); // even if its distance is beyond all floats
+/// The nearest of the candidates, [lanes] of those that share a box; ties go to the lowest index.
+template <unsigned D, unsigned lanes>
+__device__ unsigned nearest_of(const float (&x)[D], const float* s_centroids,
+                               const Candidates* s_candidates, float& squared) {
+  constexpr unsigned kNone = ~0u;
+  unsigned label = kNone;
   squared = INFINITY;
 #pragma unroll
   for (unsigned word = 0; word < 2; ++word) {
-    for (unsigned bits = candidates.words[word]; bits != 0; bits &= bits - 1) {
-      const unsigned j = word * 32 + static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1;
-      float c[D];
-      read_centroid<D>(s_centroids + j * kStride<D>, c);
-      const float its = squared_distance(x, c);
-      label = its < squared ? j : label;
-      squared = fminf(squared, its);
+#pragma unroll
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      for (unsigned bits = s_candidates[lane].words[word]; bits != 0; bits &= bits - 1) {
+        const unsigned j = first_of_word<lanes>(word, lane) +
+                           static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1;
+        float c[D];
+        read_centroid<D>(s_centroids + j * kStride<D>, c);
+        const float its = squared_distance(x, c);
+        // Even if the distance is beyond all floats.
+        label = its < squared || label == kNone ? j : label;
+        squared = fminf(squared, its);
+      }
     }
   }
   return label;

@@ -8,10 +8,10 @@
 // Cost per iteration: n / 32 boxes with k centroids, 5 d + 12 instructions each; 2 d + 10 for a
 //   point and each candidate; 30 a coordinate that moves; about 2 us of latency. The rule `loss`
 //   looks at all points; after the last pass n labels go back to the order of the data.
-// Limits: float; d <= 8, where most boxes have several candidates already; k <= 64. Boxes and
-//   labels are in shared memory up to 130,000 (d = 1) or 57,000 (d = 8) points a multiprocessor of
-//   an H200; beyond, only the list of undecided boxes, up to 530,000. d is padded to the next size
-//   that was compiled. Same bits in every run.
+// Limits: float; d <= 8; k <= 64, or 256 up to two features, 255 of three and 204 of four, where
+//   four lanes share a box. Boxes and labels are in shared memory up to 130,000 (d = 1) or 57,000
+//   (d = 8) points a multiprocessor of an H200; beyond, only the list of undecided boxes, up to
+//   480,000. d is padded to the next size that was compiled. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
@@ -37,12 +37,13 @@ namespace clusterbench::cuda {
 // Sums that stay from pass to pass, as in moved_points.cuh, of warps whose lanes have neighbouring
 // points: where many of them go the same way, they are added up before they are moved.
 
+inline constexpr unsigned kNowhere = 256; ///< no label, which is a byte
+
 /// See MovedPoints.
 template <unsigned D, unsigned copies>
-class MovedGroups : public MovedPoints<D, copies> {
+class MovedGroups : public MovedPoints<D, copies, kNowhere> {
 public:
-  using MovedPoints<D, copies>::MovedPoints;
-  using MovedPoints<D, copies>::kNowhere;
+  using MovedPoints<D, copies, kNowhere>::MovedPoints;
 
   /// All lanes of a warp: the points of the lanes in `moving` go from one cluster to another.
   __device__ void move_lanes(unsigned moving, const float (&x)[D], unsigned from,
@@ -119,12 +120,20 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kMaxFeatures = 8, kMaxClusters = 64;
-constexpr unsigned kCopies = 4;                // of a block's sums
+constexpr unsigned kMaxFeatures = 8, kThreads = 1024;
 constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes beside boxes, at most
 
-/// In the rival of a box: it is the label of all points, and was the only candidate.
-inline constexpr unsigned kSettled = 0x80;
+/// In the rival of a box: it is the label of all points, and was the only candidate. In the list of
+/// open boxes: there is one candidate.
+constexpr unsigned kSettled = 0x8000;
+
+/// What depends on how many lanes share a box, when it is compared with all centroids.
+template <unsigned D, unsigned lanes>
+struct Shared {
+  /// 64 for each lane, but one thread adds up a value of all blocks.
+  static constexpr unsigned kMaxClusters = std::min(64 * lanes, (kThreads - 1) / (D + 1));
+  static constexpr unsigned kCopies = lanes == 1 ? 4 : 2; ///< of a block's sums
+};
 
 /// Where a box's extents and the labels of its points are.
 enum class Kept { in_shared_memory, in_memory };
@@ -145,29 +154,29 @@ struct Task {
 
 /// The boxes of a block: b, b + blocks and so on for block b, so that every block has some of every
 /// region. What of them is in shared memory is [most] or, of points, [resident].
-template <unsigned D, Kept kept>
+template <unsigned D, unsigned lanes, Kept kept>
 class BoxesOfBlock {
 public:
   static constexpr std::size_t bytes_of_points() { return kPoints * sizeof(float); }
   static constexpr std::size_t bytes_of_box() {
-    return (kShared ? kExtents * sizeof(float) + kBoxPoints : 0) + sizeof(Candidates) +
-           sizeof(std::uint16_t) + 1;
+    return (kShared ? kExtents * sizeof(float) + kBoxPoints : 0) + lanes * sizeof(Candidates) +
+           2 * sizeof(std::uint16_t);
   }
 
-  Candidates* s_candidates; ///< of the open boxes in their order
+  Candidates* s_candidates; ///< [most, lanes], of the open boxes in their order
   std::uint16_t* s_open;    ///< boxes whose points have to be looked at
-  std::uint8_t* s_rivals;   ///< the centroid that others are compared with
+  std::uint16_t* s_rivals;  ///< the centroid that others are compared with
 
   __device__ BoxesOfBlock(const Task& task, float* s_room)
       : task_(task), s_points_(s_room),
         s_extents_(s_points_ + std::size_t{task.resident} * kPoints) {
     s_candidates = reinterpret_cast<Candidates*>(s_extents_ + (kShared ? task.most * kExtents : 0));
-    s_open = reinterpret_cast<std::uint16_t*>(s_candidates + task.most);
-    s_rivals = reinterpret_cast<std::uint8_t*>(s_open + task.most);
-    s_labels_ = s_rivals + task.most;
+    s_open = reinterpret_cast<std::uint16_t*>(s_candidates + task.most * lanes);
+    s_rivals = s_open + task.most;
+    s_labels_ = reinterpret_cast<std::uint8_t*>(s_rivals + task.most);
   }
   /// All threads, once a run: brings what is in shared memory. A barrier must follow.
-  __device__ void load(std::uint8_t label) const {
+  __device__ void load() const {
     const unsigned lane = threadIdx.x % 32;
     for (unsigned box = threadIdx.x / 32; box < count(); box += blockDim.x / 32) {
       for (unsigned e = lane; e < kPoints && box < task_.resident; e += 32) {
@@ -176,7 +185,6 @@ public:
       for (unsigned e = lane; kShared && e < 2 * D; e += 32) {
         s_extents_[box * kExtents + e] = task_.extents[std::size_t{place(box)} * 2 * D + e];
       }
-      this->label(box) = label;
     }
   }
 
@@ -210,17 +218,18 @@ public:
 
   /// All lanes of a warp: lists the boxes of lanes that want it, in any order, or in their own if
   /// that matters and all boxes are wanted.
-  __device__ void open(bool wanted, unsigned box, Candidates candidates, bool in_order,
+  __device__ void open(bool wanted, unsigned box, Candidates candidates, bool one, bool in_order,
                        unsigned* s_count) const {
-    const unsigned lane = threadIdx.x % 32, lanes = __ballot_sync(kAllLanes, wanted);
-    if (lanes != 0) {
-      unsigned place = lane == 0 ? atomicAdd(s_count, static_cast<unsigned>(__popc(lanes))) : 0;
+    const unsigned lane = threadIdx.x % 32, of_box = lane % lanes;
+    const unsigned firsts = __ballot_sync(kAllLanes, wanted && of_box == 0);
+    if (firsts != 0) {
+      unsigned place = lane == 0 ? atomicAdd(s_count, static_cast<unsigned>(__popc(firsts))) : 0;
       place = in_order ? box
                        : __shfl_sync(kAllLanes, place, 0) +
-                             static_cast<unsigned>(__popc(lanes & ((1u << lane) - 1)));
+                             static_cast<unsigned>(__popc(firsts & ((1u << (lane - of_box)) - 1)));
       if (wanted) {
-        s_open[place] = static_cast<std::uint16_t>(box);
-        s_candidates[place] = candidates;
+        s_open[place] = static_cast<std::uint16_t>(box | (one ? kSettled : 0));
+        s_candidates[place * lanes + of_box] = candidates;
       }
     }
   }
@@ -246,8 +255,10 @@ private:
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: the
 /// boxes.
-template <unsigned D, unsigned kThreads, Kept kept>
+template <unsigned D, unsigned lanes, Kept kept>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
+  constexpr unsigned kMaxClusters = Shared<D, lanes>::kMaxClusters;
+  constexpr unsigned kCopies = Shared<D, lanes>::kCopies;
   using Sums = MovedGroups<D, kCopies>;
   constexpr unsigned kMaxValues = kMaxClusters * (D + 1);
   extern __shared__ __align__(16) float s_room[];
@@ -264,12 +275,12 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
-  const BoxesOfBlock<D, kept> boxes(task, s_room);
+  const BoxesOfBlock<D, lanes, kept> boxes(task, s_room);
   const Sums own_sums(s_words, s_rests, s_to_word, s_units, task.next, task.k);
   CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
 
   const unsigned count = boxes.count();
-  boxes.load(Sums::kNowhere);
+  boxes.load();
   load_centroids<D, kThreads>(task.run.initial, task.k, task.d, s_centroids);
   own_sums.clear();
   set_units<D>(task.to_word, task.next, s_to_word, s_units);
@@ -284,24 +295,24 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
   task.run.note_time(0);
 
   while (!last) {
-    for (unsigned first = warp * 32; first < count; first += kThreads) { // a lane a box
-      const unsigned box = min(first + lane, count - 1);
+    for (unsigned first = warp * 32 / lanes; first < count; first += kThreads / lanes) {
+      const unsigned own = first + lane / lanes, box = min(own, count - 1);
       const float* extents = boxes.extents(box);
       const unsigned rival =
-          pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D>(extents, s_centroids, task.k);
+          pass > 0 ? boxes.s_rivals[box] : nearest_centroid<D, lanes>(extents, s_centroids, task.k);
       const Candidates candidates =
-          candidates_of<D>(extents, s_centroids, task.k, rival & ~kSettled);
-      const bool quiet = (rival & kSettled) != 0 && candidates.one() && !wants_loss;
+          candidates_of<D, lanes>(extents, s_centroids, task.k, rival & ~kSettled);
+      const bool one = over_lanes<lanes>(candidates.count()) == 1;
+      const bool quiet = (rival & kSettled) != 0 && one && !wants_loss;
       // The order matters to the loss, a floating-point sum.
-      boxes.open(first + lane < count && !quiet, box, candidates, wants_loss, &s_opened);
+      boxes.open(own < count && !quiet, box, candidates, one, wants_loss, &s_opened);
     }
     __syncthreads(); // all open boxes are listed
 
     double loss = 0.0;
     unsigned moved = 0;
     for (unsigned i = warp; i < s_opened; i += kThreads / 32) { // a lane a point
-      const unsigned box = boxes.s_open[i];
-      const Candidates candidates = boxes.s_candidates[i];
+      const unsigned box = boxes.s_open[i] & ~kSettled, settled = boxes.s_open[i] & kSettled;
       float x[D];
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
@@ -309,9 +320,10 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       }
       const bool real = boxes.place(box) * kBoxPoints + lane < task.n;
       std::uint8_t& kept_label = boxes.label(box);
-      const unsigned before = kept_label;
+      const unsigned before = pass > 0 ? kept_label : kNowhere;
       float squared = 0.0f;
-      const unsigned label = nearest_of(x, s_centroids, candidates, squared);
+      const unsigned label =
+          nearest_of<D, lanes>(x, s_centroids, boxes.s_candidates + i * lanes, squared);
       const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
       if (moving != 0) {
         kept_label = static_cast<std::uint8_t>(label);
@@ -319,7 +331,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
         moved += static_cast<unsigned>(__popc(moving));
       }
       if (lane == 16) { // in the middle, at least along one feature
-        boxes.s_rivals[box] = static_cast<std::uint8_t>(label | (candidates.one() ? kSettled : 0));
+        boxes.s_rivals[box] = static_cast<std::uint16_t>(label | settled);
       }
       if (wants_loss && real) {
         loss += static_cast<double>(sqrtf(squared));
@@ -360,28 +372,38 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 
 /// A compiled form of the kernel, and what it wants of shared memory.
 struct Form {
+  Kept kept;
   std::size_t bytes_of_box, bytes_of_points;
   void (*kernel)(const Task);
 
-  template <unsigned D, unsigned kThreads, Kept kept>
+  template <unsigned D, unsigned lanes, Kept kept>
   static constexpr Form of() {
-    using Boxes = BoxesOfBlock<D, kept>;
-    return {Boxes::bytes_of_box(), Boxes::bytes_of_points(), cluster_points<D, kThreads, kept>};
+    using Boxes = BoxesOfBlock<D, lanes, kept>;
+    return {kept, Boxes::bytes_of_box(), Boxes::bytes_of_points(), cluster_points<D, lanes, kept>};
   }
 };
-/// A compiled size: with all in shared memory that may be there, and with little.
+/// A compiled size: up to so many features and clusters.
 struct Size {
-  unsigned d, threads;
-  Form shared, in_memory;
-};
-template <unsigned D, unsigned kThreads>
-constexpr Size kSize{D, kThreads, Form::of<D, kThreads, Kept::in_shared_memory>(),
-                     Form::of<D, kThreads, Kept::in_memory>()};
-constexpr std::array kSizes{kSize<1, 1024>, kSize<2, 1024>, kSize<3, 1024>,
-                            kSize<4, 1024>, kSize<6, 1024>, kSize<8, 1024>};
+  unsigned d, max_k;
+  std::array<Form, 2> forms; ///< what fits is the faster one
 
-const Size& size_for(std::size_t d) {
-  return *std::ranges::find_if(kSizes, [=](const Size& size) { return size.d >= d; });
+  template <unsigned D, unsigned lanes>
+  static constexpr Size of() {
+    return {D,
+            Shared<D, lanes>::kMaxClusters,
+            {Form::of<D, lanes, Kept::in_shared_memory>(), Form::of<D, lanes, Kept::in_memory>()}};
+  }
+};
+constexpr std::array kSizes{Size::of<1, 1>(), Size::of<2, 1>(), Size::of<3, 1>(), Size::of<4, 1>(),
+                            Size::of<6, 1>(), Size::of<8, 1>(), Size::of<1, 4>(), Size::of<2, 4>(),
+                            Size::of<3, 4>(), Size::of<4, 4>()};
+constexpr unsigned kMaxClusters = Shared<1, 4>::kMaxClusters;
+
+/// Null if there is none.
+const Size* size_for(std::size_t d, std::size_t k) {
+  const auto* size =
+      std::ranges::find_if(kSizes, [=](const Size& one) { return one.d >= d && one.max_k >= k; });
+  return size == kSizes.end() ? nullptr : size;
 }
 
 class KmeansCudaBoxes final : public Variant<float> {
@@ -391,19 +413,28 @@ public:
     if (!reason.empty()) {
       return reason;
     }
+    const Size* size = size_for(shape.d, shape.k);
+    if (size == nullptr) {
+      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
+             " features: at most " + std::to_string(kMaxClusters) + " of two, fewer of more";
+    }
     const std::size_t limit = shared_memory_limit();
     const std::size_t bytes = limit > kOtherShared ? limit - kOtherShared : 0;
-    return refuse_rows(shape.n, bytes / size_for(shape.d).in_memory.bytes_of_box * kBoxPoints);
+    return refuse_rows(shape.n, bytes / size->forms.back().bytes_of_box * kBoxPoints);
   }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
-    const Size& size = size_for(shape.d);
+    const Size& size = *size_for(shape.d, shape.k);
     launch_.prepare(shape);
-    if (!place(shape.n, size, size.shared) && !place(shape.n, size, size.in_memory)) {
+    form_ = std::ranges::find_if(size.forms, [&](const Form& form) {
+      grid_ = one_block_per_multiprocessor(form.kernel, shape.n, kThreads, kThreads,
+                                           CountedWord::kMostParts);
+      return boxes_of_block(shape.n) * form.bytes_of_box <= grid_.shared_bytes;
+    });
+    if (form_ == size.forms.end()) {
       throw std::runtime_error("the boxes of " + std::to_string(shape.n) +
                                " points do not fit shared memory");
     }
-    labels_kept_ = form_ == &size.shared ? Kept::in_shared_memory : Kept::in_memory;
     boxes_ = KdBoxes::of(points.rows, shape.n, shape.d, size.d);
     d_labels_ = DeviceBuffer<std::uint8_t>(std::size_t{boxes_.boxes} * kBoxPoints);
     const std::size_t most = boxes_of_block(shape.n);
@@ -438,23 +469,15 @@ public:
   }
 
   std::string chosen_path() const override {
-    return labels_kept_ == Kept::in_memory ? "boxes and labels in memory" : "";
+    return form_->kept == Kept::in_memory ? "boxes and labels in memory" : "";
   }
 
 private:
   std::size_t boxes_of_block(std::size_t n) const {
     return ceil_div(ceil_div(n, kBoxPoints), grid_.blocks);
   }
-  /// Whether the boxes fit.
-  bool place(std::size_t n, const Size& size, const Form& form) {
-    form_ = &form;
-    grid_ = one_block_per_multiprocessor(form.kernel, n, size.threads, size.threads,
-                                         CountedWord::kMostParts);
-    return boxes_of_block(n) * form.bytes_of_box <= grid_.shared_bytes;
-  }
 
   const Form* form_ = nullptr;
-  Kept labels_kept_{};
   Task task_{};
   ClusterLaunch grid_{};
   OneLaunch<> launch_;

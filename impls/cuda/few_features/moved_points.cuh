@@ -52,11 +52,11 @@ __device__ void set_units(const ToWords<kMost>& to_words, float next, float* s_t
 
 /// Of k clusters with D features and their counts, which are a feature more, of value one. There
 /// are several copies, so that lanes seldom meet in one place.
-template <unsigned D, unsigned copies = 8>
+template <unsigned D, unsigned copies = 8, unsigned nowhere = 0xFF>
 class MovedPoints {
 public:
   static constexpr unsigned kCopies = copies;
-  static constexpr unsigned kNowhere = 0xFF; ///< the cluster of a point in no sum
+  static constexpr unsigned kNowhere = nowhere; ///< the cluster of a point in no sum
   /// A copy: two words a value, and one more, so that copies lie in different banks.
   static constexpr unsigned kWords = 2 * (D + 1) + 1;
 
