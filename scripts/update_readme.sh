@@ -26,15 +26,12 @@ done
 python3 scripts/headline.py "$pages/README.md" "$reports"
 python3 scripts/verdicts.py results/claims.json "$reports" "$pages/docs/verdicts.md" "$pages/README.md"
 
-with_day() {
+by_day() { # of several machines a table shows the first that is right, of one machine the last row
   local ledger
   for ledger; do
     if [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]]; then echo "${BASH_REMATCH[1]} $ledger"; fi
-  done
+  done | sort | cut -d ' ' -f 2
 }
-# Of several machines a table shows the first that is right, of one machine the last row.
-by_day() { with_day "$@" | sort | cut -d ' ' -f 2; }
-newest_first() { with_day "$@" | sort -s -k 1,1r | cut -d ' ' -f 2; } # those of a day in their order
 splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is
   local from=() ledger
   for ledger in $2; do
@@ -43,13 +40,12 @@ splice_study() { # table, pattern of its ledgers, page, options; what no referen
   (( ${#from[@]} )) || return 0
   "$program" table "$1" "${from[@]}" "${@:4}" --splice "$pages/docs/$3"
 }
-splice_study several_gpus "$(newest_first results/reference/*/several_gpus/ledger*.jsonl)" \
-  several_gpus.md
+splice_study several_gpus 'results/reference/*/several_gpus/ledger*.jsonl' several_gpus.md
 splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
 for study in bounds large_k; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
 done
-splice_study large_k_gpu "$(newest_first results/reference/*/large_k_gpu/ledger.jsonl)" \
+splice_study large_k_gpu "$(by_day results/reference/*/large_k_gpu/ledger.jsonl | tac)" \
   studies.md --compact
 for study in gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
