@@ -121,14 +121,14 @@ def group_of(variant):
 
 
 def of_one_form(cells):
-    """Those of the newest day that saw the shape's pass on one GPU or rank: passes became faster since others."""
+    """Without what is older than the newest day that saw the shape's pass on one GPU or rank: passes became faster."""
     def shape(cell):
         return group_of(cell["variant"]), cell["d"], cell["k"]
     newest = {}
     for cell in cells:
         if cell["parts"] == 1:
             newest[shape(cell)] = max(newest.get(shape(cell), ""), cell["day"])
-    return [cell for cell in cells if cell["day"] == newest.get(shape(cell), cell["day"])]
+    return [cell for cell in cells if cell["day"] >= newest.get(shape(cell), "")]
 
 
 def cells_of(paths):

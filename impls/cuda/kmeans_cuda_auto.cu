@@ -53,7 +53,7 @@ constexpr std::array kTable{
     Choice{200000, 6, 64, "kmeans_cuda_boxes"},
     Choice{1000000, 8, 16, "kmeans_cuda_moves"},
     Choice{1000000, 9, 12, "kmeans_cuda_moves"},
-    Choice{kAny, 6, 32, "kmeans_cuda_boxes"},
+    Choice{20000000, 6, 32, "kmeans_cuda_boxes"},
     Choice{kAny, 9, 12, "kmeans_cuda_persistent"},
     Choice{70000, 64, 8, "kmeans_cuda_moves_wgmma"},
     Choice{100000, 64, 8, "kmeans_cuda_half_rows"}, // half the bytes
@@ -68,7 +68,7 @@ constexpr std::array kTable{
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
     Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},    // where boxes are refused
     Choice{150000, 12, 80, "kmeans_cuda_cells"},  // one launch for few points
     Choice{15000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box

@@ -198,18 +198,34 @@ TEST_P(CudaFused, AsManyPointsAsItTakes) {
   expect_right(problem);
 }
 
-// More boxes than a multiprocessor has room for: little of them is in shared memory.
+// More boxes than a multiprocessor has room for, so that little of them is in shared memory: as
+// many points as are taken with four lanes to a box.
 TEST(CudaBoxes, ManyPoints) {
   const std::string name = "kmeans_cuda_boxes";
   if (const std::string why = why_skipped(name); !why.empty()) {
     GTEST_SKIP() << why;
   }
   const RegisteredVariant& boxes = built_variant(name);
-  for (const Size size : {Size{20'000'003, 1, 5}, Size{16'000'003, 2, 3}, Size{9'000'001, 8, 2},
-                          Size{14'000'003, 2, 70}}) {
-    const auto owned = clouds(size, {StopRule::Kind::iterations, 0.0, 2});
+  std::size_t most = 1000, refused = std::size_t{1} << 29;
+  while (refused - most > 1) {
+    const std::size_t middle = (most + refused) / 2;
+    const Shape shape{.n = middle, .d = 2, .k = 65, .stop = {}};
+    (refusal_of_shape<float>(boxes, shape).empty() ? most : refused) = middle;
+  }
+  struct Case {
+    Size size;
+    StopRule stop;
+  };
+  const StopRule two_passes{StopRule::Kind::iterations, 0.0, 2};
+  for (const auto& [size, stop] :
+       {Case{{most, 2, 65}, two_passes}, Case{{most, 1, 5}, two_passes},
+        Case{{most / 2, 8, 2}, two_passes}, Case{{most, 2, 3}, {StopRule::Kind::labels, 0.0, 3}},
+        Case{{most, 2, 3}, {StopRule::Kind::loss, 1.0, 3}},
+        Case{{most, 2, 70}, {StopRule::Kind::loss, 1.0, 2}}}) {
+    const auto owned = clouds(size, stop);
     const Problem<float> problem = owned.view();
-    SCOPED_TRACE("d=" + std::to_string(size.d));
+    SCOPED_TRACE("d=" + std::to_string(size.d) + " k=" + std::to_string(size.k) +
+                 " stop=" + std::to_string(static_cast<int>(stop.kind)));
     EXPECT_EQ(OnGpu<float>(boxes, problem).chosen_path(), "boxes and labels in memory");
     const auto answer = repeated_answer(boxes, problem);
     const Verdict verdict =

@@ -80,15 +80,15 @@ __device__ unsigned nearest_centroid(const float* point, const float* s_centroid
 /// Compares a box with the centroids of this lane's words. One is out if the rival is nearer in the
 /// corner that is best for it: the difference of the squared distances is linear.
 template <unsigned D, unsigned lanes>
-__device__ Candidates candidates_of(const float* s_extents, const float* s_centroids, unsigned k,
+__device__ Candidates candidates_of(const float* extents, const float* s_centroids, unsigned k,
                                     unsigned rival) {
   // Of sums of 2 D products, each of them rounded a few times.
   constexpr float kSlack = static_cast<float>(4 * D + 16) * 0x1p-24f;
   float middle[D], half[D], its[D];
 #pragma unroll
   for (unsigned f = 0; f < D; ++f) {
-    middle[f] = s_extents[f];
-    half[f] = s_extents[D + f];
+    middle[f] = extents[f];
+    half[f] = extents[D + f];
   }
   read_centroid<D>(s_centroids + rival * kStride<D>, its);
   const float to_rival = squared_distance(middle, its);
@@ -234,7 +234,7 @@ static __global__ void make_keys(const KdNodes nodes, const unsigned* order, uns
 
 /// Moves points to their places, and measures boxes: points [boxes, width, 32], the last one again
 /// behind n, zero behind d; extents [boxes, 2, width]: middles, and how far a point is from them at
-/// most, rounded up. place_of [n]: of a row.
+/// most, rounded up. place_of[row]: where its point goes.
 static __global__ void fill_boxes(const float* rows, const unsigned* order, unsigned n, unsigned d,
                                   unsigned width, unsigned boxes, float* points, float* extents,
                                   unsigned* place_of) {
@@ -269,10 +269,11 @@ __global__ void restore_order(const Label* labels, const unsigned* places, unsig
   }
 }
 
-/// How many levels of the tree the next sort makes, of those left, so that boxes become no longer.
+/// How many levels of the tree the next sort makes, of those left: several as long as nodes are so
+/// large that boxes become no longer by it.
 inline unsigned levels_at_once(unsigned left, std::size_t d) {
   const unsigned most = d == 1 ? 8 : d == 2 ? 4 : 2;
-  const unsigned last = d == 1 ? 0 : d <= 4 ? 6 : 9; // these are made one by one
+  const unsigned last = d == 1 ? 0 : d <= 4 ? 6 : 9; // of so many left, one by one
   return left > last ? std::min(most, left) : 1;
 }
 
@@ -311,8 +312,7 @@ struct KdBoxes {
       fill_bytes(std::span(d_bounds, (std::size_t{2} << level) * d), 0xFF);
       find_bounds<<<blocks_for(n, 16 * 256), 256>>>(nodes, order.Current());
       check_launch("find_bounds");
-      // Keys of 24 bits are sorted in three rounds; eight bits at least tell half a node from the
-      // other.
+      // Keys of 24 bits are sorted in three rounds; eight bits at least tell a node's parts apart.
       const auto bits = static_cast<unsigned>(std::max(24 - static_cast<int>(level), 8));
       make_keys<<<blocks, 256>>>(nodes, order.Current(), bits, keys.Current());
       check_launch("make_keys");

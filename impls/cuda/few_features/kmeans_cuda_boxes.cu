@@ -9,9 +9,9 @@
 //   point and each candidate; 30 a coordinate that moves; about 2 us of latency. The rule `loss`
 //   looks at all points; after the last pass n labels go back to the order of the data.
 // Limits: float; d <= 8; k <= 64, or 256 up to two features, 255 of three and 204 of four, where
-//   four lanes share a box. Boxes and labels are in shared memory up to 130,000 (d = 1) or 57,000
-//   (d = 8) points a multiprocessor of an H200; beyond, only the list of undecided boxes, up to
-//   480,000. d is padded to the next size that was compiled. Same bits in every run.
+//   four lanes share a box. Boxes and labels are in shared memory up to 128,000 (d = 1) or 57,000
+//   (d = 8) points a multiprocessor of an H200; beyond, only what says who is undecided, up to
+//   480,000, or 160,000 with four lanes. d is padded to the next size. Same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/magnitudes.hpp"
@@ -123,20 +123,21 @@ using namespace cuda;
 constexpr unsigned kMaxFeatures = 8, kThreads = 1024;
 constexpr std::size_t kOtherShared = 48 << 10; // bytes that the kernel takes beside boxes, at most
 
-/// In the rival of a box: it is the label of all points, and was the only candidate. In the list of
-/// open boxes: there is one candidate.
+/// In the rival of a box: it is the label of all points, and was the only candidate.
 constexpr unsigned kSettled = 0x8000;
+/// In the list of open boxes.
+constexpr unsigned kOneCandidate = kSettled;
 
 /// What depends on how many lanes share a box, when it is compared with all centroids.
 template <unsigned D, unsigned lanes>
-struct Shared {
+struct LanesOfBox {
   /// 64 for each lane, but one thread adds up a value of all blocks.
   static constexpr unsigned kMaxClusters = std::min(64 * lanes, (kThreads - 1) / (D + 1));
   static constexpr unsigned kCopies = lanes == 1 ? 4 : 2; ///< of a block's sums
 };
 
 /// Where a box's extents and the labels of its points are.
-enum class Kept { in_shared_memory, in_memory };
+enum class Store { shared_memory, memory };
 
 struct Task {
   RunTask<> run;
@@ -154,7 +155,7 @@ struct Task {
 
 /// The boxes of a block: b, b + blocks and so on for block b, so that every block has some of every
 /// region. What of them is in shared memory is [most] or, of points, [resident].
-template <unsigned D, unsigned lanes, Kept kept>
+template <unsigned D, unsigned lanes, Store store>
 class BoxesOfBlock {
 public:
   static constexpr std::size_t bytes_of_points() { return kPoints * sizeof(float); }
@@ -217,25 +218,25 @@ public:
   }
 
   /// All lanes of a warp: lists the boxes of lanes that want it, in any order, or in their own if
-  /// that matters and all boxes are wanted.
+  /// that matters and all boxes are wanted. The first lane of a box counts for all that share it.
   __device__ void open(bool wanted, unsigned box, Candidates candidates, bool one, bool in_order,
                        unsigned* s_count) const {
     const unsigned lane = threadIdx.x % 32, of_box = lane % lanes;
     const unsigned firsts = __ballot_sync(kAllLanes, wanted && of_box == 0);
     if (firsts != 0) {
-      unsigned place = lane == 0 ? atomicAdd(s_count, static_cast<unsigned>(__popc(firsts))) : 0;
-      place = in_order ? box
-                       : __shfl_sync(kAllLanes, place, 0) +
-                             static_cast<unsigned>(__popc(firsts & ((1u << (lane - of_box)) - 1)));
+      unsigned slot = lane == 0 ? atomicAdd(s_count, static_cast<unsigned>(__popc(firsts))) : 0;
+      slot = in_order ? box
+                      : __shfl_sync(kAllLanes, slot, 0) +
+                            static_cast<unsigned>(__popc(firsts & ((1u << (lane - of_box)) - 1)));
       if (wanted) {
-        s_open[place] = static_cast<std::uint16_t>(box | (one ? kSettled : 0));
-        s_candidates[place * lanes + of_box] = candidates;
+        s_open[slot] = static_cast<std::uint16_t>(box | (one ? kOneCandidate : 0));
+        s_candidates[slot * lanes + of_box] = candidates;
       }
     }
   }
 
 private:
-  static constexpr bool kShared = kept == Kept::in_shared_memory;
+  static constexpr bool kShared = store == Store::shared_memory;
   static constexpr unsigned kPoints = kBoxPoints * D; // floats of a box
   static constexpr unsigned kExtents = 2 * D + 1;     // odd, so that lanes read different banks
 
@@ -255,10 +256,10 @@ private:
 
 /// The whole run. One block a multiprocessor, all of them resident. Dynamic shared memory: the
 /// boxes.
-template <unsigned D, unsigned lanes, Kept kept>
+template <unsigned D, unsigned lanes, Store store>
 __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
-  constexpr unsigned kMaxClusters = Shared<D, lanes>::kMaxClusters;
-  constexpr unsigned kCopies = Shared<D, lanes>::kCopies;
+  constexpr unsigned kMaxClusters = LanesOfBox<D, lanes>::kMaxClusters;
+  constexpr unsigned kCopies = LanesOfBox<D, lanes>::kCopies;
   using Sums = MovedGroups<D, kCopies>;
   constexpr unsigned kMaxValues = kMaxClusters * (D + 1);
   extern __shared__ __align__(16) float s_room[];
@@ -275,7 +276,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned values = task.k * (D + 1); // and one more for the stop rule
-  const BoxesOfBlock<D, lanes, kept> boxes(task, s_room);
+  const BoxesOfBlock<D, lanes, store> boxes(task, s_room);
   const Sums own_sums(s_words, s_rests, s_to_word, s_units, task.next, task.k);
   CountedSums<D> sums(task.run, task.k, task.d, task.words, task.units, s_units_of_sums, s_totals);
 
@@ -303,6 +304,7 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
       const Candidates candidates =
           candidates_of<D, lanes>(extents, s_centroids, task.k, rival & ~kSettled);
       const bool one = over_lanes<lanes>(candidates.count()) == 1;
+      // One candidate is the rival, which never rules itself out.
       const bool quiet = (rival & kSettled) != 0 && one && !wants_loss;
       // The order matters to the loss, a floating-point sum.
       boxes.open(own < count && !quiet, box, candidates, one, wants_loss, &s_opened);
@@ -312,21 +314,22 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
     double loss = 0.0;
     unsigned moved = 0;
     for (unsigned i = warp; i < s_opened; i += kThreads / 32) { // a lane a point
-      const unsigned box = boxes.s_open[i] & ~kSettled, settled = boxes.s_open[i] & kSettled;
+      const unsigned box = boxes.s_open[i] & ~kOneCandidate;
+      const unsigned settled = boxes.s_open[i] & kOneCandidate; // if all go to the same
       float x[D];
 #pragma unroll
       for (unsigned f = 0; f < D; ++f) {
         x[f] = boxes.points(box)[f * kBoxPoints + lane];
       }
       const bool real = boxes.place(box) * kBoxPoints + lane < task.n;
-      std::uint8_t& kept_label = boxes.label(box);
-      const unsigned before = pass > 0 ? kept_label : kNowhere;
+      std::uint8_t& own_label = boxes.label(box);
+      const unsigned before = pass > 0 ? own_label : kNowhere;
       float squared = 0.0f;
       const unsigned label =
           nearest_of<D, lanes>(x, s_centroids, boxes.s_candidates + i * lanes, squared);
       const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
       if (moving != 0) {
-        kept_label = static_cast<std::uint8_t>(label);
+        own_label = static_cast<std::uint8_t>(label);
         own_sums.move_lanes(moving, x, before, label);
         moved += static_cast<unsigned>(__popc(moving));
       }
@@ -372,14 +375,15 @@ __global__ void __launch_bounds__(kThreads, 1) cluster_points(const Task task) {
 
 /// A compiled form of the kernel, and what it wants of shared memory.
 struct Form {
-  Kept kept;
+  Store store;
   std::size_t bytes_of_box, bytes_of_points;
   void (*kernel)(const Task);
 
-  template <unsigned D, unsigned lanes, Kept kept>
+  template <unsigned D, unsigned lanes, Store store>
   static constexpr Form of() {
-    using Boxes = BoxesOfBlock<D, lanes, kept>;
-    return {kept, Boxes::bytes_of_box(), Boxes::bytes_of_points(), cluster_points<D, lanes, kept>};
+    using Boxes = BoxesOfBlock<D, lanes, store>;
+    return {store, Boxes::bytes_of_box(), Boxes::bytes_of_points(),
+            cluster_points<D, lanes, store>};
   }
 };
 /// A compiled size: up to so many features and clusters.
@@ -390,20 +394,28 @@ struct Size {
   template <unsigned D, unsigned lanes>
   static constexpr Size of() {
     return {D,
-            Shared<D, lanes>::kMaxClusters,
-            {Form::of<D, lanes, Kept::in_shared_memory>(), Form::of<D, lanes, Kept::in_memory>()}};
+            LanesOfBox<D, lanes>::kMaxClusters,
+            {Form::of<D, lanes, Store::shared_memory>(), Form::of<D, lanes, Store::memory>()}};
   }
 };
 constexpr std::array kSizes{Size::of<1, 1>(), Size::of<2, 1>(), Size::of<3, 1>(), Size::of<4, 1>(),
                             Size::of<6, 1>(), Size::of<8, 1>(), Size::of<1, 4>(), Size::of<2, 4>(),
                             Size::of<3, 4>(), Size::of<4, 4>()};
-constexpr unsigned kMaxClusters = Shared<1, 4>::kMaxClusters;
+constexpr unsigned kMaxClusters = LanesOfBox<1, 4>::kMaxClusters;
 
 /// Null if there is none.
 const Size* size_for(std::size_t d, std::size_t k) {
   const auto* size =
       std::ranges::find_if(kSizes, [=](const Size& one) { return one.d >= d && one.max_k >= k; });
   return size == kSizes.end() ? nullptr : size;
+}
+
+unsigned most_clusters(std::size_t d) {
+  unsigned most = 0;
+  for (const Size& size : kSizes) {
+    most = size.d >= d ? std::max(most, size.max_k) : most;
+  }
+  return most;
 }
 
 class KmeansCudaBoxes final : public Variant<float> {
@@ -415,12 +427,14 @@ public:
     }
     const Size* size = size_for(shape.d, shape.k);
     if (size == nullptr) {
-      return "k = " + std::to_string(shape.k) + " clusters of " + std::to_string(shape.d) +
-             " features: at most " + std::to_string(kMaxClusters) + " of two, fewer of more";
+      return "k = " + std::to_string(shape.k) + ": at most " +
+             std::to_string(most_clusters(shape.d)) + " of d = " + std::to_string(shape.d);
     }
     const std::size_t limit = shared_memory_limit();
     const std::size_t bytes = limit > kOtherShared ? limit - kOtherShared : 0;
-    return refuse_rows(shape.n, bytes / size->forms.back().bytes_of_box * kBoxPoints);
+    const std::size_t most =
+        std::min<std::size_t>(bytes / size->forms.back().bytes_of_box, kSettled);
+    return refuse_rows(shape.n, most * kBoxPoints);
   }
 
   void prepare(const Shape& shape, const Points<float>& points) override {
@@ -469,7 +483,7 @@ public:
   }
 
   std::string chosen_path() const override {
-    return form_->kept == Kept::in_memory ? "boxes and labels in memory" : "";
+    return form_->store == Store::memory ? "boxes and labels in memory" : "";
   }
 
 private:
