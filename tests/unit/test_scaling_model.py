@@ -133,12 +133,14 @@ class Page(unittest.TestCase):
 
     def test_a_pass_that_became_faster_is_not_mixed_with_what_it_was(self):
         rows = [self.row("kmeans_nccl", 1000, 1, 2.0), self.row("kmeans_cuda_wgmma", 3000, 1, 4.0),
-                self.row("kmeans_nccl", 3000, 2, 3.0), self.row("kmeans_mpi", 1000, 1, 2.0, of="ranks", day="2026-11-26"),
+                self.row("kmeans_nccl", 3000, 2, 3.0), self.row("kmeans_nccl", 5000, 2, 4.0, day="2026-11-29"),
+                self.row("kmeans_mpi", 1000, 1, 2.0, of="ranks", day="2026-11-26"),
                 *(self.row("kmeans_nvlink", n, parts, 50.0, day="2026-11-26") for n in (4000, 8000) for parts in (1, 2))]
         cells = model.cells_of([self.ledger(*rows)])
         self.assertEqual({(cell["variant"], cell["n"]) for cell in cells if cell["day"] == "2026-11-26"},
                          {("kmeans_mpi", 1000)})
         self.assertEqual(model.points_of(cells, model.MANY, 128, 1024), [(1000, 2.0), (3000, 4.0)])
+        self.assertEqual({cell["n"] for cell in cells if cell["parts"] == 2}, {3000, 5000})  # a newer one stays
 
     def test_a_page_without_the_blocks_is_refused(self):
         page = self.folder / "page.md"

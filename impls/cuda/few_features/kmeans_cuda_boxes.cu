@@ -389,7 +389,7 @@ struct Form {
 /// A compiled size: up to so many features and clusters.
 struct Size {
   unsigned d, max_k;
-  std::array<Form, 2> forms; ///< what fits is the faster one
+  std::array<Form, 2> forms; ///< the first that fits is the faster one
 
   template <unsigned D, unsigned lanes>
   static constexpr Size of() {
@@ -403,13 +403,14 @@ constexpr std::array kSizes{Size::of<1, 1>(), Size::of<2, 1>(), Size::of<3, 1>()
                             Size::of<3, 4>(), Size::of<4, 4>()};
 constexpr unsigned kMaxClusters = LanesOfBox<1, 4>::kMaxClusters;
 
-/// Null if there is none.
+/// The first size that takes so many features and clusters; null if there is none.
 const Size* size_for(std::size_t d, std::size_t k) {
   const auto* size =
       std::ranges::find_if(kSizes, [=](const Size& one) { return one.d >= d && one.max_k >= k; });
   return size == kSizes.end() ? nullptr : size;
 }
 
+/// Of so many features.
 unsigned most_clusters(std::size_t d) {
   unsigned most = 0;
   for (const Size& size : kSizes) {

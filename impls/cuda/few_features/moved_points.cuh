@@ -29,8 +29,8 @@ struct Moves {
   __device__ Move at(unsigned place) const { return {s_list[place] >> 8, s_list[place] & 0xFF}; }
 };
 
-/// Adds to an integer in shared memory, which has no additions of 64 bits: by halves, with a carry.
-/// Threads that meet there do not wait for one another in a loop.
+/// Adds to an integer in shared memory by halves, with a carry: additions of 32 bits are one
+/// instruction there, and threads that meet need not try again.
 __device__ inline void add_integer_shared(long long* s_to, long long value) {
   auto* s_halves = reinterpret_cast<unsigned*>(s_to);
   const auto low = static_cast<unsigned>(value);
