@@ -3,7 +3,8 @@
 // One sort, by node and by where between the node's bounds a value is, splits each node at half of
 // its places along its widest feature, or at all fourths, eighths and so on: large nodes are split
 // into many, the last ones into two. Places are rounded, for the sake of short keys: points that
-// round alike are split anyhow. Boxes are measured as they become.
+// round alike are split anyhow. One feature alone is sorted once, by its bits. Boxes are measured
+// as they become.
 #pragma once
 
 #include "impls/cuda/common/runtime.hpp"
@@ -26,17 +27,18 @@ namespace clusterbench::cuda {
 
 inline constexpr unsigned kBoxPoints = 32; ///< one a lane
 
-/// Centroids that are the nearest of some point in a box, perhaps: a bit each. Of several lanes
-/// that share a box, each has two words: `lane` and `lanes` + `lane` of all.
+/// Centroids that are the nearest of some point in a box, perhaps: a bit each. Of the lanes that
+/// share a box each has every so many of them, beginning with its own number: so they do the same
+/// work, and read side by side.
 struct Candidates {
   unsigned words[2];
 
   __device__ int count() const { return __popc(words[0]) + __popc(words[1]); }
 };
-/// The first centroid of such a word.
+/// The centroid of a bit of such a word.
 template <unsigned lanes>
-__device__ constexpr unsigned first_of_word(unsigned word, unsigned lane) {
-  return (word * lanes + lane) * 32;
+__device__ constexpr unsigned centroid_of(unsigned word, unsigned bit, unsigned lane) {
+  return (word * 32 + bit) * lanes + lane;
 }
 
 template <unsigned D>
@@ -77,7 +79,7 @@ __device__ unsigned nearest_centroid(const float* point, const float* s_centroid
   return label;
 }
 
-/// Compares a box with the centroids of this lane's words. One is out if the rival is nearer in the
+/// Compares a box with this lane's centroids. One is out if the rival is nearer in the
 /// corner that is best for it: the difference of the squared distances is linear.
 template <unsigned D, unsigned lanes>
 __device__ Candidates candidates_of(const float* extents, const float* s_centroids, unsigned k,
@@ -95,10 +97,11 @@ __device__ Candidates candidates_of(const float* extents, const float* s_centroi
   Candidates found{};
 #pragma unroll
   for (unsigned word = 0; word < 2; ++word) {
-    const unsigned first = first_of_word<lanes>(word, threadIdx.x % lanes);
-    const unsigned end = min(k, first + 32);
+    const unsigned lane = threadIdx.x % lanes;
+    const unsigned end = min(k, centroid_of<lanes>(word + 1, 0, 0));
+    unsigned bit = 1;
 #pragma unroll 4
-    for (unsigned j = first; j < end; ++j) {
+    for (unsigned j = centroid_of<lanes>(word, 0, lane); j < end; j += lanes, bit <<= 1) {
       float c[D];
       read_centroid<D>(s_centroids + j * kStride<D>, c);
       const float to_this = squared_distance(middle, c);
@@ -109,7 +112,7 @@ __device__ Candidates candidates_of(const float* extents, const float* s_centroi
       }
       const float sum = to_this + to_rival + 2.0f * reach;
       const bool out = to_this - to_rival - 2.0f * reach > fmaf(kSlack, sum, FLT_MIN);
-      found.words[word] |= out ? 0u : 1u << (j - first);
+      found.words[word] |= out ? 0u : bit;
     }
   }
   return found;
@@ -127,13 +130,14 @@ __device__ unsigned nearest_of(const float (&x)[D], const float* s_centroids,
 #pragma unroll
     for (unsigned lane = 0; lane < lanes; ++lane) {
       for (unsigned bits = s_candidates[lane].words[word]; bits != 0; bits &= bits - 1) {
-        const unsigned j = first_of_word<lanes>(word, lane) +
-                           static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1;
+        const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(bits))) - 1;
+        const unsigned j = centroid_of<lanes>(word, bit, lane);
         float c[D];
         read_centroid<D>(s_centroids + j * kStride<D>, c);
         const float its = squared_distance(x, c);
-        // Even if the distance is beyond all floats.
-        label = its < squared || label == kNone ? j : label;
+        // Of one lane they come in order. The first one counts even if it is beyond all floats.
+        const bool ties = lanes == 1 ? label == kNone : its == squared && j < label;
+        label = its < squared || ties ? j : label;
         squared = fminf(squared, its);
       }
     }
@@ -153,6 +157,13 @@ __device__ inline float unordered(unsigned bits) {
 static __global__ void number_places(unsigned n, unsigned* order) {
   for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
     order[i] = i;
+  }
+}
+
+/// keys[i]: bits of value i, in the order of values.
+static __global__ void order_values(const float* values, unsigned n, unsigned* keys) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+    keys[i] = ordered(values[i]);
   }
 }
 
@@ -272,8 +283,8 @@ __global__ void restore_order(const Label* labels, const unsigned* places, unsig
 /// How many levels of the tree the next sort makes, of those left: several as long as nodes are so
 /// large that boxes become no longer by it.
 inline unsigned levels_at_once(unsigned left, std::size_t d) {
-  const unsigned most = d == 1 ? 8 : d == 2 ? 4 : 2;
-  const unsigned last = d == 1 ? 0 : d <= 4 ? 6 : 9; // of so many left, one by one
+  const unsigned most = d == 2 ? 4 : 2;
+  const unsigned last = d <= 4 ? 6 : 9; // of so many left, one by one
   return left > last ? std::min(most, left) : 1;
 }
 
@@ -306,7 +317,12 @@ struct KdBoxes {
     order = {scratch.data() + 2 * n, scratch.data() + 3 * n};
     number_places<<<blocks, 256>>>(static_cast<unsigned>(n), order.Current());
     check_launch("number_places");
-    for (unsigned level = 0; level < levels; level += levels_at_once(levels - level, d)) {
+    if (d == 1) {
+      order_values<<<blocks, 256>>>(d_rows.data(), static_cast<unsigned>(n), keys.Current());
+      check_launch("order_values");
+      sort(d_bounds + bounds, keys, order, 32);
+    }
+    for (unsigned level = 0; d > 1 && level < levels; level += levels_at_once(levels - level, d)) {
       const KdNodes nodes{d_rows.data(), static_cast<unsigned>(n), static_cast<unsigned>(d),
                           kBoxPoints << (levels - level), d_bounds};
       fill_bytes(std::span(d_bounds, (std::size_t{2} << level) * d), 0xFF);
