@@ -209,7 +209,7 @@ double share_of_whole_bound(const Rounded& x, const Rounded& c, bool in_tail) {
   const ScoreError largest = score_error(c.norms, static_cast<unsigned>((d + 15) / 16 * 16));
   const auto bound = static_cast<double>(
       in_tail ? tail_error(largest, residual, norm, a)
-              : folded_error(largest, residual, norm, a, static_cast<unsigned>(of_x.size())));
+              : folded_error(largest, residual, norm, a, static_cast<unsigned>(of_x.size()), 5));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
     for (const std::uint32_t bits : {0u, 31u}) {

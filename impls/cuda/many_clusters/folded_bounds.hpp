@@ -9,11 +9,13 @@ namespace clusterbench::cuda {
 /// For scores that the tensor cores make whole, of up to 32 features (docs/certified_variants.md),
 /// and any centroid: `largest` has the largest terms of all centroids (the first of them no less
 /// than |c|, the second no less than |w - c|); `constant` is what was added to the row. products:
-/// of a score, with those of padding.
+/// of a score, with those of padding. index_bits: low bits of a score that hold a number.
 CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, float residual,
-                                                   float norm, float constant, unsigned products) {
-  const double cut = kCutPerProduct * products;
-  const float of_terms = static_cast<float>(kBoundRoom * (cut + kScoreRounding * (1.0 + cut)));
+                                                   float norm, float constant, unsigned products,
+                                                   unsigned index_bits) {
+  const auto cut = static_cast<float>(kCutPerProduct) * static_cast<float>(products);
+  const float rounding = static_cast<float>(1u << index_bits) * 0x1p-23f + 0x1p-21f;
+  const float of_terms = static_cast<float>(kBoundRoom) * (cut + rounding * (1.0f + cut));
   const float length = largest.of_residual, rounded = length + largest.of_norm;
   return largest.of(residual, norm) +
          of_terms * (constant + norm * rounded + 0.5f * length * length) + 0x1p-24f;

@@ -1,18 +1,19 @@
 // K-means for many clusters, few features: groups of centroids compete before single ones do.
 //
 // Idea: with few features the tensor cores make scores faster than two comparisons and a selection
-//   can follow. Of a group of 16 scores only the least is kept; the two least groups prove which
-//   one holds the nearest centroid, and its 16 are compared in float32.
+//   can follow. Of a group of 16 scores only the least is kept. Four lanes share a row, and each
+//   has a best group: these prove which ones can hold the nearest centroid, mostly one. Their
+//   centroids are compared in float32.
 // Changed since kmeans_cuda_wgmma: for d <= 32, the further features that make scores whole fill up
 //   those of the data instead of being 16 of their own. Of 16 scores the least competes, three
-//   compared in one instruction: half an operation a score. Then a kernel compares the 16 centroids
-//   of every point by the difference form. Beyond d = 32 it is kmeans_cuda_wgmma.
+//   compared in one instruction: half an operation a score. Rows of which a lane might have
+//   forgotten a group are multiplied again. Beyond d = 32 it is kmeans_cuda_wgmma.
 // Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups, whole scores.
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or
-//   48, and 68 n d bytes for groups.
+//   48, and 70 n d bytes for groups.
 // Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
-#include "impls/cuda/many_clusters/folded_bounds.hpp"
+#include "impls/cuda/many_clusters/group_sweep.cuh"
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
@@ -23,13 +24,15 @@ namespace {
 
 using namespace cuda;
 
-// Scores that the tensor cores make whole: |c'|^2 / 2 and a constant of the row are further
-// features of the product, so that nothing is left to add and no score is negative but by rounding.
+// ---- whole scores
+//
+// |c'|^2 / 2 and a constant of the row are further features of the product, so that nothing is left
+// to add to a score and none is negative but by rounding.
 
 /// Features behind those of the data. Of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2,
 /// the row's constant in units of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of
 /// one that does not exist, the largest number for both.
-constexpr unsigned kFoldedFeatures = 5, kRowConstant = 3;
+constexpr unsigned kFoldedFeatures = 5;
 
 /// One chunk, of which `steps` groups of 16 features hold those of the data and the further ones.
 HalfTiles folded_tiles(std::size_t d) {
@@ -38,10 +41,12 @@ HalfTiles folded_tiles(std::size_t d) {
 }
 
 /// Eight features of a row, from feature `first` on: those of the data, then `further`, then zeros.
+/// to_row: where it goes.
 template <bool kNegative>
 __device__ void fold_eight(const __half* rounded, const HalfTiles& from, std::size_t row,
-                           unsigned first, unsigned d, const __half (&further)[kFoldedFeatures],
-                           __half* folded, const HalfTiles& to) {
+                           std::size_t to_row, unsigned first, unsigned d,
+                           const __half (&further)[kFoldedFeatures], __half* folded,
+                           const HalfTiles& to) {
 #pragma unroll
   for (unsigned f = first; f < first + 8; ++f) {
     __half value = __float2half(0.0f);
@@ -53,7 +58,7 @@ __device__ void fold_eight(const __half* rounded, const HalfTiles& from, std::si
     for (unsigned e = 0; e < kFoldedFeatures; ++e) {
       value = f == d + e ? further[e] : value;
     }
-    folded[to.offset(row, f)] = value;
+    folded[to.offset(to_row, f)] = value;
   }
 }
 
@@ -67,150 +72,59 @@ __global__ void fold_points(const PointsView<> points, std::size_t padded_n, Hal
     const std::size_t i = e / groups;
     const unsigned first = static_cast<unsigned>(e % groups) * 8;
     if (i >= points.n) {
-      fold_eight<false>(nullptr, points.shape, i, first, 0, {}, folded, to);
+      fold_eight<false>(nullptr, points.shape, i, i, first, 0, {}, folded, to);
       continue;
     }
-    fold_eight<false>(points.rounded, points.shape, i, first, points.d,
+    fold_eight<false>(points.rounded, points.shape, i, i, first, points.d,
                       {__float2half(0x1p15f), __float2half(0x1p4f), __float2half(1.0f),
                        row_constant(points.norm[i]), __float2half(0x1p15f)},
                       folded, to);
   }
 }
 
-/// A thread has eight features of a centroid, which are negative, as scores have -x'.c'.
+/// Centroids in the order in which lanes that compare a group with a row read them: `side` of them
+/// at a time, whose `lanes` each take four features, `quads` times.
+/// [groups, 16 / side, quads, side, lanes, 4]
+struct GroupRows {
+  unsigned lanes, quads, side;
+
+  __host__ __device__ unsigned width() const { return 4 * lanes * quads; }
+  __device__ std::size_t place(unsigned j, unsigned f) const {
+    const unsigned at_once = 4 * lanes, in_group = j % kGroup;
+    return (((std::size_t{j / kGroup} * (kGroup / side) + in_group / side) * quads + f / at_once) *
+                side +
+            in_group % side) *
+               at_once +
+           f % at_once;
+  }
+};
+
+/// A thread has eight features of a centroid, which are negative, as scores have -x'.c'. It copies
+/// its part of the centroid, too: to rows, zero behind d, far away behind k.
 __global__ void fold_centroids(const CentroidsView<> centroids, HalfTiles from, unsigned d,
-                               HalfTiles to, __half* folded) {
+                               HalfTiles to, __half* folded, GroupRows order, float* rows) {
   const unsigned groups = to.width / 8;
   const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned j = thread / groups, first = thread % groups * 8;
   if (j >= centroids.tiles * kHalfTileRows) {
     return;
   }
+  const unsigned column = j / kHalfTileRows * kHalfTileRows + column_of(j % kHalfTileRows);
   const __half zero = __float2half(0.0f), most = __float2half(65504.0f);
-  if (j >= centroids.k) { // the rounded ones are zero
-    fold_eight<true>(centroids.rounded, from, j, first, d, {most, zero, zero, zero, most}, folded,
-                     to);
-    return;
-  }
-  const HalfSquare parts(centroids.half_squares[j]);
-  fold_eight<true>(centroids.rounded, from, j, first, d,
-                   {parts.high, parts.middle, parts.low, __float2half(0x1p15f), zero}, folded, to);
-}
-
-/// Groups of 16 scores compete, as integers: numbers that are not negative have the order of their
-/// bits, and where a best score is negative no gap is claimed. Half an operation a score.
-class FoldedGroups {
-public:
-  static constexpr bool kOneChunk = true, kHasTail = false;
-  static constexpr int kSign = 1;
-
-  struct Facts { // rows are looked at in the end
-    __device__ void fetch(const PointsView<>&, std::size_t) {}
-  };
-
-  __device__ FoldedGroups(const Facts&, const ScoreError& largest) : largest_(largest) {
-    // A constant would take a second instruction, as only one operand is immediate.
-    asm volatile("mov.b32 %0, 0xffffffe0;" : "=r"(keep_));
-  }
-
-  __device__ void compete(const float (&sums)[64], unsigned tile) {
-    const int before[2] = {best_[0], best_[1]};
-#pragma unroll
-    for (unsigned group = 0; group < 2; ++group) {
-#pragma unroll
-      for (unsigned p = 0; p < 2; ++p) {
-        const auto score = [&](unsigned e) { // the e-th of the row's 16 of this group
-          return __float_as_int(sums[(group * 8 + e / 2) * 4 + p * 2 + e % 2]);
-        };
-        int all[5];
-#pragma unroll
-        for (unsigned e = 0; e < 5; ++e) {
-          all[e] = __vimin3_s32(score(e * 3), score(e * 3 + 1), score(e * 3 + 2));
-        }
-        const int some = __vimin3_s32(all[0], all[1], score(15));
-        const int group_least = min(__vimin3_s32(all[2], all[3], all[4]), some);
-        const int value =
-            static_cast<int>((static_cast<unsigned>(group_least) & keep_) | group * 16);
-        second_[p] = min(second_[p], max(best_[p], value));
-        best_[p] = min(best_[p], value);
-      }
-    }
-#pragma unroll
-    for (unsigned p = 0; p < 2; ++p) {
-      tile_[p] = best_[p] < before[p] ? tile : tile_[p];
-    }
-  }
-
-  /// Of the rows `row` and 8 further on. All lanes of the warp must call it.
-  __device__ void decide(const SweepTask<>& task, std::size_t row, UndecidedRows& undecided) {
-    const unsigned quarter = threadIdx.x % 4;
-    unsigned nearest[2];
-#pragma unroll
-    for (unsigned p = 0; p < 2; ++p) {
-      const unsigned low_bits = static_cast<unsigned>(best_[p]) & 31;
-      nearest[p] = tile_[p] * kHalfTileRows + low_bits / 2 * 8 + quarter * 2 + low_bits % 2;
-      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
-        const int other = __shfl_xor_sync(0xffffffffu, best_[p], offset);
-        const int other_second = __shfl_xor_sync(0xffffffffu, second_[p], offset);
-        const unsigned other_nearest = __shfl_xor_sync(0xffffffffu, nearest[p], offset);
-        second_[p] = __vimin3_s32(second_[p], other_second, max(best_[p], other));
-        nearest[p] = other < best_[p] ? other_nearest : nearest[p];
-        best_[p] = min(best_[p], other);
-      }
-    }
-    const std::size_t own = row + quarter * 8; // two of the four lanes decide on a row each
-    const bool has_row = quarter < 2 && own < task.points.n;
-    float error = 0.0f, constant = 0.0f; // whose score is the least of its group is not known
-    if (has_row) {
-      const HalfTiles& folded = task.points.shape;
-      constant =
-          __half2float(task.points.rounded[folded.offset(own, task.points.d + kRowConstant)]) *
-          0x1p15f;
-      error = folded_error(largest_, task.points.residual[own], task.points.norm[own], constant,
-                           folded.steps * 16);
-    }
-    const float best = __fadd_ru(__int_as_float(quarter == 0 ? best_[0] : best_[1]), -constant);
-    const float second =
-        __fadd_rd(__int_as_float(quarter == 0 ? second_[0] : second_[1]), -constant);
-    if (has_row) {
-      task.labels[own] = static_cast<std::int32_t>(quarter == 0 ? nearest[0] : nearest[1]);
-    }
-    const bool certain = second - best > 2.0f * error * kUpwards; // false for NaN, too
-    undecided.add(task, has_row && !certain, static_cast<unsigned>(own),
-                  __fadd_ru(best, __fmul_ru(error, kUpwards)));
-  }
-
-private:
-  ScoreError largest_;
-  unsigned keep_;
-  int best_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
-  int second_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
-  unsigned tile_[2] = {};
-};
-
-constexpr unsigned kGroup = 16, kGroupsOfTile = kHalfTileRows / kGroup;
-
-/// Which centroid is place g of a group, and which group begins with a centroid.
-__device__ unsigned in_group(unsigned base, unsigned g) {
-  return base + g / 2 * 8 + g % 2;
-}
-__device__ unsigned group_of(unsigned base) {
-  return base / kHalfTileRows * kGroupsOfTile + base % kHalfTileRows / 64 * 4 + base % 8 / 2;
-}
-__device__ unsigned first_of(unsigned group) {
-  return group / kGroupsOfTile * kHalfTileRows + group % kGroupsOfTile / 4 * 64 + group % 4 * 2;
-}
-
-/// grouped: [groups, 16, width] the centroids [k, d] of each group side by side, zero behind d, far
-/// away behind k.
-__global__ void group_centroids(const float* centroids, unsigned k, unsigned d, unsigned width,
-                                unsigned size, float* grouped) {
-  for (unsigned e = blockIdx.x * blockDim.x + threadIdx.x; e < size; e += gridDim.x * blockDim.x) {
-    const unsigned f = e % width, place = e / width;
-    const unsigned j = in_group(first_of(place / kGroup), place % kGroup);
-    grouped[e] = f >= d ? 0.0f : j < k ? centroids[std::size_t{j} * d + f] : INFINITY;
+  const bool exists = j < centroids.k; // else the rounded one is zero
+  const HalfSquare parts(exists ? centroids.half_squares[j] : 0.0f);
+  fold_eight<true>(centroids.rounded, from, j, column, first, d,
+                   {exists ? parts.high : most, parts.middle, parts.low,
+                    exists ? __float2half(0x1p15f) : zero, exists ? zero : most},
+                   folded, to);
+  for (unsigned f = first; f < min(first + 8, order.width()); ++f) {
+    rows[order.place(j, f)] = !exists ? INFINITY
+                              : f < d ? centroids.exact[std::size_t{j} * d + f]
+                                      : 0.0f;
   }
 }
+
+// ---- the nearest of a group
 
 /// Adds up each of N values (a power of two, at most 32) over groups of N lanes; lane l gets the
 /// sum of value l % N of its group. Each step halves the values that a lane carries, so that 32
@@ -232,41 +146,85 @@ __device__ float transposing_sum(const float (&value)[N], unsigned lane) {
   }
 }
 
-/// Labels are the first centroids of groups: compares all 16 of the group, 8 lanes a row, of which
-/// kLanes share a centroid of up to 4 kLanes features: so they read whole lines of 128 bytes.
-/// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
-template <unsigned kLanes, bool kFour>
-__global__ void __launch_bounds__(256)
-    resolve_groups(const SweepTask<> task, const float* grouped) {
-  constexpr unsigned kSide = 8 / kLanes; // centroids at a time
-  const unsigned lane = threadIdx.x % 8, of_centroid = lane % kLanes, d = task.points.d;
-  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x / 8;
-  for (std::size_t first = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32 * 4;
-       first < task.points.n; first += stride) {
-    const std::size_t i = first + threadIdx.x % 32 / 8;
-    const std::size_t row = min(i, task.points.n - 1); // all lanes are needed for the sums
-    const unsigned base = static_cast<unsigned>(task.labels[row]);
-    const float* group = grouped + std::size_t{group_of(base)} * kGroup * 4 * kLanes + lane * 4;
-    float x[4], squared[2][kLanes];
-    load_four<kFour>(task.points.exact + row * d, of_centroid * 4, d, x);
+/// Labels are groups: compares their 16 centroids with the row, kSide of them at a time. kLanes
+/// lanes share a centroid of up to 4 kLanes kQuads features. rows: see GroupRows. kFour: d is a
+/// multiple of 4, so that 16 bytes may be read at once.
+template <unsigned kLanes, unsigned kQuads, unsigned kSide, bool kFour>
+__global__ void __launch_bounds__(256) resolve_groups(const GroupsTask task, const float* rows) {
+  constexpr unsigned kTogether = kLanes * kSide, kResults = kGroup / kTogether; // lanes of a row
+  constexpr unsigned kWidth = 4 * kLanes * kQuads;
+  const PointsView<>& points = task.sweep.points;
+  const unsigned lane = threadIdx.x % kTogether, part = lane % kLanes, side = lane / kLanes;
+  const unsigned d = points.d, n = static_cast<unsigned>(points.n);
+  const unsigned stride = gridDim.x * (blockDim.x / kTogether);
+  const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+  const unsigned in_warp = threadIdx.x % 32 / kTogether;
+  struct Row {
+    unsigned label;
+    float x[kQuads][4];
+  };
+  const auto fetch = [&](unsigned i) {
+    const std::size_t row = min(i, n - 1); // all lanes are needed for the sums
+    Row made;
+    made.label = i < n ? static_cast<unsigned>(task.sweep.labels[row]) : 0;
 #pragma unroll
-    for (unsigned e = 0; e < 2 * kLanes; ++e) {
-      const float4 c = *reinterpret_cast<const float4*>(group + e * 32);
-      squared[e / kLanes][e % kLanes] = (x[0] - c.x) * (x[0] - c.x) + (x[1] - c.y) * (x[1] - c.y) +
-                                        (x[2] - c.z) * (x[2] - c.z) + (x[3] - c.w) * (x[3] - c.w);
+    for (unsigned q = 0; q < kQuads; ++q) {
+      load_four<kFour>(points.exact + row * d, (q * kLanes + part) * 4, d, made.x[q]);
     }
-    const float sums[2] = {transposing_sum(squared[0], lane), transposing_sum(squared[1], lane)};
-    const unsigned own =
-        of_centroid * kSide + lane / kLanes; // what this lane has the sum of, and 8 on
-    const bool second = sums[1] < sums[0];   // ties go to the lowest index
-    unsigned long long nearest =
-        ranked(second ? sums[1] : sums[0], in_group(base, second ? own + kGroup / 2 : own));
+    return made;
+  };
+  Row next = fetch(warp * (32 / kTogether) + in_warp);
+#pragma unroll 1
+  for (unsigned first = warp * (32 / kTogether); first < n; first += stride) {
+    const unsigned i = first + in_warp;
+    const Row own = next;
+    next = fetch(i + stride);                            // on its way during the rest
+    uint4 left{own.label, kNoGroup, kNoGroup, kNoGroup}; // groups, which differ
+    if (own.label == kNoGroup) {
+      left = task.several[min(i, n - 1)];
+    }
+    float least = INFINITY;
+    unsigned nearest = ~0u;
+    do { // the first of several groups may be none
+      const unsigned group = left.x;
+      left = {left.y, left.z, left.w, kNoGroup};
+      const float* from =
+          rows + std::size_t{group == kNoGroup ? 0 : group} * (kGroup * kWidth) + lane * 4;
+      float best = INFINITY;
+      unsigned which = part * kSide + side;
 #pragma unroll
-    for (unsigned offset = 4; offset > 0; offset /= 2) {
-      nearest = min(nearest, __shfl_xor_sync(0xffffffffu, nearest, static_cast<int>(offset)));
+      for (unsigned result = 0; result < kResults; ++result) {
+        float squared[kLanes];
+#pragma unroll
+        for (unsigned e = 0; e < kLanes; ++e) {
+#pragma unroll
+          for (unsigned q = 0; q < kQuads; ++q) {
+            const float4 c = *reinterpret_cast<const float4*>(
+                from + ((result * kLanes + e) * kQuads + q) * kTogether * 4);
+            const float a = own.x[q][0] - c.x, b = own.x[q][1] - c.y;
+            const float f = own.x[q][2] - c.z, g = own.x[q][3] - c.w;
+            const float its = a * a + b * b + f * f + g * g;
+            squared[e] = q == 0 ? its : squared[e] + its;
+          }
+        }
+        const float sum = transposing_sum(squared, part);
+        which = sum < best ? (result * kLanes + part) * kSide + side : which; // ties: the lowest
+        best = fminf(best, sum);
+      }
+      const unsigned j = group * kGroup + which;
+      const bool nearer = group != kNoGroup && (best < least || (best == least && j < nearest));
+      nearest = nearer ? j : nearest;
+      least = nearer ? best : least;
+    } while (__any_sync(kAllLanes, (left.x & left.y & left.z & left.w) != kNoGroup));
+#pragma unroll
+    for (unsigned offset = kTogether / 2; offset > 0; offset /= 2) {
+      const float its = __shfl_xor_sync(kAllLanes, least, static_cast<int>(offset));
+      const unsigned who = __shfl_xor_sync(kAllLanes, nearest, static_cast<int>(offset));
+      nearest = its < least || (its == least && who < nearest) ? who : nearest;
+      least = fminf(least, its);
     }
-    if (lane == 0 && i < task.points.n) {
-      task.labels[i] = static_cast<std::int32_t>(static_cast<unsigned>(nearest));
+    if (lane == 0 && i < n) {
+      task.sweep.labels[i] = static_cast<std::int32_t>(nearest);
     }
   }
 }
@@ -275,12 +233,13 @@ class CertifiedSweep {
 public:
   using Real = float;
   static constexpr unsigned kPaddedRows = WgmmaSweep<>::kPaddedRows;
+  static_assert(kPaddedRows % kSweepRows == 0);
 
   static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
   static std::size_t bytes(const Shape& shape) {
     const bool groups = HalfTiles::of(shape.d).width == 32;
     return groups ? (shape.n + shape.k) * folded_tiles(shape.d).width * sizeof(__half) +
-                        (shape.k + kHalfTileRows) * 32 * sizeof(float)
+                        (shape.k + kHalfTileRows) * 32 * sizeof(float) + shape.n * sizeof(uint4)
                   : 0;
   }
 
@@ -293,15 +252,23 @@ public:
     tiles_ = folded_tiles(task.points.d);
     d_points_ = DeviceBuffer<__half>(tiles_.size(padded_n(task)));
     d_centroids_ = DeviceBuffer<__half>(tiles_.size(padded_k(task)));
-    lanes_ = task.points.d <= 8 ? 2 : task.points.d <= 16 ? 4 : 8;
+    d_several_ = DeviceBuffer<uint4>(task.points.n);
     const bool four = task.points.d % 4 == 0;
-    resolve_ = lanes_ == 2   ? (four ? resolve_groups<2, true> : resolve_groups<2, false>)
-               : lanes_ == 4 ? (four ? resolve_groups<4, true> : resolve_groups<4, false>)
-                             : (four ? resolve_groups<8, true> : resolve_groups<8, false>);
-    resolving_blocks_ =
-        std::min(resident_blocks(resolve_, 256, 0), ceil_div(task.points.n * 8, 256));
-    d_grouped_ = DeviceBuffer<float>(std::size_t{padded_k(task)} * 4 * lanes_);
-    launch_.prepare(folded(task));
+    if (task.points.d <= 8) {
+      choose_resolve<1, 2, 4>(task, four);
+    } else if (task.points.d <= 16) {
+      choose_resolve<4, 1, 2>(task, four);
+    } else {
+      choose_resolve<8, 1, 1>(task, four);
+    }
+    d_rows_ = DeviceBuffer<float>(std::size_t{padded_k(task)} * order_.width());
+    if (tiles_.width == 16) {
+      choose_sweep<16, 1>(task);
+    } else if (tiles_.width == 32) {
+      choose_sweep<32, 2>(task);
+    } else {
+      choose_sweep<64, 3>(task);
+    }
   }
   void follow(const SweepTask<>& task) {
     if (groups_) {
@@ -317,27 +284,56 @@ public:
       return;
     }
     fold_centroids<<<blocks_for(padded_k(task) * tiles_.width / 8, 256), 256>>>(
-        task.centroids, task.points.shape, task.points.d, tiles_, d_centroids_.data());
+        task.centroids, task.points.shape, task.points.d, tiles_, d_centroids_.data(), order_,
+        d_rows_.data());
     check_launch("fold_centroids");
-    launch_.launch(folded(task));
-    const auto size = static_cast<unsigned>(d_grouped_.size());
-    group_centroids<<<blocks_at_most(size, 256, 1024), 256>>>(
-        task.centroids.exact, task.centroids.k, task.points.d, 4 * lanes_, size, d_grouped_.data());
-    check_launch("group_centroids");
-    resolve_<<<static_cast<unsigned>(resolving_blocks_), 256>>>(task, d_grouped_.data());
+    const GroupsTask folded = fold(task);
+    sweep_<<<sweep_blocks_, (kSweepTeams + 1) * 128, sweep_bytes_>>>(folded);
+    check_launch("sweep_groups");
+    resolve_<<<resolving_blocks_, 256>>>(folded, d_rows_.data());
     check_launch("resolve_groups");
   }
 
-  std::string path() const { return groups_ ? launch_.path() + ", groups of 16" : each_.path(); }
+  /// Lists the candidates of the undecided rows.
+  void find(const SweepTask<>& task, const SecondLevel<256>& second_level) {
+    if (!groups_) {
+      second_level.find(task);
+      return;
+    }
+    find_<<<multiprocessors_, (kSweepTeams + 1) * 128, sweep_bytes_>>>(fold(task));
+    check_launch("list_candidates");
+  }
+
+  std::string path() const { return groups_ ? "groups of 16" : each_.path(); }
 
 private:
   /// The same with the further features.
-  SweepTask<> folded(const SweepTask<>& task) const {
-    SweepTask<> made = task;
-    made.points.shape = tiles_;
-    made.points.rounded = d_points_.data();
-    made.centroids.rounded = d_centroids_.data();
+  GroupsTask fold(const SweepTask<>& task) {
+    GroupsTask made{task, d_several_.data(),
+                    static_cast<unsigned>(std::bit_width(2 * task.centroids.tiles - 1))};
+    made.sweep.points.shape = tiles_;
+    made.sweep.points.rounded = d_points_.data();
+    made.sweep.centroids.rounded = d_centroids_.data();
     return made;
+  }
+  template <unsigned kWidth, unsigned kSteps>
+  void choose_sweep(const SweepTask<>& task) {
+    sweep_ = sweep_groups<kWidth, kSteps>;
+    find_ = list_candidates<kWidth, kSteps>;
+    sweep_bytes_ = kSweepBytes<kWidth>;
+    allow_shared_memory(sweep_, sweep_bytes_);
+    allow_shared_memory(find_, sweep_bytes_);
+    multiprocessors_ = static_cast<unsigned>(multiprocessors()); // a block each
+    sweep_blocks_ =
+        std::min(multiprocessors_, static_cast<unsigned>(ceil_div(task.points.n, kSweepRows)));
+  }
+  template <unsigned kLanes, unsigned kQuads, unsigned kSide>
+  void choose_resolve(const SweepTask<>& task, bool four) {
+    order_ = {kLanes, kQuads, kSide};
+    resolve_ = four ? resolve_groups<kLanes, kQuads, kSide, true>
+                    : resolve_groups<kLanes, kQuads, kSide, false>;
+    resolving_blocks_ = static_cast<unsigned>(
+        std::min(resident_blocks(resolve_, 256, 0), ceil_div(task.points.n * kLanes * kSide, 256)));
   }
   static std::size_t padded_n(const SweepTask<>& task) {
     return ceil_div(task.points.n, kPaddedRows) * kPaddedRows;
@@ -347,12 +343,16 @@ private:
   bool groups_ = false;
   HalfTiles tiles_{};
   WgmmaSweep<> each_;
-  WgmmaLaunch<FoldedGroups> launch_;
-  unsigned lanes_ = 0; // of a centroid in resolve_groups()
-  std::size_t resolving_blocks_ = 0;
-  void (*resolve_)(SweepTask<>, const float*) = nullptr;
+  void (*sweep_)(GroupsTask) = nullptr;
+  void (*find_)(GroupsTask) = nullptr;
+  std::size_t sweep_bytes_ = 0; // of shared memory, of both
+  unsigned sweep_blocks_ = 0, multiprocessors_ = 0;
+  GroupRows order_{}; // of d_rows_
+  void (*resolve_)(GroupsTask, const float*) = nullptr;
+  unsigned resolving_blocks_ = 0;
   DeviceBuffer<__half> d_points_, d_centroids_;
-  DeviceBuffer<float> d_grouped_;
+  DeviceBuffer<uint4> d_several_;
+  DeviceBuffer<float> d_rows_;
 };
 
 const Registration registration({.name = "kmeans_cuda_certified",

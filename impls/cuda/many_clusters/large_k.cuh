@@ -25,6 +25,13 @@ concept MovesRows = requires(const Shape& shape) {
   Sweep::copies(shape);
 };
 
+/// A sweep that lists the candidates of the rows that it has flagged, or has it done.
+template <typename Sweep>
+concept FindsCandidates = requires(Sweep sweep, const SweepTask<typename Sweep::Real>& task,
+                                   const SecondLevel<256, typename Sweep::Real>& second) {
+  sweep.find(task, second);
+};
+
 /// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one
 /// another.
 inline constexpr std::size_t kSumRows = 256;
@@ -234,7 +241,11 @@ public:
       }
       if constexpr (!kMovesRows) {
         const Phase phase(observer, "recheck", kDefaultStream);
-        second_level_.find(pass);
+        if constexpr (FindsCandidates<Sweep>) {
+          sweep_.find(pass, second_level_);
+        } else {
+          second_level_.find(pass);
+        }
         second_level_.label(pass, pass, wide_blocks_);
       }
       if (stop.wants_loss() && ranks_.has_points()) {

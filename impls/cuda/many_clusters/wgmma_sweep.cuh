@@ -323,16 +323,10 @@ public:
       layout_ = more;
     }
     bytes_ = layout_.bytes(shape, teams_ * 64);
-    if constexpr (Scores::kOneChunk) {
-      kernel_ = shape.width == 16   ? sweep_wgmma<Scores, 16, 1, 4, false, T>
-                : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
-                                    : sweep_wgmma<Scores, 64, 3, 4, false, T>;
-    } else {
-      kernel_ = streams_            ? sweep_wgmma<Scores, 64, 4, 4, true, T>
-                : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
-                : teams_ == 4       ? sweep_wgmma<Scores, 64, 4, 4, false, T>
-                                    : sweep_wgmma<Scores, 64, 4, 1, false, T>;
-    }
+    kernel_ = streams_            ? sweep_wgmma<Scores, 64, 4, 4, true, T>
+              : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
+              : teams_ == 4       ? sweep_wgmma<Scores, 64, 4, 4, false, T>
+                                  : sweep_wgmma<Scores, 64, 4, 1, false, T>;
     allow_shared_memory(kernel_, bytes_);
     blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_) - spare,
                                              ceil_div(task.points.n, teams_ * 64)));
@@ -376,8 +370,6 @@ private:
 /// largest number for the first and the last.
 class WholeScores {
 public:
-  /// Of features, for any task; three groups of 16 at most.
-  static constexpr bool kOneChunk = false;
   static constexpr bool kHasTail = true;
   static constexpr int kSign = -1; ///< of the products
 
