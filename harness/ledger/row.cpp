@@ -134,6 +134,7 @@ const std::unordered_map<std::string_view, Reader>& readers() {
       {"sample_starts", [](Row& row, View value) { row.sample_starts = text::counts(value); }},
       {"sample_iterations",
        [](Row& row, View value) { row.sample_iterations = text::counts(value); }},
+      {"cpu_ms", [](Row& row, View value) { row.cpu_ms = text::numbers(value); }},
       {"fixed_work_us", [](Row& row, View value) { row.fixed_work_us = text::numbers(value); }},
       {"other_tasks", [](Row& row, View value) { row.other_tasks = text::numbers(value); }},
       {"gpus_used_by_others",
@@ -175,8 +176,9 @@ void check(const Row& row) {
   if (row.sample_starts.size() != samples || row.sample_iterations.size() != samples) {
     throw Malformed("has samples_ms, sample_starts and sample_iterations of different lengths");
   }
-  for (const auto& [name, around] : {std::pair{"fixed_work_us", &row.fixed_work_us},
-                                     std::pair{"other_tasks", &row.other_tasks}}) {
+  for (const auto& [name, around] :
+       {std::pair{"cpu_ms", &row.cpu_ms}, std::pair{"fixed_work_us", &row.fixed_work_us},
+        std::pair{"other_tasks", &row.other_tasks}}) {
     if (!around->empty() && around->size() != samples) {
       throw Malformed(fmt::format("has samples_ms and {} of different lengths", name));
     }

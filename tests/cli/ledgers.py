@@ -35,7 +35,7 @@ def write(folder, lines):
 
 
 def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, samples=9, cpu=None,
-           **changes):
+           virtual=None, **changes):
     """A header of a machine; with `changes`, of one that is not what its hash says."""
     cpu = {"model": model, "cores": 2, "online": 2} | (cpu or {})
     devices = [{"name": name, "driver_version": "1"} for name in gpus]
@@ -44,7 +44,7 @@ def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, sam
     if "microcode" in cpu:
         told = ("family", "model_number", "stepping", "microcode", "flags", "caches", "sockets")
         environment["cpu"] = cpu | {key: cpu.get(key) for key in told}
-        environment["system"] = {"kernel": "k", "virtual_machine": None, "product": None}
+        environment["system"] = {"kernel": "k", "virtual_machine": virtual, "product": None}
         for each in environment["gpus"]:
             each |= dict.fromkeys(("memory_total_bytes", "power_limit_watts", "sm_max_mhz",
                                    "memory_max_mhz"))
@@ -52,7 +52,8 @@ def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, sam
         environment["kernel"] = "k"
     line = {"type": "header", "schema": SCHEMA, "time": "2026-11-20T00:00:00Z",
             "environment_hash": sha256(canonical(environment)), "sampling": {"samples": samples},
-            "provenance": {"cpu": cpu, "environment": {}, "system": {"kernel": "k"},
+            "provenance": {"cpu": cpu, "environment": {},
+                           "system": {"kernel": "k", "virtual_machine": virtual},
                            "gpu": {"devices": devices}},
             "limits": limits or {}}
     if seed is not None:

@@ -138,6 +138,22 @@ class Statistics(Compare):
         cell, = self.compare(campaign(1.0, 45.0), campaign(1.4, 45.0), exit_code=1)["cells"]
         self.assertEqual(cell["verdict"], "slower")
 
+    def test_all_processors_of_a_virtual_machine_are_nobodys_own(self):
+        told = {"cpu": {"microcode": "0x1"}}
+        for virtual, busy, slower, verdict in ((True, 2.0, 1.2, "inconclusive"), (True, 1.0, 1.2, "slower"),
+                                               (False, 2.0, 1.2, "slower"), (True, 2.0, 2.0, "slower")):
+            with self.subTest(virtual=virtual, busy=busy, slower=slower):
+                for name, factor in (("base", 1.0), ("new", slower)):
+                    lines = rounds("c", [10.0 * factor] * 5)
+                    for line in lines:
+                        line["cpu_ms"] = [busy * ms for ms in line["samples_ms"]]
+                    self.write(name, lines, virtual=virtual, **told)
+                done = self.run_program("compare", "base", "new", "--json", exit_code=(1, 3))
+                cell, = json.loads(done.stdout)["cells"]
+                self.assertEqual(cell["verdict"], verdict)
+                self.assertEqual("it needs all processors of a virtual machine" in cell["message"],
+                                 verdict == "inconclusive")
+
     def test_a_gpu_that_others_use_is_no_slowdown(self):
         def campaign(factor, others):
             found = rounds("c", [10.0 * factor] * 5, PACES)

@@ -91,19 +91,39 @@ Costs costs_of_runs(const CellTimings& timings) {
 struct MeasuredTwice {
   std::size_t index; ///< among the compared cells
   Costs base, fresh;
+  bool crowded;                    ///< needs all processors of a virtual machine
   std::string unlike_machine;      ///< why that is no comparison; or empty
   std::optional<ProcessTest> test; ///< empty: that, or a side has too few processes
 };
 
-MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh) {
+MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh,
+                             bool crowded) {
   const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
-  MeasuredTwice cell{index, by_pass ? base.passes : costs_of_runs(base),
-                     by_pass ? fresh.passes : costs_of_runs(fresh), "", std::nullopt};
+  MeasuredTwice cell{index,
+                     by_pass ? base.passes : costs_of_runs(base),
+                     by_pass ? fresh.passes : costs_of_runs(fresh),
+                     crowded,
+                     "",
+                     std::nullopt};
   cell.unlike_machine = unlike_machine(cell.base, cell.fresh);
   if (cell.unlike_machine.empty()) {
-    cell.test = ProcessTest::of(cell.base, cell.fresh);
+    cell.test =
+        ProcessTest::of(cell.base, cell.fresh, crowded ? kCrowdedScatter : kCampaignScatter);
   }
   return cell;
+}
+
+// Whether a cell leaves a virtual machine no processor: nobody sees its neighbours then.
+bool crowds(const CellTimings& base, const CellTimings& fresh, const nlohmann::json& environment) {
+  if (!environment.is_object()) {
+    return false; // Google Benchmark's JSON does not tell
+  }
+  const nlohmann::json none = nlohmann::json::object();
+  const nlohmann::json online = environment.value("cpu", none).value("online", nlohmann::json());
+  const nlohmann::json is_virtual =
+      environment.value("system", none).value("virtual_machine", nlohmann::json());
+  return is_virtual == true && online.is_number() &&
+         std::max(base.processors, fresh.processors) > online.get<double>() - 0.5;
 }
 
 std::string why_no_test(const MeasuredTwice& cell) {
@@ -239,7 +259,9 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     }
     cell.change->rounds_needed =
         rounds_that_tell(measured[i].test, measured.size(), comparison.options);
-    const std::string why = measured[i].test ? "" : why_no_test(measured[i]);
+    const std::string why = !measured[i].test     ? why_no_test(measured[i])
+                            : measured[i].crowded ? "it needs all processors of a virtual machine"
+                                                  : "";
     const std::string how = !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
                             : cell.change->rounds_needed
                                 ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
@@ -254,7 +276,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   }
   const auto count = static_cast<double>(measured.size());
   comparison.geometric_mean = std::exp(sum / count);
-  if (has_scatter) { // the machine of a minute later is the same for all cells
+  if (has_scatter) { // the machine of a minute later is the same for all cells, its crowds are not
     constexpr double kTwoSided95 = 1.959964;
     const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
                                                  std::pow(kCampaignScatter, 2));
@@ -371,7 +393,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       comparison.cells.push_back(*cell);
       continue;
     }
-    measured.push_back(measured_twice(comparison.cells.size(), old, theirs));
+    measured.push_back(measured_twice(comparison.cells.size(), old, theirs,
+                                      crowds(old, theirs, base.environment)));
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&

@@ -119,7 +119,8 @@ double variance_of_starts(const Costs& costs) {
 
 } // namespace
 
-std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh) {
+std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh,
+                                           double campaign_scatter) {
   if (std::min(base.rounds.size(), fresh.rounds.size()) < kLeastProcesses) {
     return std::nullopt;
   }
@@ -129,11 +130,12 @@ std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh
   const auto base_rounds = static_cast<double>(base.rounds.size());
   const auto fresh_rounds = static_cast<double>(fresh.rounds.size());
   ProcessTest test;
+  test.campaign_scatter_ = campaign_scatter;
   test.log_ratio_ = after.log - before.log;
   test.process_variance_ = (before.variance * base_rounds + after.variance * fresh_rounds) / 2.0;
   const double of_starts = free ? 0.0 : variance_of_starts(base) + variance_of_starts(fresh);
   const double of_processes = before.variance + after.variance;
-  const double of_all = of_processes + of_starts + kCampaignScatter * kCampaignScatter;
+  const double of_all = of_processes + of_starts + campaign_scatter * campaign_scatter;
   constexpr double kMostDegrees = 1e6; // no scatter at all
   // Half of the processes' own: the faster half decides.
   test.degrees_ = ((base_rounds + fresh_rounds) / 2.0 - 1.0) *
@@ -159,7 +161,7 @@ double ProcessTest::p_faster() const {
 
 std::optional<std::size_t> ProcessTest::rounds_for(double reach, double confidence) const {
   const double t = boost::math::quantile(students_t(degrees_), 0.5 + confidence / 2.0);
-  const double left = (reach / t) * (reach / t) - kCampaignScatter * kCampaignScatter;
+  const double left = (reach / t) * (reach / t) - campaign_scatter_ * campaign_scatter_;
   if (!(left > 0.0)) {
     return std::nullopt;
   }

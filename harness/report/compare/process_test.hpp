@@ -17,6 +17,10 @@ inline constexpr double kFastestShare = 0.1;
 /// What two campaigns of one build differ by, however many processes they have: the machine is
 /// another one a minute later. Of the logarithm.
 inline constexpr double kCampaignScatter = 0.012;
+/// The same of cells that keep all processors of a virtual machine busy. They cannot see their
+/// neighbours on the host, whom all processes of a campaign may have met. The root mean square of
+/// the logarithms in results/compare_calibration.json, of kmeans_openmp, kmeans_simd and fcm_simd.
+inline constexpr double kCrowdedScatter = 0.11;
 
 /// A bootstrap of so low a quantile of a few processes is too narrow by this factor, where
 /// processes scatter to both sides; test_process_test holds the rate of false alarms.
@@ -34,9 +38,10 @@ inline constexpr std::size_t kLeastProcesses = 3;
 class ProcessTest {
 public:
   /// Empty where a side has fewer than kLeastProcesses: too little is known of what processes
-  /// differ by.
+  /// differ by. campaign_scatter: one of those above.
   /// Throws std::invalid_argument for an empty round and for a cost that is not positive.
-  static std::optional<ProcessTest> of(const Costs& base, const Costs& fresh);
+  static std::optional<ProcessTest> of(const Costs& base, const Costs& fresh,
+                                       double campaign_scatter = kCampaignScatter);
 
   double log_ratio() const { return log_ratio_; }
   double standard_error() const { return standard_error_; }
@@ -57,6 +62,7 @@ private:
   double degrees_ = 1.0;
   /// Of a side, times its number of processes: the mean of both sides.
   double process_variance_ = 0.0;
+  double campaign_scatter_ = kCampaignScatter;
 };
 
 } // namespace clusterbench

@@ -16,6 +16,18 @@ namespace {
 using datasets::InputError;
 using nlohmann::json;
 
+double processors_of(const std::vector<Row>& rounds) {
+  std::vector<double> of_samples;
+  for (const Row& row : rounds) {
+    for (std::size_t i = 0; i < row.cpu_ms.size(); ++i) {
+      if (row.samples_ms[i] > 0.0) {
+        of_samples.push_back(row.cpu_ms[i] / row.samples_ms[i]);
+      }
+    }
+  }
+  return of_samples.empty() ? 0.0 : median(of_samples);
+}
+
 CellTimings timings_of(const Measured& cell) {
   const Row& representative = cell.representative();
   CellTimings timings;
@@ -27,6 +39,7 @@ CellTimings timings_of(const Measured& cell) {
   } else if (cell.ok()) {
     timings.runs_ms = cell.runs_ms();
     timings.passes = pass_costs(cell);
+    timings.processors = processors_of(cell.rounds);
   }
   return timings;
 }
