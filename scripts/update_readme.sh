@@ -45,7 +45,7 @@ splice_study scaling 'results/reference/*/scaling/ledger.jsonl' scaling.md
 for study in bounds large_k; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md
 done
-splice_study large_k_gpu "$(by_day results/reference/*/large_k_gpu/ledger.jsonl | tac)" \
+splice_study large_k_gpu "$(by_day results/reference/*/large_k_gpu/ledger*.jsonl | tac)" \
   studies.md --compact
 for study in gpu_shapes gpu_borders; do
   splice_study "$study" "results/reference/*/$study/ledger.jsonl" studies.md --compact
