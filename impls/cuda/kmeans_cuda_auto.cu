@@ -95,6 +95,7 @@ constexpr std::array kTable{
     Choice{kAny, 16, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 64, 2000, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // devices before 9.0
     Choice{5000, kAny, 256, "kmeans_cublas"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0

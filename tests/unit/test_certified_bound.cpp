@@ -207,18 +207,27 @@ double share_of_whole_bound(const Rounded& x, const Rounded& c, bool in_tail) {
   const auto norm = static_cast<float>(x.norms.rounded);
   const auto a = static_cast<float>(constant * 0x1p15);
   const ScoreError largest = score_error(c.norms, static_cast<unsigned>((d + 15) / 16 * 16));
-  const auto bound = static_cast<double>(
-      in_tail ? tail_error(largest, residual, norm, a)
-              : folded_error(largest, residual, norm, a, static_cast<unsigned>(of_x.size()), 5));
   double worst = 0.0;
-  for (const std::size_t group : {4, 8, 16}) {
-    for (const std::uint32_t bits : {0u, 31u}) {
-      const float score = cut_product(of_x, of_c, group);
-      const auto marked = std::bit_cast<float>((std::bit_cast<std::uint32_t>(score) & ~31u) | bits);
-      worst = std::max(worst, static_cast<double>(std::abs((in_tail ? score : marked) - exact)));
+  for (const unsigned index_bits : {0u, 1u, 5u, 10u, 16u}) { // of a whole score in a tail none
+    if (in_tail && index_bits > 0) {
+      break;
+    }
+    const auto bound =
+        static_cast<double>(in_tail ? tail_error(largest, residual, norm, a)
+                                    : folded_error(largest, residual, norm, a,
+                                                   static_cast<unsigned>(of_x.size()), index_bits));
+    const std::uint32_t all = (1u << index_bits) - 1;
+    for (const std::size_t group : {4, 8, 16}) {
+      for (const std::uint32_t bits : {0u, all}) {
+        const float score = cut_product(of_x, of_c, group);
+        const auto marked =
+            std::bit_cast<float>((std::bit_cast<std::uint32_t>(score) & ~all) | bits);
+        const auto error = static_cast<double>(std::abs(marked - exact));
+        worst = std::max(worst, error == 0.0 ? 0.0 : error / bound);
+      }
     }
   }
-  return worst == 0.0 ? 0.0 : worst / bound;
+  return worst;
 }
 
 /// The worst share of all kinds, of values below 2^13 for up to 32 features, half of it for up to

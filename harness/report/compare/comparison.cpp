@@ -91,9 +91,10 @@ Costs costs_of_runs(const CellTimings& timings) {
 struct MeasuredTwice {
   std::size_t index; ///< among the compared cells
   Costs base, fresh;
-  bool crowded;                    ///< needs all processors of a virtual machine
   std::string unlike_machine;      ///< why that is no comparison; or empty
   std::optional<ProcessTest> test; ///< empty: that, or a side has too few processes
+  /// That any other change is tested by, where the cell needs all processors of a virtual machine.
+  std::optional<ProcessTest> crowded;
 };
 
 MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh,
@@ -102,19 +103,22 @@ MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const C
   MeasuredTwice cell{index,
                      by_pass ? base.passes : costs_of_runs(base),
                      by_pass ? fresh.passes : costs_of_runs(fresh),
-                     crowded,
                      "",
+                     std::nullopt,
                      std::nullopt};
   cell.unlike_machine = unlike_machine(cell.base, cell.fresh);
   if (cell.unlike_machine.empty()) {
-    cell.test =
-        ProcessTest::of(cell.base, cell.fresh, crowded ? kCrowdedScatter : kCampaignScatter);
+    cell.test = ProcessTest::of(cell.base, cell.fresh);
+    if (crowded) {
+      cell.crowded = ProcessTest::of(cell.base, cell.fresh, kCrowdedScatter);
+    }
   }
   return cell;
 }
 
-// Whether a cell leaves a virtual machine no processor: nobody sees its neighbours then.
-bool crowds(const CellTimings& base, const CellTimings& fresh, const nlohmann::json& environment) {
+// Whether a campaign's cell leaves a virtual machine no processor: nobody sees its neighbours then.
+bool crowds(const CellTimings& cell, const nlohmann::json& environment) {
+  constexpr double kShare = 0.75;
   if (!environment.is_object()) {
     return false; // Google Benchmark's JSON does not tell
   }
@@ -123,7 +127,7 @@ bool crowds(const CellTimings& base, const CellTimings& fresh, const nlohmann::j
   const nlohmann::json is_virtual =
       environment.value("system", none).value("virtual_machine", nlohmann::json());
   return is_virtual == true && online.is_number() &&
-         std::max(base.processors, fresh.processors) > online.get<double>() - 0.5;
+         cell.processors > kShare * online.get<double>();
 }
 
 std::string why_no_test(const MeasuredTwice& cell) {
@@ -141,7 +145,8 @@ Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellT
   if (const auto& test = cell.test) {
     change.ratio = std::exp(test->log_ratio());
     change.interval = test->interval(0.95);
-    change.p = std::min(test->p_slower(), test->p_faster());
+    const ProcessTest& of_changes = cell.crowded ? *cell.crowded : *test;
+    change.p = std::min(of_changes.p_slower(), of_changes.p_faster());
   } else {
     change.ratio = point_ratio(cell.base, cell.fresh);
     const Interval before = range_of_rounds(cell.base.ms()),
@@ -181,6 +186,11 @@ std::optional<ComparedCell> finding(const std::string& name, const CellTimings& 
   return std::nullopt;
 }
 
+bool beyond(const Change& change, const CompareOptions& options) {
+  const double most = 1.0 + options.min_effect;
+  return change.ratio >= most || change.ratio <= 1.0 / most;
+}
+
 std::string verdict_of(const Change& change, const CompareOptions& options) {
   const double most = 1.0 + options.min_effect;
   if (change.is_range) {
@@ -193,9 +203,8 @@ std::string verdict_of(const Change& change, const CompareOptions& options) {
     return "faster";
   }
   const double bound = 1.0 + options.same_within();
-  const bool is_small = change.ratio > 1.0 / most && change.ratio < most;
   const bool is_certain = change.interval.low > 1.0 / bound && change.interval.high < bound;
-  return is_small && is_certain ? "same" : "inconclusive";
+  return !beyond(change, options) && is_certain ? "same" : "inconclusive";
 }
 
 // The p-values of a family of tests, adjusted so that the smallest true one is rejected by mistake
@@ -257,12 +266,16 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     if (cell.verdict != "inconclusive") {
       continue;
     }
+    // What the neighbours of a campaign have done no rounds tell.
+    const bool others = measured[i].crowded && beyond(*cell.change, comparison.options);
     cell.change->rounds_needed =
-        rounds_that_tell(measured[i].test, measured.size(), comparison.options);
-    const std::string why = !measured[i].test     ? why_no_test(measured[i])
-                            : measured[i].crowded ? "it needs all processors of a virtual machine"
-                                                  : "";
+        others ? std::nullopt
+               : rounds_that_tell(measured[i].test, measured.size(), comparison.options);
+    const std::string why = !measured[i].test ? why_no_test(measured[i])
+                            : others          ? "it needs all processors of a virtual machine"
+                                              : "";
     const std::string how = !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
+                            : others ? "fewer --threads or `clusterbench gate` would tell"
                             : cell.change->rounds_needed
                                 ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
                                 : "too close for rounds: `clusterbench gate` would tell";
@@ -276,7 +289,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   }
   const auto count = static_cast<double>(measured.size());
   comparison.geometric_mean = std::exp(sum / count);
-  if (has_scatter) { // the machine of a minute later is the same for all cells, its crowds are not
+  if (has_scatter) { // the machine of a minute later is the same for all cells
     constexpr double kTwoSided95 = 1.959964;
     const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
                                                  std::pow(kCampaignScatter, 2));
@@ -393,8 +406,9 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       comparison.cells.push_back(*cell);
       continue;
     }
-    measured.push_back(measured_twice(comparison.cells.size(), old, theirs,
-                                      crowds(old, theirs, base.environment)));
+    measured.push_back(
+        measured_twice(comparison.cells.size(), old, theirs,
+                       crowds(old, base.environment) || crowds(theirs, fresh.environment)));
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&

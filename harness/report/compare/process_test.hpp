@@ -19,7 +19,8 @@ inline constexpr double kFastestShare = 0.1;
 inline constexpr double kCampaignScatter = 0.012;
 /// The same of cells that keep all processors of a virtual machine busy. They cannot see their
 /// neighbours on the host, whom all processes of a campaign may have met. The root mean square of
-/// the logarithms in results/compare_calibration.json, of kmeans_openmp, kmeans_simd and fcm_simd.
+/// the logarithms in results/compare_calibration.json, of kmeans_openmp, kmeans_simd and fcm_simd;
+/// what their processes differ by is in it, too.
 inline constexpr double kCrowdedScatter = 0.11;
 
 /// A bootstrap of so low a quantile of a few processes is too narrow by this factor, where

@@ -16,12 +16,14 @@ namespace {
 using datasets::InputError;
 using nlohmann::json;
 
+// Processor time is of the whole request. Beside a short run, what is around it is too much.
 double processors_of(const std::vector<Row>& rounds) {
+  constexpr double kLeastMs = 1.0;
   std::vector<double> of_samples;
   for (const Row& row : rounds) {
     for (std::size_t i = 0; i < row.cpu_ms.size(); ++i) {
-      if (row.samples_ms[i] > 0.0) {
-        of_samples.push_back(row.cpu_ms[i] / row.samples_ms[i]);
+      if (row.samples_ms[i] >= kLeastMs) {
+        of_samples.push_back(std::min(row.cpu_ms[i] / row.samples_ms[i], double(row.threads)));
       }
     }
   }

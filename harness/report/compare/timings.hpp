@@ -37,7 +37,7 @@ struct CellTimings {
   std::string message;       ///< of a round that failed
   Rounds runs_ms;            ///< raw samples [ms]; empty unless ok
   Costs passes;              ///< of the same; no rounds where passes are not recorded
-  double processors = 0.0;   ///< that runs keep busy, in the median; 0: not known
+  double processors = 0.0;   ///< that runs of a millisecond or more keep busy; 0: not known
 };
 
 struct Timings {

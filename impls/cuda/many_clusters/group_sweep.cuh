@@ -41,8 +41,8 @@ __device__ inline int score_of(const float (&sums)[64], unsigned half, unsigned 
 }
 
 /// Groups of 16 scores compete, as integers: numbers that are not negative have the order of their
-/// bits, and where a best score is negative no gap is claimed. Half an operation a score. The low
-/// bits of a group's least score give way to its number.
+/// bits, and between negative ones no gap is claimed. Half an operation a score. The low bits of a
+/// group's least score give way to its number.
 class LeastGroups {
 public:
   __device__ explicit LeastGroups(unsigned index_bits) {
@@ -126,9 +126,9 @@ private:
 };
 
 struct GroupsTask {
-  SweepTask<> sweep; ///< with folded points and centroids; labels become groups, or kNoGroup
-  uint4* several;    ///< [n] of rows with kNoGroup: up to four groups
-  unsigned index_bits;
+  SweepTask<> sweep;   ///< with folded points and centroids; labels become groups, or kNoGroup
+  uint4* several;      ///< [n] of rows with kNoGroup: up to four groups
+  unsigned index_bits; ///< low bits of a score that hold the number of a lane's group
 };
 
 /// Decides on the rows `row` of all lanes, of which two of the four lanes that share two have one
@@ -495,8 +495,7 @@ static __global__ void __launch_bounds__((kSweepTeams + 1) * 128, 1)
     int limit[2];
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
-      const int its = limit_of(sweep, largest, min(slot + p * 8, flagged - 1), kSteps * 16);
-      limit[p] = slot + p * 8 < flagged ? its : -0x7fffffff - 1; // less than any
+      limit[p] = limit_of(sweep, largest, min(slot + p * 8, flagged - 1), kSteps * 16);
     }
     team_barrier(team); // all rows are there
     ring.wait_for_stage();
@@ -517,8 +516,9 @@ static __global__ void __launch_bounds__((kSweepTeams + 1) * 128, 1)
       }
       if (__any_sync(kAllLanes, (within[0] | within[1]) != 0)) {
         const unsigned base = tile * kHalfTileRows + lane % kQuarters * kGroup;
-        found.add_all(sweep, slot, base, within[0]);
-        found.add_all(sweep, slot + 8, base, within[1]);
+        found.add_all(sweep, slot, base, slot < flagged ? within[0] : 0);
+        found.add_all(sweep, slot + 8, base, slot + 8 < flagged ? within[1] : 0);
+        __syncwarp(); // products are asked for together
       }
     }
     ring.leave_stage();

@@ -541,7 +541,7 @@ public:
     h_largest_ = h_largest;
     const LargestBits<T> largest = download();
     plain_ = std::bit_cast<T>(largest.plain);
-    moved_ = std::bit_cast<T>(largest.moved);
+    moved_ = farthest_ = std::bit_cast<T>(largest.moved);
     round(scale_for(moved_));
   }
 
@@ -553,7 +553,9 @@ public:
     measure_start<<<blocks_at_most(d_centroids.size(), 256, 2048), 256>>>(
         d_centroids.data(), d_centroids.size(), d_, d_mean_.data(), d_largest_.data());
     check_launch("measure_start");
-    const double scale = scale_for(std::max(moved_, T(0.5) * std::bit_cast<T>(download().moved)));
+    const T of_start = std::bit_cast<T>(download().moved);
+    farthest_ = std::max(moved_, of_start);
+    const double scale = scale_for(std::max(moved_, T(0.5) * of_start));
     if (scale == scale_) {
       return false;
     }
@@ -581,6 +583,8 @@ public:
   Normalization<T> frame() const { return {d_mean_.data(), scale_}; }
   /// The largest |coordinate| of the points.
   double largest() const { return static_cast<double>(plain_); }
+  /// Whether distances from the mean of the points, the last start's too, are numbers.
+  bool is_finite() const { return std::isfinite(farthest_); }
 
 private:
   LargestBits<T> download() {
@@ -617,6 +621,7 @@ private:
   double scale_ = 1.0;
   int headroom_ = 0;
   T plain_ = 0, moved_ = 0;              ///< see LargestBits
+  T farthest_ = 0;                       ///< moved_, or the last start's if that is more
   DeviceBuffer<ColumnFacts<T>> d_facts_; ///< kept, as freeing it would wait for the device
   DeviceBuffer<T> d_mean_;               ///< [d]
   DeviceBuffer<LargestBits<T>> d_largest_;

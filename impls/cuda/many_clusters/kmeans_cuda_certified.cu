@@ -11,7 +11,7 @@
 // Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups, whole scores.
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or
 //   48, and 70 n d bytes for groups.
-// Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
+// Limits: d <= 32768; n below 2^31, k up to 2^29; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/group_sweep.cuh"
 #include "impls/cuda/many_clusters/large_k.cuh"
@@ -235,7 +235,10 @@ public:
   static constexpr unsigned kPaddedRows = WgmmaSweep<>::kPaddedRows;
   static_assert(kPaddedRows % kSweepRows == 0);
 
-  static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
+  static std::string refuse(const Shape& shape) {
+    constexpr std::size_t kMost = std::size_t{1} << 29; // 23 bits for the number of a lane's group
+    return shape.k > kMost ? "more than 2^29 clusters" : WgmmaSweep<>::refuse(shape);
+  }
   static std::size_t bytes(const Shape& shape) {
     const bool groups = HalfTiles::of(shape.d).width == 32;
     return groups ? (shape.n + shape.k) * folded_tiles(shape.d).width * sizeof(__half) +

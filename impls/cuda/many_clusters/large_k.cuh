@@ -140,12 +140,12 @@ inline std::size_t device_memory() {
 /// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty;
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
-/// in words. None blocks. One that MovesRows leaves final labels where the last ones were. Its
-/// launch(task, sums, next, moves) also clears the counters of the next pass, and changes the sums
-/// if `moves`: not in the first two passes if sorts_first(shape). copies(shape) says how many
-/// copies of the sums it adds to. Ranks, where the points are one device's share, has: of_all(own),
-/// the totals of all devices from those of this one, in the order of the stream; and has_points(),
-/// else it only takes part.
+/// in words; find(task, second), if it lists the candidates of flagged rows itself. None blocks.
+/// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
+/// moves) also clears the counters of the next pass, and changes the sums if `moves`: not in the
+/// first two passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds
+/// to. Ranks, where the points are one device's share, has: of_all(own), the totals of all devices
+/// from those of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
 class LargeK final : public Variant<typename Sweep::Real> {
   using T = typename Sweep::Real;
@@ -182,6 +182,7 @@ public:
     sorts_ = needs.sorts;
     host_ = PinnedBuffer<HostWords>(1);
     points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
+    refuse_far();
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
     take_range(shape.n, heaviest * points_.largest());
     const HalfTiles tiles = points_.view().shape;
@@ -218,6 +219,7 @@ public:
     if (points_.fit(start.centroids)) { // rare; but float16 has to hold the centroids, too
       sweep_.follow(task(nullptr, nullptr, nullptr));
     }
+    refuse_far();
     T* centroids = answer.centroids.data();
     std::int32_t *labels = answer.labels.data(), *before = kMovesRows ? labels : at_.labels;
     PassCounters *now = at_.counters, *next = at_.counters + 1;
@@ -310,6 +312,13 @@ private:
     unsigned moved;
     LargestBits<T> largest;
   };
+
+  /// Nothing is proved of distances beyond all numbers. Of ranks, one alone must not leave.
+  void refuse_far() const {
+    if (!kOfRank && !points_.is_finite()) {
+      throw Refusal("coordinates are farther from the mean of the points than a number can tell");
+    }
+  }
 
   void prepare_lists(const HalfTiles& tiles) {
     second_level_ = SecondLevel<256, T>(tiles, shape_.d);
