@@ -52,7 +52,8 @@ struct Row {
   int ranks = 0; ///< processes that computed together; 0: one that is no rank
   std::vector<double> samples_ms, warm_up_samples_ms;
   std::vector<std::size_t> sample_starts, sample_iterations; ///< of each of samples_ms
-  std::vector<double> cpu_ms; ///< of each of samples_ms, all threads together; empty: not known
+  /// Processor time of the request around each of samples_ms, of all threads; empty: not known.
+  std::vector<double> cpu_ms;
   /// Around each of samples_ms; empty: not measured.
   std::vector<double> fixed_work_us, other_tasks;
   std::optional<double> gpus_used_by_others; ///< of 1, before the process began; empty: not known

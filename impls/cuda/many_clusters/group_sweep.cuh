@@ -35,6 +35,11 @@ inline constexpr unsigned kRingStages = 8;
 inline constexpr unsigned kRingStage = 64 * kHalfTileRows; ///< halves of one
 inline constexpr unsigned kNoGroup = ~0u;
 
+/// What was added to all scores of a row of this norm.
+__device__ inline float constant_in_scores(float norm) {
+  return __half2float(row_constant(norm)) * 0x1p15f;
+}
+
 /// The e-th of the 16 scores that a lane has of group `half` and of row p. sums: a tile's scores.
 __device__ inline int score_of(const float (&sums)[64], unsigned half, unsigned p, unsigned e) {
   return __float_as_int(sums[(half * 8 + e / 2) * 4 + p * 2 + e % 2]);
@@ -139,7 +144,7 @@ __device__ inline void decide(const GroupsTask& task, const LeastGroups& groups,
                               UndecidedRows& undecided) {
   const unsigned lane = threadIdx.x % 32, quarter = lane % kQuarters;
   const bool has_row = quarter < 2 && row < task.sweep.points.n;
-  const float constant = __half2float(row_constant(norm)) * 0x1p15f;
+  const float constant = constant_in_scores(norm);
   const float error = folded_error(largest, residual, norm, constant,
                                    task.sweep.points.shape.steps * 16, task.index_bits);
   const float gap = 2.0f * error * kUpwards;
@@ -438,7 +443,7 @@ __device__ inline int limit_of(const SweepTask<>& task, const ScoreError& larges
                                unsigned products) {
   const unsigned row = task.flagged.rows[slot];
   const float norm = task.points.norm[row];
-  const float constant = __half2float(row_constant(norm)) * 0x1p15f;
+  const float constant = constant_in_scores(norm);
   const float error = folded_error(largest, task.points.residual[row], norm, constant, products, 0);
   const float most = __fadd_ru(task.flagged.thresholds[slot], constant);
   return max(__float_as_int(__fadd_ru(most, __fmul_ru(error, kUpwards))), 0);

@@ -201,9 +201,9 @@ __global__ void __launch_bounds__(256) resolve_groups(const GroupsTask task, con
           for (unsigned q = 0; q < kQuads; ++q) {
             const float4 c = *reinterpret_cast<const float4*>(
                 from + ((result * kLanes + e) * kQuads + q) * kTogether * 4);
-            const float a = own.x[q][0] - c.x, b = own.x[q][1] - c.y;
-            const float f = own.x[q][2] - c.z, g = own.x[q][3] - c.w;
-            const float its = a * a + b * b + f * f + g * g;
+            const float dx = own.x[q][0] - c.x, dy = own.x[q][1] - c.y;
+            const float dz = own.x[q][2] - c.z, dw = own.x[q][3] - c.w;
+            const float its = dx * dx + dy * dy + dz * dz + dw * dw;
             squared[e] = q == 0 ? its : squared[e] + its;
           }
         }
