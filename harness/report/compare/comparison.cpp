@@ -86,48 +86,72 @@ Costs costs_of_runs(const CellTimings& timings) {
   return costs;
 }
 
+// What all processes of a campaign may meet, and no sample shows; changes are tested by its
+// scatter.
+struct Unseen {
+  double scatter;
+  std::string_view why, how; ///< a change is left open; one would find out
+};
+constexpr Unseen kCrowd{kCrowdedScatter, "it needs all processors of a virtual machine",
+                        "fewer --threads or `clusterbench gate` would tell"};
+constexpr Unseen kShortRuns{kShortScatter, "its runs take less than a millisecond",
+                            "`clusterbench gate` would tell"};
+
 // A cell that both campaigns have a time for. Passes are what is compared, where both have recorded
 // them.
 struct MeasuredTwice {
   std::size_t index; ///< among the compared cells
   Costs base, fresh;
-  std::string unlike_machine;      ///< why that is no comparison; or empty
-  std::optional<ProcessTest> test; ///< empty: that, or a side has too few processes
-  /// That any other change is tested by, where the cell needs all processors of a virtual machine.
-  std::optional<ProcessTest> crowded;
+  std::string unlike_machine;            ///< why that is no comparison; or empty
+  std::optional<ProcessTest> test;       ///< empty: that, or a side has too few processes
+  const Unseen* unseen;                  ///< or nullptr
+  std::optional<ProcessTest> of_changes; ///< by the scatter of that
 };
 
 MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh,
-                             bool crowded) {
+                             const Unseen* unseen) {
   const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
   MeasuredTwice cell{index,
                      by_pass ? base.passes : costs_of_runs(base),
                      by_pass ? fresh.passes : costs_of_runs(fresh),
                      "",
                      std::nullopt,
+                     unseen,
                      std::nullopt};
   cell.unlike_machine = unlike_machine(cell.base, cell.fresh);
   if (cell.unlike_machine.empty()) {
     cell.test = ProcessTest::of(cell.base, cell.fresh);
-    if (crowded) {
-      cell.crowded = ProcessTest::of(cell.base, cell.fresh, kCrowdedScatter);
+    if (unseen != nullptr) {
+      cell.of_changes = ProcessTest::of(cell.base, cell.fresh, unseen->scatter);
     }
   }
   return cell;
 }
 
-// Whether a campaign's cell leaves a virtual machine no processor: nobody sees its neighbours then.
-bool crowds(const CellTimings& cell, const nlohmann::json& environment) {
-  constexpr double kShare = 0.75;
+// What the samples of a campaign's cell do not show; or nullptr.
+const Unseen* unseen_by(const CellTimings& cell, const nlohmann::json& environment) {
+  constexpr double kShare = 0.75, kShortMs = 1.0;
   if (!environment.is_object()) {
-    return false; // Google Benchmark's JSON does not tell
+    return nullptr; // Google Benchmark's JSON does not tell
   }
   const nlohmann::json none = nlohmann::json::object();
   const nlohmann::json online = environment.value("cpu", none).value("online", nlohmann::json());
-  const nlohmann::json is_virtual =
-      environment.value("system", none).value("virtual_machine", nlohmann::json());
-  return is_virtual == true && online.is_number() &&
-         cell.processors > kShare * online.get<double>();
+  if (environment.value("system", none).value("virtual_machine", nlohmann::json()) != true) {
+    return nullptr; // nobody else is on the host
+  }
+  if (!cell.on_gpus && !cell.runs_ms.empty() && median_of_rounds(cell.runs_ms) < kShortMs) {
+    return &kShortRuns;
+  }
+  const bool crowds = online.is_number() && cell.processors > kShare * online.get<double>();
+  return crowds ? &kCrowd : nullptr;
+}
+
+// Of two campaigns' that of the larger scatter.
+const Unseen* worse(const Unseen* one, const Unseen* other) {
+  if (one == nullptr || other == nullptr) {
+    return one == nullptr ? other : one;
+  }
+  return one->scatter < other->scatter ? other : one;
 }
 
 std::string why_no_test(const MeasuredTwice& cell) {
@@ -145,7 +169,7 @@ Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellT
   if (const auto& test = cell.test) {
     change.ratio = std::exp(test->log_ratio());
     change.interval = test->interval(0.95);
-    const ProcessTest& of_changes = cell.crowded ? *cell.crowded : *test;
+    const ProcessTest& of_changes = cell.of_changes ? *cell.of_changes : *test;
     change.p = std::min(of_changes.p_slower(), of_changes.p_faster());
   } else {
     change.ratio = point_ratio(cell.base, cell.fresh);
@@ -266,16 +290,18 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     if (cell.verdict != "inconclusive") {
       continue;
     }
-    // What the neighbours of a campaign have done no rounds tell.
-    const bool others = measured[i].crowded && beyond(*cell.change, comparison.options);
+    // What no sample shows no rounds tell.
+    const Unseen* unseen = measured[i].of_changes && beyond(*cell.change, comparison.options)
+                               ? measured[i].unseen
+                               : nullptr;
     cell.change->rounds_needed =
-        others ? std::nullopt
-               : rounds_that_tell(measured[i].test, measured.size(), comparison.options);
-    const std::string why = !measured[i].test ? why_no_test(measured[i])
-                            : others          ? "it needs all processors of a virtual machine"
-                                              : "";
+        unseen != nullptr ? std::nullopt
+                          : rounds_that_tell(measured[i].test, measured.size(), comparison.options);
+    const std::string why(!measured[i].test   ? why_no_test(measured[i])
+                          : unseen != nullptr ? unseen->why
+                                              : "");
     const std::string how = !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
-                            : others ? "fewer --threads or `clusterbench gate` would tell"
+                            : unseen != nullptr                 ? std::string(unseen->how)
                             : cell.change->rounds_needed
                                 ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
                                 : "too close for rounds: `clusterbench gate` would tell";
@@ -406,9 +432,9 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
       comparison.cells.push_back(*cell);
       continue;
     }
-    measured.push_back(
-        measured_twice(comparison.cells.size(), old, theirs,
-                       crowds(old, base.environment) || crowds(theirs, fresh.environment)));
+    measured.push_back(measured_twice(
+        comparison.cells.size(), old, theirs,
+        worse(unseen_by(old, base.environment), unseen_by(theirs, fresh.environment))));
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&

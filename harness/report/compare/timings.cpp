@@ -42,6 +42,7 @@ CellTimings timings_of(const Measured& cell) {
     timings.runs_ms = cell.runs_ms();
     timings.passes = pass_costs(cell);
     timings.processors = processors_of(cell.rounds);
+    timings.on_gpus = cell.gpus() > 0;
   }
   return timings;
 }

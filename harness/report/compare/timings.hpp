@@ -38,6 +38,7 @@ struct CellTimings {
   Rounds runs_ms;            ///< raw samples [ms]; empty unless ok
   Costs passes;              ///< of the same; no rounds where passes are not recorded
   double processors = 0.0;   ///< that runs of a millisecond or more keep busy; 0: not known
+  bool on_gpus = false;
 };
 
 struct Timings {
