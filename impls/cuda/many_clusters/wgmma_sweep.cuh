@@ -46,18 +46,17 @@ inline constexpr unsigned kTailSize = kHalfTileRows * kTailWidth; ///< of a tile
 struct SweepLayout {
   unsigned copies, stages;
   unsigned row_chunks; ///< of a copy of the points
-  bool has_tails;
 
   /// As many as tiles can be on their way: each is read together with the last chunk of its tile.
   __host__ __device__ unsigned tails(const HalfTiles& shape) const {
-    return has_tails ? (stages + shape.chunks - 1) / shape.chunks : 0;
+    return (stages + shape.chunks - 1) / shape.chunks;
   }
   __host__ __device__ std::size_t rows_size(const HalfTiles& shape, unsigned rows) const {
     return std::size_t{rows} * row_chunks * shape.width;
   }
   std::size_t bytes(const HalfTiles& shape, unsigned rows) const {
     return (copies * rows_size(shape, rows) + stages * shape.chunk_size() +
-            tails(shape) * kTailSize + (has_tails ? rows * kTailWidth : 0)) *
+            tails(shape) * kTailSize + rows * kTailWidth) *
                sizeof(__half) +
            1024; // the swizzle asks for them
   }
@@ -191,7 +190,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
       for (unsigned j = 0; j < tiles; ++j) {
 #pragma unroll 1
         for (unsigned chunk = 0; chunk < chunks; ++chunk, from += kStageSize) {
-          const bool has_tail = Scores::kHasTail && chunk + 1 == chunks;
+          const bool has_tail = chunk + 1 == chunks;
           const unsigned barrier = full + 8 * stage.place;
           wait(free + 8 * stage.place, stage.parity ^ 1);
           expect(barrier, kStageSize * 2 + (kStreams ? kRows * kWidth * 2 : 0) +
@@ -232,12 +231,10 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     const __half* s_piece = s_rows + copy * rows_size;
     const std::uint64_t first_rows = describe<kWidth>(s_piece + warp / 4 * 64 * kWidth);
     Scores scores(facts, task.counters->largest());
-    if constexpr (Scores::kHasTail) {
-      team_barrier(warp / 4); // no product reads that of the last piece any more
-      scores.write_tail(s_row_tails);
-      fence_proxy_async();
-      team_barrier(warp / 4); // all 64 rows have theirs
-    }
+    team_barrier(warp / 4); // no product reads the tail of the last piece any more
+    scores.write_tail(s_row_tails);
+    fence_proxy_async();
+    team_barrier(warp / 4); // all 64 rows have theirs
     facts.fetch(task.points, (std::size_t{piece} + gridDim.x) * kRows + lane_row);
     if constexpr (!kStreams) {
       wait(rows_full + 8 * copy, use & 1);
@@ -256,8 +253,7 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
         const std::uint64_t of_columns = first_stage + stage.place * (kStageSize * 2 / 16);
 #pragma unroll
         for (unsigned step = 0; step < kSteps; ++step) { // products of padding are zero
-          multiply_add<Scores::kSign>(sums, of_rows + step * 2, of_columns + step * 2,
-                                      chunk + step > 0);
+          multiply_add<-1>(sums, of_rows + step * 2, of_columns + step * 2, chunk + step > 0);
         }
         wgmma_commit_group();
         if (chunk > 0) { // the products of the chunk before are complete: its stage is free
@@ -269,12 +265,10 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
         previous = stage.place;
         stage.next(layout.stages);
       } while (++chunk < chunks);
-      if constexpr (Scores::kHasTail) { // which has come with the last chunk
-        wgmma_fence();
-        multiply_add(sums, row_tails, first_tail + tail.place * (kTailSize * 2 / 16), true);
-        wgmma_commit_group();
-        tail.next(tails);
-      }
+      wgmma_fence(); // the tail has come with the last chunk
+      multiply_add(sums, row_tails, first_tail + tail.place * (kTailSize * 2 / 16), true);
+      wgmma_commit_group();
+      tail.next(tails);
       wgmma_wait_group<0>();
       if (lane == 0) {
         arrive(free + 8 * previous);
@@ -306,15 +300,13 @@ public:
     // 256 points a block that fit twice, so that the next ones arrive early; or once; then as many
     // stages as are left room for.
     const auto fits = [&](unsigned teams, unsigned copies) {
-      return SweepLayout{copies, 2, shape.chunks, Scores::kHasTail}.bytes(shape, teams * 64) <=
-             most;
+      return SweepLayout{copies, 2, shape.chunks}.bytes(shape, teams * 64) <= most;
     };
     const bool worth_streaming = task.centroids.tiles <= kFewTiles && task.points.n >= kManyPoints;
     const bool keeps_64 = !fits(2, 1) && fits(1, 1) && !worth_streaming;
     streams_ = !fits(4, 1) && !keeps_64;
     teams_ = keeps_64 ? 1 : 4;
-    layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks,
-               Scores::kHasTail};
+    layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks};
     for (SweepLayout more = layout_; more.stages <= kMostStages; ++more.stages) {
       more.copies = streams_ ? more.stages : more.copies;
       if (more.bytes(shape, teams_ * 64) > most) {
@@ -370,9 +362,6 @@ private:
 /// largest number for the first and the last.
 class WholeScores {
 public:
-  static constexpr bool kHasTail = true;
-  static constexpr int kSign = -1; ///< of the products
-
   /// What is known of this lane's two rows, `row` and 8 further on.
   struct Facts {
     float residual[2], norm[2];
