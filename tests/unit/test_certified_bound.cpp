@@ -274,10 +274,17 @@ TEST(CertifiedBound, HoldsForScoresWithATail) {
   attack_whole_scores(true, features, 6); // of a rank
 }
 
+/// Towards zero.
+double cut_to_half(double value) {
+  const int exponent = value == 0.0 ? 0 : std::max(std::ilogb(value), -14);
+  return std::ldexp(std::trunc(std::ldexp(value, 10 - exponent)), exponent - 10);
+}
+
 /// The error, in units of its bound, of a whole score that is scaled so that float16 holds it:
 /// centroids are negative and 2^-15 of themselves, |c|^2 / 2 is in two halves. Values below 2^13,
 /// at most 64 of them.
-double share_of_packed_bound(const Rounded& x, const Rounded& c) {
+/// rounds: every 16 products are added to a sum that is cut to float16, but for the last.
+double share_of_packed_bound(const Rounded& x, const Rounded& c, bool rounds) {
   Vector of_x = x.half, of_c;
   long double exact = 0.0L;
   for (std::size_t f = 0; f < x.exact.size(); ++f) {
@@ -289,23 +296,36 @@ double share_of_packed_bound(const Rounded& x, const Rounded& c) {
   const double first = to_half(half_square * 0x1p-15);
   const double second = to_half((half_square - first * 0x1p15) * 0x1p-5);
   const double constant = to_half(0.5 * x.norms.rounded * x.norms.rounded * 0x1p-15);
+  const std::size_t products = (of_x.size() + 4 + 15) / 16 * 16;
+  of_x.resize(products - 4, 0.0);
+  of_c.resize(products - 4, 0.0);
   for (const auto& [a, b] :
        {std::pair{1.0, first}, {0x1p-10, second}, {constant, 1.0}, {1.0, 0.0}}) {
     of_x.push_back(a);
     of_c.push_back(b);
   }
-  const std::size_t products = (of_x.size() + 15) / 16 * 16;
-  of_x.resize(products, 0.0);
-  of_c.resize(products, 0.0);
   exact += static_cast<long double>(constant) * 0x1p15L;
-  const auto bound = static_cast<double>(
-      packed_error(score_error(c.norms, 64), static_cast<float>(x.norms.residual),
-                   static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
-                   static_cast<unsigned>(products)));
+  const auto bound = static_cast<double>(packed_error(
+      score_error(c.norms, 64), static_cast<float>(x.norms.residual),
+      static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
+      static_cast<unsigned>(products), rounds ? static_cast<unsigned>(products / 16 - 1) : 0));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
-    const long double score = static_cast<long double>(cut_product(of_x, of_c, group)) * 0x1p15L;
-    worst = std::max(worst, static_cast<double>(std::abs(score - exact)));
+    double score = 0.0;
+    std::size_t done = 0; // products
+    for (; rounds && done + 16 < products; done += 16) {
+      Vector some_x(of_x.begin() + done, of_x.begin() + done + 16);
+      Vector some_c(of_c.begin() + done, of_c.begin() + done + 16);
+      some_x.push_back(score);
+      some_c.push_back(1.0);
+      score = cut_to_half(cut_product(some_x, some_c, group));
+    }
+    Vector last_x(of_x.begin() + done, of_x.end()), last_c(of_c.begin() + done, of_c.end());
+    last_x.push_back(score);
+    last_c.push_back(1.0);
+    score = cut_product(last_x, last_c, group);
+    worst = std::max(
+        worst, static_cast<double>(std::abs(static_cast<long double>(score) * 0x1p15L - exact)));
   }
   return worst == 0.0 ? 0.0 : worst / bound;
 }
@@ -325,7 +345,9 @@ TEST(CertifiedBound, HoldsForPackedScores) {
           x[f] = std::clamp(0.25 * kind.x(random, f), -4095.0, 4095.0);
           c[f] = std::clamp(0.25 * kind.c(random, f), -8191.0, 8191.0);
         }
-        worst = std::max(worst, share_of_packed_bound(round_vector(x), round_vector(c)));
+        const Rounded of_x = round_vector(x), of_c = round_vector(c);
+        worst = std::max(worst, share_of_packed_bound(of_x, of_c, false));
+        worst = std::max(worst, share_of_packed_bound(of_x, of_c, true));
       }
     }
     EXPECT_LE(worst, 1.0) << kind.name;

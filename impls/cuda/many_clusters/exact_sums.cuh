@@ -151,6 +151,60 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
   }
 }
 
+/// As a cluster's number below: none.
+inline constexpr unsigned kNoCluster = 0xffff;
+
+/// A row and the clusters that it leaves and joins; never 0.
+__device__ inline unsigned long long mover(unsigned row, std::int32_t from, unsigned to) {
+  return static_cast<unsigned long long>(to) << 48 |
+         static_cast<unsigned long long>(static_cast<unsigned>(from) & 0xffffu) << 32 | (row + 1);
+}
+
+/// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must
+/// call it.
+template <typename T>
+__device__ void move_rows(const PointsView<T>& points, const SumsView& own,
+                          unsigned long long entry) {
+  constexpr unsigned kAtOnce = 8;
+  const unsigned d = points.d, lane = threadIdx.x % 32;
+  const unsigned lanes = d <= 8 ? 8 : d <= 16 ? 16 : 32, side = 32 / lanes; // rows side by side
+  if (entry != 0) {
+    atomicAdd(&own.counts[entry >> 48], 1u);
+    if (const unsigned from = static_cast<unsigned>(entry >> 32) & 0xffffu; from != kNoCluster) {
+      atomicSub(&own.counts[from], 1u);
+    }
+  }
+#pragma unroll 1
+  for (unsigned first = 0; first < d; first += lanes) {
+    const unsigned f = min(first + lane % lanes, d - 1);
+#pragma unroll 1
+    for (unsigned base = 0; base < 32; base += side * kAtOnce) {
+      unsigned long long mover[kAtOnce];
+      T x[kAtOnce];
+#pragma unroll
+      for (unsigned u = 0; u < kAtOnce; ++u) {
+        mover[u] =
+            __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
+        const unsigned row = max(static_cast<unsigned>(mover[u]), 1u) - 1;
+        x[u] = points.exact[std::size_t{row} * d + f];
+      }
+#pragma unroll
+      for (unsigned u = 0; u < kAtOnce; ++u) {
+        if (mover[u] == 0 || first + lane % lanes >= d) {
+          continue;
+        }
+        const unsigned to = static_cast<unsigned>(mover[u] >> 48);
+        const unsigned from = static_cast<unsigned>(mover[u] >> 32) & 0xffffu;
+        const FixedWords words = FixedWords::of(x[u], own.point);
+        add_exactly(own, std::size_t{to} * d + f, words);
+        if (from != kNoCluster) {
+          add_exactly(own, std::size_t{from} * d + f, {-words.high, -words.low});
+        }
+      }
+    }
+  }
+}
+
 inline constexpr unsigned kPlacingThreads = 256; ///< of a block
 
 /// Where centroids are written, rounded for the next pass; see CentroidsView.

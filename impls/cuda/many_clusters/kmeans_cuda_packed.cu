@@ -1,17 +1,17 @@
 // K-means for 65 to some thousand clusters of few features: pairs of float16 scores in registers.
 //
-// Idea: tensor cores make whole scores, scaled so that float16 holds them. Rounding keeps their
-//   order, and two of them share a register: three instructions give two minima. Once the least
-//   score of a row is known, two instructions of the multiply-add pipe test two scores against it.
-//   What is left may be nearest: one centroid for nearly all rows, which proves its label.
+// Idea: tensor cores make whole scores, scaled so that float16 holds them. Two share a register,
+//   and one instruction compares four. Once the least score of a row is known, two instructions of
+//   the multiply-add pipe test two scores against it. One is left for nearly all rows: its label.
 // Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. Centroids stay
 //   in shared memory, and rows come to registers as operands. Rows with several candidates are
 //   multiplied again at the end of a block, which lists and compares them. Rows that move are
 //   gathered and change copies of the sums.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
-// Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.75 instructions a score.
-// Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64), else
-//   refused; n below 2^31; compute capability 9.0. Deterministic.
+// Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.25 instructions a score where
+//   the tensor cores round (d <= 28; 32 with many clusters), else 1.75.
+// Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64); n
+//   below 2^31; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/folded_bounds.hpp"
 #include "impls/cuda/many_clusters/large_k.cuh"
@@ -28,14 +28,15 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kTeams = 4; ///< warpgroups of a block, which take 64 rows at a time
-constexpr unsigned kThreads = kTeams * 128, kTeamRows = 64;
+/// Warpgroups of a block, which take 64 rows at a time: as many as there are registers for.
+template <unsigned kSteps, unsigned kColumns>
+constexpr unsigned kTeams = kRounds<kSteps, kColumns>&& kColumns <= kHalfTileRows ? 6 : 4;
+constexpr unsigned kMostTeams = 6, kTeamRows = 64;
 constexpr unsigned kNarrow = 104; ///< columns of a tile, if they suffice; else kHalfTileRows
-constexpr unsigned kStep = 16;    ///< features of one product
-constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows
+constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows, or of fewer
+constexpr unsigned kLeastRows = 4;
 constexpr unsigned kMovers = 192; ///< of a team: it adds up to 64, and moves them from 128 on
 constexpr unsigned kInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; the latter is 2^-5
-constexpr unsigned kNoCluster = 0xffff;
 
 /// What a team shares.
 template <typename T>
@@ -49,12 +50,6 @@ struct Team {
   unsigned pairs[kPairs]; ///< which of the rows << 16 | centroid
 };
 
-/// A row and the clusters that it leaves and joins; never 0.
-__device__ unsigned long long mover(unsigned row, std::int32_t from, unsigned to) {
-  return static_cast<unsigned long long>(to) << 48 |
-         static_cast<unsigned long long>(static_cast<unsigned>(from) & 0xffffu) << 32 | (row + 1);
-}
-
 template <typename T>
 struct PackedTask {
   SweepTask<T> sweep;
@@ -66,18 +61,12 @@ struct PackedTask {
   bool moves;     ///< else the sums are left alone
 };
 
-__device__ unsigned twice(unsigned half) {
-  return half * 0x10001u;
-}
 __device__ unsigned two_halves(__half low, __half high) {
   return static_cast<unsigned>(__half_as_ushort(low)) |
          static_cast<unsigned>(__half_as_ushort(high)) << 16;
 }
-/// Two floats, rounded to float16; what is less than 0 becomes 0.
-__device__ unsigned pack(float low, float high) {
-  unsigned two;
-  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
-  return two;
+__device__ unsigned twice(unsigned half) {
+  return half * 0x10001u;
 }
 /// a * b + c of both halves, and the same limited to [0, 1].
 __device__ unsigned fma_two(unsigned a, unsigned b, unsigned c) {
@@ -113,9 +102,14 @@ struct LimitTest {
     }
     return mask;
   }
+  /// The same for up to 16 pairs: a bit each, see column_of().
+  template <unsigned kRow, unsigned kScores>
+  __device__ unsigned mask(const unsigned* scores) const {
+    return __byte_perm(of<kRow, 8>(scores), of<kRow, kScores - 8>(scores + 8), 0x6420);
+  }
 };
 
-/// Which column of a tile bit b of a mask is, for one of the four lanes of a row.
+/// Which column of 128 bit b of a mask is, for one of the four lanes of a row.
 __device__ unsigned column_of(unsigned bit, unsigned quarter) {
   return (bit & 16u) * 4 + (bit & 7u) * 8 + (bit >> 3 & 1u) + quarter * 2;
 }
@@ -175,12 +169,13 @@ __device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
     const __half2 scaled = __hmul2(*reinterpret_cast<const __half2*>(&two), scale);
     *place(j, step, half, quarter) = *reinterpret_cast<const unsigned*>(&scaled);
   };
-  const unsigned columns = tiles * kColumns;
+  const unsigned columns = tiles * kColumns, last = centroids.tiles * kHalfTileRows - 1;
 #pragma unroll 4
-  for (unsigned e = threadIdx.x; e < columns * kGroups; e += kThreads) {
-    const unsigned j = e / kGroups, group = e % kGroups;
-    const uint4 four = *reinterpret_cast<const uint4*>(centroids.rounded + std::size_t{j} * kWidth +
-                                                       HalfTiles::swizzled(kWidth, j, group) * 8);
+  for (unsigned e = threadIdx.x; e < columns * kGroups; e += blockDim.x) {
+    const unsigned j = e / kGroups, group = e % kGroups, from = min(j, last);
+    const uint4 four =
+        *reinterpret_cast<const uint4*>(centroids.rounded + std::size_t{from} * kWidth +
+                                        HalfTiles::swizzled(kWidth, from, group) * 8);
     if constexpr (kData == 1) {
       write(j, 0, 0, group * 2, four.x);
       write(j, 0, 1, group * 2, four.y);
@@ -194,7 +189,7 @@ __device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
     }
   }
   __syncthreads(); // the places of the last four may have been written
-  for (unsigned j = threadIdx.x; j < columns; j += kThreads) {
+  for (unsigned j = threadIdx.x; j < columns; j += blockDim.x) {
     for (unsigned quarter = 0; quarter < 3 && kSteps > kData; ++quarter) {
       *place(j, kSteps - 1, 0, quarter) = *place(j, kSteps - 1, 1, quarter) = 0;
     }
@@ -205,51 +200,6 @@ __device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
     const __half second = __float2half_rn((whole - __half2float(first) * 0x1p15f) * 0x1p-5f);
     *place(j, kSteps - 1, 0, 3) = real ? two_halves(first, second) : two_halves(most, none);
     *place(j, kSteps - 1, 1, 3) = real ? two_halves(one, none) : two_halves(none, most);
-  }
-}
-
-/// Changes the sums for rows that move: an entry a lane, 0 for none. All lanes of the warp must
-/// call it.
-template <typename T>
-__device__ void move_rows(const PointsView<T>& points, const SumsView& own,
-                          unsigned long long entry) {
-  constexpr unsigned kAtOnce = 8;
-  const unsigned d = points.d, lane = threadIdx.x % 32;
-  const unsigned lanes = d <= 8 ? 8 : d <= 16 ? 16 : 32, side = 32 / lanes; // rows side by side
-  if (entry != 0) {
-    atomicAdd(&own.counts[entry >> 48], 1u);
-    if (const unsigned from = static_cast<unsigned>(entry >> 32) & 0xffffu; from != kNoCluster) {
-      atomicSub(&own.counts[from], 1u);
-    }
-  }
-#pragma unroll 1
-  for (unsigned first = 0; first < d; first += lanes) {
-    const unsigned f = min(first + lane % lanes, d - 1);
-#pragma unroll 1
-    for (unsigned base = 0; base < 32; base += side * kAtOnce) {
-      unsigned long long mover[kAtOnce];
-      T x[kAtOnce];
-#pragma unroll
-      for (unsigned u = 0; u < kAtOnce; ++u) {
-        mover[u] =
-            __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
-        const unsigned row = max(static_cast<unsigned>(mover[u]), 1u) - 1;
-        x[u] = points.exact[std::size_t{row} * d + f];
-      }
-#pragma unroll
-      for (unsigned u = 0; u < kAtOnce; ++u) {
-        if (mover[u] == 0 || first + lane % lanes >= d) {
-          continue;
-        }
-        const unsigned to = static_cast<unsigned>(mover[u] >> 48);
-        const unsigned from = static_cast<unsigned>(mover[u] >> 32) & 0xffffu;
-        const FixedWords words = FixedWords::of(x[u], own.point);
-        add_exactly(own, std::size_t{to} * d + f, words);
-        if (from != kNoCluster) {
-          add_exactly(own, std::size_t{from} * d + f, {-words.high, -words.low});
-        }
-      }
-    }
   }
 }
 
@@ -304,9 +254,11 @@ __device__ void compare_pairs(const SweepTask<T>& task, Team<T>& of_team, unsign
 /// the data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team
 /// of each team.
 template <unsigned kData, bool kBeside, unsigned kColumns, typename T>
-__global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> task) {
-  constexpr unsigned kSteps = kData + (kBeside ? 1 : 0);
-  constexpr unsigned kScores = kColumns / 8; // pairs of a row and lane
+__global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
+    sweep_packed(const PackedTask<T> task) {
+  constexpr unsigned kSteps = kData + kBeside, kAll = kTeams<kSteps, kColumns>;
+  constexpr unsigned kScores = kColumns / 8;               // pairs of a row and lane
+  constexpr unsigned kFirst = kScores < 16 ? kScores : 16; // of those, that make the first mask
   extern __shared__ unsigned char s_dynamic[];
   __shared__ unsigned s_doubtful;
   const PointsView<T>& points = task.sweep.points;
@@ -342,23 +294,24 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
   uint2* doubtful = task.doubtful + std::size_t{blockIdx.x} * task.of_block;
   const std::uint64_t columns = describe<kStep>(s_columns);
   const ScoreError largest = task.sweep.counters->largest();
-  const std::size_t copy = (blockIdx.x * kTeams + team) % task.sums.copies;
+  const std::size_t copy = (blockIdx.x * kAll + team) % task.sums.copies;
   const SumsView own_sums{task.sums.point, task.sums.high + copy * k * points.d,
                           task.sums.low + copy * k * points.d, task.sums.counts + copy * k};
   unsigned moved = 0; // by this team
-  bool again = false; // a piece is of doubtful rows, which have several candidates
-  unsigned doubtful_rows = 0, piece_rows = kTeamRows;
+  bool again = false; // with doubtful rows, which have several candidates
+  unsigned doubtful_rows = 0, first = 0, end = 0, at_once = kTeamRows; // of those, this team's
 #pragma unroll 1
   for (;;) {
     unsigned row = piece * kTeamRows + own_row, own_limit = 0;
     if (!again && piece >= pieces) {
       __syncthreads(); // all doubtful rows are there
       again = true;
-      piece = team;
       doubtful_rows = s_doubtful;
-      piece_rows = min(kTeamRows, (doubtful_rows + kTeams - 1) / kTeams);
+      const unsigned share = (doubtful_rows + kAll - 1) / kAll;
+      first = team * share;
+      end = min(first + share, doubtful_rows);
     }
-    const bool done = again && piece * piece_rows >= doubtful_rows;
+    const bool done = again && first >= end;
     if (!done) {
       bool has_row = row < n;
       if (again) {
@@ -366,9 +319,8 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
           of_team.listed = 0;
         }
         team_barrier(team); // the last piece is done with, the list is empty
-        const unsigned base = piece * piece_rows, last = doubtful_rows - 1;
-        has_row = own_row < piece_rows && base + own_row <= last;
-        const uint2 entry = doubtful[min(base + own_row, last)];
+        has_row = own_row < min(at_once, end - first);
+        const uint2 entry = doubtful[min(first + own_row, end - 1)];
         row = entry.x;
         own_limit = has_row ? entry.y : 0; // that of none: no score is as little
         if (quarter < 2) {
@@ -385,12 +337,15 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
           of_team.listed = kPairs + 1;
         }
       }
+      // To the nearest: 2^-11 of a score. Of the tensor cores only an ulp is assumed.
+      constexpr float kRounding = kRounds<kSteps, kColumns> ? 0x1p-10f : 0x1p-11f;
       const std::int32_t label_before = next.label;
       const __half constant = __float2half_ru(0.5f * next.norm * next.norm * 0x1p-15f);
-      const float margin = packed_error(largest, next.residual, next.norm,
-                                        __half2float(constant) * 0x1p15f, kSteps * kStep) *
-                               (2.0f * 0x1p-15f * kUpwards) +
-                           0x1p-24f;
+      const float margin =
+          packed_error(largest, next.residual, next.norm, __half2float(constant) * 0x1p15f,
+                       kSteps * kStep, kRounds<kSteps, kColumns> ? kSteps - 1 : 0) *
+              (2.0f * 0x1p-15f * kUpwards) +
+          0x1p-23f;
       const unsigned own_constant = two_halves(constant, __float2half(1.0f));
       const unsigned other_constant = __shfl_xor_sync(0xffffffffu, own_constant, 1);
       unsigned operands[kSteps][4];
@@ -405,33 +360,26 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
           asm volatile("mov.b32 %0, %1;" : "=r"(operands[step][e]) : "r"(word)); // not made again
         }
       }
+      const auto fetch_next = [&] { // on their way during the rest
+        const unsigned after = piece + gridDim.x * kAll;
+        if (!again && after < pieces) {
+          next.fetch(points, task.sweep.labels, after * kTeamRows + first_row,
+                     after * kTeamRows + first_row + 8, quarter);
+        }
+      };
+      if constexpr (kRounds<kSteps, kColumns>) {
+        fetch_next();
+      }
       unsigned best = 0x7fff7fffu, count[2] = {0, 0}; // the least scores of both rows; candidates
       unsigned found[2] = {0, 0};                     // one of them
 #pragma unroll 1
       for (unsigned tile = 0; tile < tiles; ++tile) {
-        float sums[kColumns / 2];
-        wgmma_fence();
-#pragma unroll
-        for (unsigned step = 0; step < kSteps; ++step) {
-          multiply_add(sums, operands[step],
-                       columns + (tile * kSteps + step) * (kColumns * kStep * 2 / 16), step > 0);
-        }
-        wgmma_commit_group();
-        wgmma_wait_group<0>();
-#pragma unroll
-        for (float& sum : sums) {
-          asm volatile("" : "+f"(sum)::"memory"); // not read before
-        }
         unsigned scores[2][kScores];
-#pragma unroll
-        for (unsigned e = 0; e < kScores; ++e) {
-          scores[0][e] = pack(sums[e * 4], sums[e * 4 + 1]);
-          scores[1][e] = pack(sums[e * 4 + 2], sums[e * 4 + 3]);
-        }
-        const unsigned after = piece + gridDim.x * kTeams; // on its way during the rest
-        if (tile + 1 == tiles && !again && after < pieces) {
-          next.fetch(points, task.sweep.labels, after * kTeamRows + first_row,
-                     after * kTeamRows + first_row + 8, quarter);
+        multiply_tile<kSteps, kColumns>(scores, operands,
+                                        columns + tile * kSteps * (kColumns * kStep * 2 / 16));
+        if (!kRounds<kSteps, kColumns> &&
+            tile + 1 == tiles) { // before, registers would not suffice
+          fetch_next();
         }
         unsigned least[2];
 #pragma unroll
@@ -453,24 +401,31 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
         best = __vmins2(best, both);
         // No more than this, rounded upwards: the score of the nearest centroid, rounded.
         const float most = fmaf(__half2float(__ushort_as_half(best >> side * 16 & 0xffffu)),
-                                1.0f + 0x1p-11f + 0x1p-20f, margin);
+                                1.0f + kRounding + 0x1p-20f, margin);
         const unsigned rounded = __half_as_ushort(__float2half_ru(most));
         own_limit = again ? own_limit : max(rounded, kLeastLimit);
         const unsigned own = own_limit | (best_before > own_limit ? 0x8000u : 0u); // none before it
         const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
         const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
         const LimitTest test(limits & 0x7fff7fffu);
-        const unsigned masks[2] = {
-            __byte_perm(test.of<0, 8>(scores[0]), test.of<0, kScores - 8>(scores[0] + 8), 0x6420),
-            __byte_perm(test.of<1, 8>(scores[1]), test.of<1, kScores - 8>(scores[1] + 8), 0x6420)};
+        unsigned masks[2][2]; // of the first 128 columns, and of those behind them
+        masks[0][0] = test.mask<0, kFirst>(scores[0]);
+        masks[1][0] = test.mask<1, kFirst>(scores[1]);
+        masks[0][1] = masks[1][1] = 0;
+        if constexpr (kScores > kFirst) {
+          masks[0][1] = test.mask<0, kScores - kFirst>(scores[0] + kFirst);
+          masks[1][1] = test.mask<1, kScores - kFirst>(scores[1] + kFirst);
+        }
         if (!again) {
 #pragma unroll
           for (unsigned p = 0; p < 2; ++p) {
-            const int mask = static_cast<int>(masks[p]);
             count[p] = ((limits & 0x8000u << p * 16) != 0 ? 0 : count[p]) +
-                       static_cast<unsigned>(__popc(mask));
-            found[p] = mask != 0 ? tile * kColumns +
-                                       column_of(31u - static_cast<unsigned>(__clz(mask)), quarter)
+                       static_cast<unsigned>(__popc(static_cast<int>(masks[p][0])) +
+                                             __popc(static_cast<int>(masks[p][1])));
+            const bool behind = masks[p][1] != 0;
+            const int mask = static_cast<int>(behind ? masks[p][1] : masks[p][0]);
+            const unsigned bit = 31u - static_cast<unsigned>(__clz(mask));
+            found[p] = mask != 0 ? tile * kColumns + (behind ? 128 : 0) + column_of(bit, quarter)
                                  : found[p];
           }
           continue;
@@ -479,12 +434,17 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
 #pragma unroll
         for (unsigned p = 0; p < 2; ++p) {
           const bool there = p == side ? has_row : other_there;
-          for (unsigned mask = there ? masks[p] : 0; mask != 0; mask &= mask - 1) {
-            const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(mask))) - 1;
-            const unsigned place = atomicAdd(&of_team.listed, 1u);
-            if (place < kPairs) {
-              of_team.pairs[place] =
-                  (first_row + p * 8) << 16 | (tile * kColumns + column_of(bit, quarter));
+          unsigned column = tile * kColumns; // the first of a mask
+#pragma unroll 1
+          for (unsigned half = 0; half < 2; ++half, column += 128) {
+            const unsigned its = half == 0 ? masks[p][0] : masks[p][1];
+            for (unsigned mask = there ? its : 0; mask != 0; mask &= mask - 1) {
+              const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(mask))) - 1;
+              const unsigned place = atomicAdd(&of_team.listed, 1u);
+              if (place < kPairs) {
+                of_team.pairs[place] =
+                    (first_row + p * 8) << 16 | (column + column_of(bit, quarter));
+              }
             }
           }
         }
@@ -512,11 +472,16 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
         }
         known = known && certain;
         label = own & 0xffffu;
-        piece += gridDim.x * kTeams;
+        piece += gridDim.x * kAll;
       } else {
         team_barrier(team); // the candidates of all warps are listed
         const unsigned listed = of_team.listed;
-        const unsigned rows = min(doubtful_rows - piece * piece_rows, piece_rows);
+        if (listed > kPairs && at_once > kLeastRows) { // the same with fewer rows
+          at_once /= 4;
+          team_barrier(team); // all have read it
+          continue;
+        }
+        const unsigned rows = min(end - first, at_once);
         const unsigned pairs = listed > kPairs ? rows * k : listed;
         compare_pairs<kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
         if constexpr (!kRankedInOne<T>) {
@@ -529,7 +494,7 @@ __global__ void __launch_bounds__(kThreads, 1) sweep_packed(const PackedTask<T> 
         team_barrier(team); // all of them are compared
         const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
         label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
-        piece += kTeams;
+        first += rows;
       }
       const bool moves = known && static_cast<std::int32_t>(label) != label_before;
       if (moves) {
@@ -593,7 +558,7 @@ public:
     return "";
   }
   static std::size_t bytes(const Shape& shape) {
-    return (shape.n + multiprocessors() * kTeams * kTeamRows) * sizeof(uint2);
+    return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2);
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
@@ -608,28 +573,31 @@ public:
 
   void prepare(const SweepTask<T>& task) {
     const std::size_t d = task.points.d, data = data_steps(d);
-    tiles_ = task.centroids.tiles;
-    const bool narrow = ceil_div(task.centroids.k, kNarrow) == tiles_, beside = steps(d) > data;
-    const auto pick = [&]<unsigned kData>() {
-      return narrow ? (beside ? sweep_packed<kData, true, kNarrow, T>
-                              : sweep_packed<kData, false, kNarrow, T>)
-                    : (beside ? sweep_packed<kData, true, kHalfTileRows, T>
-                              : sweep_packed<kData, false, kHalfTileRows, T>);
+    const bool beside = steps(d) > data;
+    const auto pick = [&]<unsigned kData, bool kBeside>() {
+      choose<kData, kBeside, kHalfTileRows>(task);
+      choose<kData, kBeside, kNarrow>(task);
+      if constexpr (kRounds<kData + kBeside, 2 * kNarrow>) { // sums take half the registers
+        choose<kData, kBeside, 2 * kNarrow>(task);
+        choose<kData, kBeside, 2 * kHalfTileRows>(task);
+      }
     };
-    kernel_ = data == 1   ? pick.template operator()<1>()
-              : data == 2 ? pick.template operator()<2>()
-                          : pick.template operator()<4>();
-    bytes_ = shared_bytes(d, tiles_);
+    const auto pick_beside = [&]<unsigned kData>() {
+      beside ? pick.template operator()<kData, true>() : pick.template operator()<kData, false>();
+    };
+    data == 1   ? pick_beside.template operator()<1>()
+    : data == 2 ? pick_beside.template operator()<2>()
+                : pick_beside.template operator()<4>();
     allow_shared_memory(kernel_, bytes_);
     const std::size_t pieces = ceil_div(task.points.n, kTeamRows);
     blocks_ = static_cast<unsigned>(std::min(multiprocessors(), pieces));
     of_block_ =
-        static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * kTeams) * kTeams * kTeamRows);
+        static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * teams_) * teams_ * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
   }
   void follow(const SweepTask<T>&) {}
   void launch(const SweepTask<T>& task, const SumsView& sums, PassCounters* next, bool moves) {
-    kernel_<<<blocks_, kThreads, bytes_>>>(
+    kernel_<<<blocks_, teams_ * 128, bytes_>>>(
         {task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
     check_launch("sweep_packed");
   }
@@ -638,18 +606,37 @@ public:
 private:
   static constexpr std::size_t kStatic = 1024; // of shared memory, at most
 
+  /// Takes tiles of so many columns if they cost less than what was chosen before: a tile costs as
+  /// much as its columns and some more.
+  template <unsigned kData, bool kBeside, unsigned kColumns>
+  void choose(const SweepTask<T>& task) {
+    constexpr unsigned kMore = 60;
+    const auto tiles = static_cast<unsigned>(ceil_div(task.centroids.k, kColumns));
+    const std::size_t bytes = shared_bytes(task.points.d, tiles, kColumns);
+    const unsigned cost = tiles * (kColumns + kMore);
+    if (kData + kBeside == 3 && kColumns > kHalfTileRows && task.centroids.k <= 300) {
+      return; // what rounding leaves open would cost more
+    }
+    if (kernel_ == nullptr || (cost < cost_ && bytes <= shared_memory_limit() - kStatic)) {
+      kernel_ = sweep_packed<kData, kBeside, kColumns, T>;
+      teams_ = kTeams<kData + kBeside, kColumns>;
+      cost_ = cost, tiles_ = tiles, bytes_ = bytes;
+    }
+  }
+
   static std::size_t data_steps(std::size_t d) { return d <= 16 ? 1 : d <= 32 ? 2 : 4; }
   static std::size_t steps(std::size_t d) {
     return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
   }
-  static std::size_t shared_bytes(std::size_t d, std::size_t tiles) {
-    return 1024 + tiles * steps(d) * kHalfTileRows * kStep * sizeof(__half) +
-           kTeams * sizeof(Team<T>);
+  static std::size_t shared_bytes(std::size_t d, std::size_t tiles,
+                                  std::size_t columns = kHalfTileRows) {
+    return 1024 + tiles * steps(d) * columns * kStep * sizeof(__half) +
+           kMostTeams * sizeof(Team<T>);
   }
 
   void (*kernel_)(const PackedTask<T>) = nullptr;
   std::size_t bytes_ = 0;
-  unsigned tiles_ = 0, blocks_ = 0, of_block_ = 0;
+  unsigned teams_ = 0, tiles_ = 0, cost_ = 0, blocks_ = 0, of_block_ = 0;
   DeviceBuffer<uint2> d_doubtful_;
 };
 

@@ -166,4 +166,126 @@ __device__ inline void multiply_add(float (&s)[52], const unsigned (&rows)[4],
 #undef CLUSTERBENCH_16_SUMS
 #undef CLUSTERBENCH_4_SUMS
 
+// The operands of a product whose sums are halves, two a register; %0 to %63 and behind them.
+#define CLUSTERBENCH_26_NUMBERS                                                                    \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                         \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25"
+#define CLUSTERBENCH_32_NUMBERS CLUSTERBENCH_26_NUMBERS ", %26, %27, %28, %29, %30, %31"
+#define CLUSTERBENCH_52_NUMBERS                                                                    \
+  CLUSTERBENCH_32_NUMBERS ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, "                   \
+                          "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51"
+#define CLUSTERBENCH_64_NUMBERS                                                                    \
+  CLUSTERBENCH_52_NUMBERS ", %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define CLUSTERBENCH_2_PAIRS(i) "+r"(s[i]), "+r"(s[i + 1])
+#define CLUSTERBENCH_8_PAIRS(i)                                                                    \
+  CLUSTERBENCH_2_PAIRS(i), CLUSTERBENCH_2_PAIRS(i + 2), CLUSTERBENCH_2_PAIRS(i + 4),               \
+      CLUSTERBENCH_2_PAIRS(i + 6)
+#define CLUSTERBENCH_26_PAIRS                                                                      \
+  CLUSTERBENCH_8_PAIRS(0), CLUSTERBENCH_8_PAIRS(8), CLUSTERBENCH_8_PAIRS(16),                      \
+      CLUSTERBENCH_2_PAIRS(24)
+#define CLUSTERBENCH_32_PAIRS                                                                      \
+  CLUSTERBENCH_26_PAIRS, CLUSTERBENCH_2_PAIRS(26), CLUSTERBENCH_2_PAIRS(28),                       \
+      CLUSTERBENCH_2_PAIRS(30)
+#define CLUSTERBENCH_52_PAIRS                                                                      \
+  CLUSTERBENCH_32_PAIRS, CLUSTERBENCH_8_PAIRS(32), CLUSTERBENCH_8_PAIRS(40),                       \
+      CLUSTERBENCH_2_PAIRS(48), CLUSTERBENCH_2_PAIRS(50)
+#define CLUSTERBENCH_64_PAIRS                                                                      \
+  CLUSTERBENCH_52_PAIRS, CLUSTERBENCH_2_PAIRS(52), CLUSTERBENCH_2_PAIRS(54),                       \
+      CLUSTERBENCH_8_PAIRS(56)
+
+/// 64 rows in registers times 4 kPairs columns, over 16 features, plus s if `add`; rounded to
+/// float16: s[2 ni + p] has columns 8 ni + 2 (lane % 4) and the next of the row
+/// 16 warp + 8 p + lane / 4.
+template <unsigned kPairs>
+__device__ void multiply_add(unsigned (&s)[kPairs], const unsigned (&rows)[4],
+                             std::uint64_t columns, bool add) {
+#define CLUSTERBENCH_MULTIPLY(pairs, shape, a0, a1, a2, a3, b, more)                               \
+  asm volatile("{\n"                                                                               \
+               ".reg .pred p;\n"                                                                   \
+               "setp.ne.b32 p, %" #more ", 0;\n"                                                   \
+               "wgmma.mma_async.sync.aligned." shape                                               \
+               ".f16.f16.f16 {" CLUSTERBENCH_##pairs##_NUMBERS                                     \
+               "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1, 0;\n"               \
+               "}"                                                                                 \
+               : CLUSTERBENCH_##pairs##_PAIRS                                                      \
+               : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "l"(columns),             \
+                 "r"(static_cast<int>(add)))
+  if constexpr (kPairs == 26) {
+    CLUSTERBENCH_MULTIPLY(26, "m64n104k16", 26, 27, 28, 29, 30, 31);
+  } else if constexpr (kPairs == 32) {
+    CLUSTERBENCH_MULTIPLY(32, "m64n128k16", 32, 33, 34, 35, 36, 37);
+  } else if constexpr (kPairs == 52) {
+    CLUSTERBENCH_MULTIPLY(52, "m64n208k16", 52, 53, 54, 55, 56, 57);
+  } else {
+    static_assert(kPairs == 64);
+    CLUSTERBENCH_MULTIPLY(64, "m64n256k16", 64, 65, 66, 67, 68, 69);
+  }
+#undef CLUSTERBENCH_MULTIPLY
+}
+
+#undef CLUSTERBENCH_64_PAIRS
+#undef CLUSTERBENCH_52_PAIRS
+#undef CLUSTERBENCH_32_PAIRS
+#undef CLUSTERBENCH_26_PAIRS
+#undef CLUSTERBENCH_8_PAIRS
+#undef CLUSTERBENCH_2_PAIRS
+#undef CLUSTERBENCH_64_NUMBERS
+#undef CLUSTERBENCH_52_NUMBERS
+#undef CLUSTERBENCH_32_NUMBERS
+#undef CLUSTERBENCH_26_NUMBERS
+
+inline constexpr unsigned kStep = 16; ///< features of one product
+
+/// Whether the tensor cores round each sum to float16, which takes half the registers and no
+/// instruction: up to two products of a score, or three where columns are many. With more, what is
+/// lost outweighs that.
+template <unsigned kSteps, unsigned kColumns>
+inline constexpr bool kRounds = kSteps <= 2 || (kSteps == 3 && kColumns > 128);
+
+/// Two floats, rounded to float16; what is less than 0 becomes 0.
+__device__ inline unsigned pack(float low, float high) {
+  unsigned two;
+  asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(two) : "f"(high), "f"(low));
+  return two;
+}
+/// The scores of 64 rows and a tile of columns, in pairs of float16: scores[p] are of the p-th of a
+/// lane's two rows.
+template <unsigned kSteps, unsigned kColumns>
+__device__ void multiply_tile(unsigned (&scores)[2][kColumns / 8],
+                              const unsigned (&rows)[kSteps][4], std::uint64_t columns) {
+  if constexpr (kRounds<kSteps, kColumns>) {
+    unsigned pairs[kColumns / 4];
+    wgmma_fence();
+#pragma unroll
+    for (unsigned step = 0; step < kSteps; ++step) {
+      multiply_add(pairs, rows[step], columns + step * (kColumns * kStep * 2 / 16), step > 0);
+    }
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (unsigned e = 0; e < kColumns / 4; ++e) {
+      asm volatile("" : "+r"(pairs[e])::"memory"); // not read before
+      scores[e % 2][e / 2] = pairs[e];
+    }
+  } else {
+    float sums[kColumns / 2];
+    wgmma_fence();
+#pragma unroll
+    for (unsigned step = 0; step < kSteps; ++step) {
+      multiply_add(sums, rows[step], columns + step * (kColumns * kStep * 2 / 16), step > 0);
+    }
+    wgmma_commit_group();
+    wgmma_wait_group<0>();
+#pragma unroll
+    for (float& sum : sums) {
+      asm volatile("" : "+f"(sum)::"memory"); // not read before
+    }
+#pragma unroll
+    for (unsigned e = 0; e < kColumns / 8; ++e) {
+      scores[0][e] = pack(sums[e * 4], sums[e * 4 + 1]);
+      scores[1][e] = pack(sums[e * 4 + 2], sums[e * 4 + 3]);
+    }
+  }
+}
+
 } // namespace clusterbench::cuda
