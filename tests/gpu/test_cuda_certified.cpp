@@ -161,6 +161,16 @@ TEST_P(CudaCertified, NearTies) {
   }
 }
 
+TEST_P(CudaCertified, TightClusters) { // most rows have some ten candidates
+  for (const std::size_t d : {8, 30, 100}) {
+    auto problem = normal_points(5000, d, 120, 2);
+    change(problem, [](float value, std::size_t row, std::size_t feature) {
+      return 3.0f * std::sin(static_cast<float>(row % 10 * 31 + feature)) + 0.02f * value;
+    });
+    expect_right(problem, "tight clusters");
+  }
+}
+
 TEST_P(CudaCertified, Norms) {
   for (const std::size_t d : {5, 64, 200}) {
     for (const float scale : {1e-15f, 1e-6f, 1e6f, 1e15f}) {

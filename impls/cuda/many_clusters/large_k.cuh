@@ -114,7 +114,10 @@ private:
 
   void take_lists(std::size_t n, bool ranked_in_one, Arena& cutter) {
     labels = cutter.take<std::int32_t>(n);
-    const std::size_t pairs = std::min<std::size_t>(2 * n + 65536, std::size_t{1} << 31);
+    // Where clusters are tight, most rows have some ten candidates.
+    const std::size_t many = std::min<std::size_t>(16 * n, std::size_t{1} << 26);
+    const std::size_t pairs =
+        std::min<std::size_t>(std::max(2 * n, many) + 65536, std::size_t{1} << 31);
     flagged = {.rows = cutter.take<unsigned>(n),
                .thresholds = cutter.take<float>(n),
                .candidates = cutter.take<unsigned>(n),
