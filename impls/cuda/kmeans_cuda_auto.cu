@@ -68,34 +68,28 @@ constexpr std::array kTable{
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
     Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},    // where boxes are refused
-    Choice{150000, 12, 80, "kmeans_cuda_cells"},  // one launch for few points
-    Choice{15000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
-    Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
-    Choice{70000, 3, 2000, "kmeans_cuda_packed"},
-    Choice{70000, 3, kAny, "kmeans_cuda_certified"}, // boxes are too large
-    Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},
-    Choice{120000, 6, 2000, "kmeans_cuda_packed"},
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},     // where boxes are refused
+    Choice{150000, 12, 80, "kmeans_cuda_cells"},   // one launch for few points
+    Choice{15000, 6, 3000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
+    Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},   // few centroids are near a box
+    Choice{120000, 6, 2500, "kmeans_cuda_packed"}, // boxes are too large
     Choice{120000, 6, kAny, "kmeans_cuda_certified"},
-    Choice{250000, 4, 2000, "kmeans_cuda_nearby"},
-    Choice{250000, 4, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},
+    Choice{200000, 6, 2500, "kmeans_cuda_packed"},
+    Choice{200000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},
-    Choice{kAny, 6, 256, "kmeans_cuda_packed"},
-    Choice{500000, 6, 1200, "kmeans_cuda_packed"},
+    Choice{500000, 6, 2200, "kmeans_cuda_packed"},
     Choice{500000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 5, kAny, "kmeans_cuda_nearby"},
-    Choice{kAny, 6, 900, "kmeans_cuda_nearby"},
+    Choice{1700000, 6, 1500, "kmeans_cuda_packed"},
+    Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
-    Choice{100000, 64, 2000, "kmeans_cuda_packed"}, // pairs of scores in registers
-    Choice{400000, 8, 1100, "kmeans_cuda_packed"},
-    Choice{kAny, 8, 900, "kmeans_cuda_packed"},
-    Choice{kAny, 8, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
-    Choice{kAny, 16, 1300, "kmeans_cuda_packed"},
-    Choice{kAny, 16, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, 64, 2000, "kmeans_cuda_packed"},
+    Choice{kAny, 11, 2200, "kmeans_cuda_packed"},    // pairs of scores in registers
+    Choice{kAny, 11, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
+    Choice{kAny, 64, 4000, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // devices before 9.0
     Choice{5000, kAny, 256, "kmeans_cublas"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
