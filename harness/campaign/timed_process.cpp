@@ -271,8 +271,10 @@ private:
         claimed += whole.reply.value(window, 0.0);
       }
       const bool believed = claimed <= 1.001 * whole.seconds;
-      json entry = {
-          {"ms", whole.seconds * 1e3}, {"start", number}, {"iterations", whole.iterations}};
+      json entry = {{"ms", whole.seconds * 1e3},
+                    {"start", number},
+                    {"iterations", whole.iterations},
+                    {"cpu_ms", whole.cpu * 1e3}};
       for (const char* window : {"upload", "prepare", "run", "download"}) {
         const std::string reported = fmt::format("{}_s", window);
         if (believed && whole.reply.contains(reported)) {

@@ -39,6 +39,8 @@ std::vector<WholeAnswer> whole_of(std::string_view value) {
         answer.ms = json_text::number(text);
       } else if (key == "run_ms") {
         answer.run_ms = json_text::number(text);
+      } else if (key == "cpu_ms") {
+        answer.cpu_ms = json_text::number(text);
       } else if (key == "iterations") {
         answer.iterations = json_text::number(text);
       } else if (key == "start") {

@@ -38,6 +38,7 @@ struct OwnStart {
 /// One window from the caller's points to labels and centroids in host memory.
 struct WholeAnswer {
   double ms = 0.0, run_ms = 0.0, iterations = 0.0;
+  double cpu_ms = 0.0;   ///< processor time of the whole window, of all threads; 0: not known
   std::size_t start = 0; ///< its number
 };
 

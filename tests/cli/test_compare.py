@@ -156,6 +156,21 @@ class Statistics(Compare):
                 self.assertEqual("it needs all processors of a virtual machine" in cell["message"],
                                  verdict == "inconclusive")
 
+    def test_slow_cells_tell_by_their_whole_answers(self):
+        told = {"cpu": {"microcode": "0x1"}}
+        for busy, verdict in ((2.0, "inconclusive"), (1.0, "slower")):
+            with self.subTest(busy=busy):
+                for name, slower in (("base", 1.0), ("new", 1.2)):
+                    lines = rounds("c", [5000.0 * slower] * 3)
+                    for line in lines:
+                        line["cpu_ms"] = []
+                        for whole in line["whole"]:
+                            whole["cpu_ms"] = busy * whole["ms"]
+                    self.write(name, lines, virtual=True, **told)
+                done = self.run_program("compare", "base", "new", "--json", exit_code=(1, 3))
+                cell, = json.loads(done.stdout)["cells"]
+                self.assertEqual(cell["verdict"], verdict)
+
     def test_runs_of_microseconds_see_what_nobody_measures(self):
         told = {"cpu": {"microcode": "0x1"}}
         for virtual, gpus, ms, slower, verdict in (

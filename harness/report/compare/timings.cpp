@@ -16,15 +16,22 @@ namespace {
 using datasets::InputError;
 using nlohmann::json;
 
-// Processor time is of the whole request. Beside a short run, what is around it is too much.
+// Processor time is of the whole request. Beside a short run, what is around it is too much. Where
+// the samples are those of whole answers, it is that of these.
 double processors_of(const std::vector<Row>& rounds) {
   constexpr double kLeastMs = 1.0;
   std::vector<double> of_samples;
   for (const Row& row : rounds) {
-    for (std::size_t i = 0; i < row.cpu_ms.size(); ++i) {
-      if (row.samples_ms[i] >= kLeastMs) {
-        of_samples.push_back(std::min(row.cpu_ms[i] / row.samples_ms[i], double(row.threads)));
+    const auto add = [&](double cpu_ms, double ms) {
+      if (cpu_ms > 0.0 && ms >= kLeastMs) {
+        of_samples.push_back(std::min(cpu_ms / ms, static_cast<double>(row.threads)));
       }
+    };
+    for (std::size_t i = 0; i < row.cpu_ms.size(); ++i) {
+      add(row.cpu_ms[i], row.samples_ms[i]);
+    }
+    for (std::size_t i = 0; row.cpu_ms.empty() && i < row.whole.size(); ++i) {
+      add(row.whole[i].cpu_ms, row.whole[i].ms);
     }
   }
   return of_samples.empty() ? 0.0 : median(of_samples);
