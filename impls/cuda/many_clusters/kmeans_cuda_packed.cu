@@ -32,7 +32,7 @@ using namespace cuda;
 template <unsigned kSteps, unsigned kColumns>
 constexpr unsigned kTeams = kRounds<kSteps, kColumns>&& kColumns <= kHalfTileRows ? 6 : 4;
 constexpr unsigned kMostTeams = 6, kTeamRows = 64;
-constexpr unsigned kNarrow = 104; ///< columns of a tile, if they suffice; else kHalfTileRows
+constexpr unsigned kNarrow = 104; ///< columns of a tile, or twice as many; or of kHalfTileRows
 constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows, or of fewer
 constexpr unsigned kLeastRows = 4;
 constexpr unsigned kMovers = 192; ///< of a team: it adds up to 64, and moves them from 128 on
@@ -322,7 +322,7 @@ __global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
         has_row = own_row < min(at_once, end - first);
         const uint2 entry = doubtful[min(first + own_row, end - 1)];
         row = entry.x;
-        own_limit = has_row ? entry.y : 0; // that of none: no score is as little
+        own_limit = has_row ? entry.y : 0; // what passes that of none is not listed
         if (quarter < 2) {
           of_team.rows[own_row] = row;
           of_team.nearest[own_row] = ~0ull;
@@ -549,7 +549,9 @@ public:
       return "d = " + std::to_string(shape.d) +
              ": rows are operands in registers up to 64 features";
     }
-    const std::size_t needed = shared_bytes(shape.d, ceil_div(shape.k, kHalfTileRows));
+    const std::size_t needed =
+        shared_bytes(shape.d, ceil_div(shape.k, kHalfTileRows), kHalfTileRows,
+                     steps(shape.d) <= 2 ? kTeams<2, kHalfTileRows> : kTeams<3, kHalfTileRows>);
     if (needed > shared_memory_limit() - kStatic) {
       return "the centroids need " + std::to_string(needed) +
              " bytes of shared memory, there are " +
@@ -574,6 +576,7 @@ public:
   void prepare(const SweepTask<T>& task) {
     const std::size_t d = task.points.d, data = data_steps(d);
     const bool beside = steps(d) > data;
+    kernel_ = nullptr;
     const auto pick = [&]<unsigned kData, bool kBeside>() {
       choose<kData, kBeside, kHalfTileRows>(task);
       choose<kData, kBeside, kNarrow>(task);
@@ -612,15 +615,15 @@ private:
   void choose(const SweepTask<T>& task) {
     constexpr unsigned kMore = 60;
     const auto tiles = static_cast<unsigned>(ceil_div(task.centroids.k, kColumns));
-    const std::size_t bytes = shared_bytes(task.points.d, tiles, kColumns);
+    constexpr unsigned kAll = kTeams<kData + kBeside, kColumns>;
+    const std::size_t bytes = shared_bytes(task.points.d, tiles, kColumns, kAll);
     const unsigned cost = tiles * (kColumns + kMore);
     if (kData + kBeside == 3 && kColumns > kHalfTileRows && task.centroids.k <= 300) {
       return; // what rounding leaves open would cost more
     }
     if (kernel_ == nullptr || (cost < cost_ && bytes <= shared_memory_limit() - kStatic)) {
       kernel_ = sweep_packed<kData, kBeside, kColumns, T>;
-      teams_ = kTeams<kData + kBeside, kColumns>;
-      cost_ = cost, tiles_ = tiles, bytes_ = bytes;
+      cost_ = cost, tiles_ = tiles, bytes_ = bytes, teams_ = kAll;
     }
   }
 
@@ -628,10 +631,9 @@ private:
   static std::size_t steps(std::size_t d) {
     return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
   }
-  static std::size_t shared_bytes(std::size_t d, std::size_t tiles,
-                                  std::size_t columns = kHalfTileRows) {
-    return 1024 + tiles * steps(d) * columns * kStep * sizeof(__half) +
-           kMostTeams * sizeof(Team<T>);
+  static std::size_t shared_bytes(std::size_t d, std::size_t tiles, std::size_t columns,
+                                  std::size_t teams) {
+    return 1024 + tiles * steps(d) * columns * kStep * sizeof(__half) + teams * sizeof(Team<T>);
   }
 
   void (*kernel_)(const PackedTask<T>) = nullptr;

@@ -100,7 +100,7 @@ private:
     loss = cutter.take<double>(1);
     shift = cutter.take<double>(1);
     if (needs.lists) {
-      take_lists(n, needs.ranked_in_one, cutter);
+      take_lists(n, k, needs.ranked_in_one, cutter);
     }
     if (needs.sorts) {
       sorted.size = SortedSums<>::scratch_bytes(n, k);
@@ -112,10 +112,10 @@ private:
     used = cutter.used;
   }
 
-  void take_lists(std::size_t n, bool ranked_in_one, Arena& cutter) {
+  void take_lists(std::size_t n, std::size_t k, bool ranked_in_one, Arena& cutter) {
     labels = cutter.take<std::int32_t>(n);
     // Where clusters are tight, most rows have some ten candidates.
-    const std::size_t many = std::min<std::size_t>(16 * n, std::size_t{1} << 26);
+    const std::size_t many = std::min(n * std::min<std::size_t>(k, 16), std::size_t{1} << 26);
     const std::size_t pairs =
         std::min<std::size_t>(std::max(2 * n, many) + 65536, std::size_t{1} << 31);
     flagged = {.rows = cutter.take<unsigned>(n),

@@ -52,7 +52,7 @@ __device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, con
 // ---- the second sweep
 
 inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
-inline constexpr unsigned kSecondQueue = 1024;
+inline constexpr unsigned kSecondQueue = 960;   ///< with more, rows of 576 features had one block
 inline constexpr unsigned kMostKeptChunks = 16; ///< of 64 features; rows of more are streamed
 
 /// Chunks of the rows in shared memory at a time: all, or those of the stages.
