@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 namespace clusterbench::cuda {
 
@@ -22,6 +23,22 @@ struct FixedPoint {
     return {std::ldexp(1.0, 62 - growth - exponent), std::ldexp(1.0, 62 - growth)};
   }
 };
+
+/// The same for floats, which it takes to the same words in fewer instructions. Two factors make
+/// to_high, which a float may not hold.
+struct FloatPoint {
+  float to_high[2], to_low;
+  __device__ explicit FloatPoint(const FixedPoint& point)
+      : to_low(static_cast<float>(point.to_low)) {
+    const int exponent = (__double2hiint(point.to_high) >> 20) - 1023, half = exponent / 2;
+    to_high[0] = __int_as_float((half + 127) << 23);
+    to_high[1] = __int_as_float((exponent - half + 127) << 23);
+  }
+};
+
+/// How values of type T become words.
+template <typename T>
+using PointOf = std::conditional_t<std::is_same_v<T, float>, FloatPoint, FixedPoint>;
 
 struct SumsView {
   FixedPoint point;
@@ -43,6 +60,11 @@ struct FixedWords {
       words.low = __double2ll_rn(rest * point.to_low);
     }
     return words;
+  }
+  __device__ static FixedWords of(float value, const FloatPoint& point) {
+    const float scaled = value * point.to_high[0] * point.to_high[1];
+    const float rest = scaled - rintf(scaled); // exact
+    return {__float2ll_rn(scaled), rest != 0.0f ? __float2ll_rn(rest * point.to_low) : 0};
   }
 };
 

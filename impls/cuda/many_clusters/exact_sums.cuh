@@ -86,6 +86,7 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
                                    const WeightsView<T> weights, unsigned k) {
   constexpr unsigned kEach = kMovedFeatures / 32;
   sums = copy_of_block(sums, k, points.d);
+  const PointOf<T> point(sums.point);
   const unsigned lane = threadIdx.x % 32, d = points.d;
   const unsigned parts = (d + kMovedFeatures - 1) / kMovedFeatures;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
@@ -122,10 +123,14 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
         const int who = __ffs(static_cast<int>(movers)) - 1;
         const int old_label = __shfl_sync(0xffffffffu, from, who);
         const int new_label = __shfl_sync(0xffffffffu, to, who);
-        double row[kEach];
+        FixedWords row[kEach];
 #pragma unroll
         for (unsigned e = 0; e < kEach; ++e) {
-          row[e] = next_weight * static_cast<double>(next[e]);
+          if constexpr (kWeighted) {
+            row[e] = FixedWords::of(next_weight * static_cast<double>(next[e]), sums.point);
+          } else {
+            row[e] = FixedWords::of(next[e], point);
+          }
         }
         movers &= movers - 1;
         if (movers != 0) {
@@ -135,11 +140,10 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
         for (unsigned e = 0; e < kEach; ++e) {
           const unsigned f = feature + e * 32;
           if (f < d) {
-            const FixedWords words = FixedWords::of(row[e], sums.point);
-            add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, words);
+            add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, row[e]);
             if (old_label >= 0) {
               add_exactly(sums, static_cast<std::size_t>(old_label) * d + f,
-                          {-words.high, -words.low});
+                          {-row[e].high, -row[e].low});
             }
           }
         }
@@ -166,6 +170,7 @@ template <typename T>
 __device__ void move_rows(const PointsView<T>& points, const SumsView& own,
                           unsigned long long entry) {
   constexpr unsigned kAtOnce = 8;
+  const PointOf<T> point(own.point);
   const unsigned d = points.d, lane = threadIdx.x % 32;
   const unsigned lanes = d <= 8 ? 8 : d <= 16 ? 16 : 32, side = 32 / lanes; // rows side by side
   if (entry != 0) {
@@ -177,28 +182,47 @@ __device__ void move_rows(const PointsView<T>& points, const SumsView& own,
 #pragma unroll 1
   for (unsigned first = 0; first < d; first += lanes) {
     const unsigned f = min(first + lane % lanes, d - 1);
+    const bool real = first + lane % lanes < d;
 #pragma unroll 1
     for (unsigned base = 0; base < 32; base += side * kAtOnce) {
-      unsigned long long mover[kAtOnce];
+      unsigned place[kAtOnce][2]; // of the sums that a row joins and leaves, ~0u of none
       T x[kAtOnce];
 #pragma unroll
       for (unsigned u = 0; u < kAtOnce; ++u) {
-        mover[u] =
+        const unsigned long long mover =
             __shfl_sync(0xffffffffu, entry, static_cast<int>(base + u * side + lane / lanes));
-        const unsigned row = max(static_cast<unsigned>(mover[u]), 1u) - 1;
+        const unsigned to = static_cast<unsigned>(mover >> 48);
+        const unsigned from = static_cast<unsigned>(mover >> 32) & 0xffffu;
+        const unsigned row = max(static_cast<unsigned>(mover), 1u) - 1;
         x[u] = points.exact[std::size_t{row} * d + f];
+        place[u][0] = mover != 0 && real ? to * d + f : ~0u;
+        place[u][1] = mover != 0 && real && from != kNoCluster ? from * d + f : ~0u;
       }
+      // In float little lies beneath a high word, and to look for it once is enough.
+      constexpr bool kLater = std::is_same_v<T, float>;
+      bool lower = false;
 #pragma unroll
       for (unsigned u = 0; u < kAtOnce; ++u) {
-        if (mover[u] == 0 || first + lane % lanes >= d) {
-          continue;
+        const FixedWords words = FixedWords::of(x[u], point);
+        lower = lower || words.low != 0;
+        for (unsigned leaves = 0; leaves < 2; ++leaves) {
+          if (place[u][leaves] != ~0u) {
+            add_word(own.high + place[u][leaves], leaves == 0 ? words.high : -words.high);
+            if (!kLater && words.low != 0) {
+              add_word(own.low + place[u][leaves], leaves == 0 ? words.low : -words.low);
+            }
+          }
         }
-        const unsigned to = static_cast<unsigned>(mover[u] >> 48);
-        const unsigned from = static_cast<unsigned>(mover[u] >> 32) & 0xffffu;
-        const FixedWords words = FixedWords::of(x[u], own.point);
-        add_exactly(own, std::size_t{to} * d + f, words);
-        if (from != kNoCluster) {
-          add_exactly(own, std::size_t{from} * d + f, {-words.high, -words.low});
+      }
+      if (kLater && lower) {
+#pragma unroll
+        for (unsigned u = 0; u < kAtOnce; ++u) {
+          const long long low = FixedWords::of(x[u], point).low;
+          for (unsigned leaves = 0; leaves < 2; ++leaves) {
+            if (low != 0 && place[u][leaves] != ~0u) {
+              add_word(own.low + place[u][leaves], leaves == 0 ? low : -low);
+            }
+          }
         }
       }
     }
@@ -385,6 +409,7 @@ static __global__ void __launch_bounds__(256)
     sum_segments(const PointsView<T> points, const unsigned* rows, const unsigned* labels,
                  SumsView sums, const WeightsView<T> weights, unsigned k) {
   sums = copy_of_block(sums, k, points.d);
+  const PointOf<T> point(sums.point);
   const unsigned lane = threadIdx.x % kLanes, d = points.d;
   const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
   const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
@@ -442,8 +467,12 @@ static __global__ void __launch_bounds__(256)
           }
 #pragma unroll
           for (unsigned f = 0; f < 4; ++f) {
-            const double product = weight[e] * static_cast<double>(x[e][f]);
-            const FixedWords value = FixedWords::of(product, sums.point);
+            FixedWords value;
+            if constexpr (kWeighted) {
+              value = FixedWords::of(weight[e] * static_cast<double>(x[e][f]), sums.point);
+            } else {
+              value = FixedWords::of(x[e][f], point);
+            }
             words[f].high += value.high;
             words[f].low += value.low;
           }
