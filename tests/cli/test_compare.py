@@ -156,6 +156,19 @@ class Statistics(Compare):
                 self.assertEqual("it needs all processors of a virtual machine" in cell["message"],
                                  verdict == "inconclusive")
 
+    def test_campaigns_on_a_virtual_processor_differ_by_more(self):
+        told = {"cpu": {"microcode": "0x1"}}
+        for virtual, gpus, verdict in ((True, 0, "inconclusive"), (True, 1, "slower"), (False, 0, "slower")):
+            with self.subTest(virtual=virtual, gpus=gpus):
+                for name, factor in (("base", 1.0), ("new", 1.045)):
+                    lines = rounds("c", [10.0 * factor] * 5)
+                    for line in lines:
+                        line["gpus"] = gpus
+                    self.write(name, lines, virtual=virtual, **told)
+                done = self.run_program("compare", "base", "new", "--json", exit_code=(1, 3))
+                cell, = json.loads(done.stdout)["cells"]
+                self.assertEqual(cell["verdict"], verdict)
+
     def test_slow_cells_tell_by_their_whole_answers(self):
         told = {"cpu": {"microcode": "0x1"}}
         for busy, verdict in ((2.0, "inconclusive"), (1.0, "slower")):

@@ -109,7 +109,7 @@ struct MeasuredTwice {
 };
 
 MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const CellTimings& fresh,
-                             const Unseen* unseen) {
+                             const Unseen* unseen, double campaign_scatter) {
   const bool by_pass = !base.passes.rounds.empty() && !fresh.passes.rounds.empty();
   MeasuredTwice cell{index,
                      by_pass ? base.passes : costs_of_runs(base),
@@ -120,7 +120,7 @@ MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const C
                      std::nullopt};
   cell.unlike_machine = unlike_machine(cell.base, cell.fresh);
   if (cell.unlike_machine.empty()) {
-    cell.test = ProcessTest::of(cell.base, cell.fresh);
+    cell.test = ProcessTest::of(cell.base, cell.fresh, campaign_scatter);
     if (unseen != nullptr) {
       cell.of_changes = ProcessTest::of(cell.base, cell.fresh, unseen->scatter);
     }
@@ -128,17 +128,20 @@ MeasuredTwice measured_twice(std::size_t index, const CellTimings& base, const C
   return cell;
 }
 
+// Whether a campaign says that it ran on one. Google Benchmark's JSON does not tell.
+bool on_virtual_machine(const nlohmann::json& environment) {
+  return environment.is_object() && environment.value("system", nlohmann::json::object())
+                                            .value("virtual_machine", nlohmann::json()) == true;
+}
+
 // What the samples of a campaign's cell do not show; or nullptr.
 const Unseen* unseen_by(const CellTimings& cell, const nlohmann::json& environment) {
   constexpr double kShare = 0.75, kShortMs = 1.0;
-  if (!environment.is_object()) {
-    return nullptr; // Google Benchmark's JSON does not tell
-  }
-  const nlohmann::json none = nlohmann::json::object();
-  const nlohmann::json online = environment.value("cpu", none).value("online", nlohmann::json());
-  if (environment.value("system", none).value("virtual_machine", nlohmann::json()) != true) {
+  if (!on_virtual_machine(environment)) {
     return nullptr; // nobody else is on the host
   }
+  const nlohmann::json online =
+      environment.value("cpu", nlohmann::json::object()).value("online", nlohmann::json());
   if (!cell.on_gpus && !cell.runs_ms.empty() && median_of_rounds(cell.runs_ms) < kShortMs) {
     return &kShortRuns;
   }
@@ -267,7 +270,7 @@ std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& te
 // Adds what takes all cells to say: verdicts, and the mean of the cells' logarithms.
 void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   std::vector<double> p_values;
-  double sum = 0.0, variance_of_processes = 0.0;
+  double sum = 0.0, variance_of_processes = 0.0, campaign_scatter = kCampaignScatter;
   bool has_scatter = true;
   for (const MeasuredTwice& cell : measured) {
     const Change& change = *comparison.cells[cell.index].change;
@@ -276,8 +279,9 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     }
     sum += std::log(change.ratio);
     if (cell.test) {
+      campaign_scatter = std::max(campaign_scatter, cell.test->campaign_scatter());
       variance_of_processes +=
-          std::pow(cell.test->standard_error(), 2) - std::pow(kCampaignScatter, 2);
+          std::pow(cell.test->standard_error(), 2) - std::pow(cell.test->campaign_scatter(), 2);
     }
     has_scatter = has_scatter && cell.test;
   }
@@ -318,7 +322,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   if (has_scatter) { // the machine of a minute later is the same for all cells
     constexpr double kTwoSided95 = 1.959964;
     const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
-                                                 std::pow(kCampaignScatter, 2));
+                                                 std::pow(campaign_scatter, 2));
     comparison.geometric_mean_interval = {std::exp(sum / count - reach),
                                           std::exp(sum / count + reach)};
   }
@@ -412,6 +416,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   comparison.fresh = fresh.source;
   comparison.options = options;
   comparison.command = base.command;
+  const bool is_virtual =
+      on_virtual_machine(base.environment) || on_virtual_machine(fresh.environment);
   std::vector<MeasuredTwice> measured;
   for (const auto& [key, old] : base.cells) {
     const std::string name = shown_name(base, key);
@@ -434,7 +440,8 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
     }
     measured.push_back(measured_twice(
         comparison.cells.size(), old, theirs,
-        worse(unseen_by(old, base.environment), unseen_by(theirs, fresh.environment))));
+        worse(unseen_by(old, base.environment), unseen_by(theirs, fresh.environment)),
+        is_virtual && !old.on_gpus ? kVirtualScatter : kCampaignScatter));
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&
