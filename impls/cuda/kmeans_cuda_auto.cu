@@ -63,9 +63,13 @@ constexpr std::array kTable{
     Choice{kAny, 64, 64, "kmeans_cuda_half_rows"},
     Choice{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
     Choice{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
+    Choice{4000, 512, 16, "kmeans_cuda_resident"}, // all passes in one launch, rows stay
     Choice{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
     Choice{kAny, 8, 64, "kmeans_cuda_cells"},      // rows far from the origin, like the next
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
+    Choice{5000, 1000, 16, "kmeans_cuda_resident"},
+    Choice{10000, 256, 64, "kmeans_cuda_resident"},
+    Choice{25000, 128, 64, "kmeans_cuda_resident"},
     Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
     Choice{5000, 2, 256, "kmeans_cuda_cells"},     // where boxes are refused
@@ -86,6 +90,9 @@ constexpr std::array kTable{
     Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
+    Choice{2000, 1024, 128, "kmeans_cuda_resident"}, // one launch for few points
+    Choice{3000, 128, 256, "kmeans_cuda_resident"},
+    Choice{6000, 128, 128, "kmeans_cuda_resident"},
     Choice{kAny, 11, 2200, "kmeans_cuda_packed"},    // pairs of scores in registers
     Choice{kAny, 11, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{kAny, 64, 4000, "kmeans_cuda_packed"},

@@ -77,26 +77,6 @@ unsigned resident_in_clusters(void (*kernel)(const Task), ClusterLaunch launch) 
   return static_cast<unsigned>(std::max(1, clusters)) * launch.cluster;
 }
 
-/// Blocks that take all shared memory, so that each is alone on its multiprocessor, `most` at most.
-/// n points need one for each `step` of them, of which threads take several at a time; but where
-/// these leave more than a third of the multiprocessors idle, a thread takes one. Throws
-/// std::runtime_error.
-template <typename Task>
-ClusterLaunch one_block_per_multiprocessor(void (*kernel)(const Task), std::size_t n,
-                                           std::size_t step, unsigned threads, unsigned most) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  ClusterLaunch launch{.blocks = 0,
-                       .threads = threads,
-                       .cluster = 1,
-                       .shared_bytes = shared_memory_limit() - attributes.sharedSizeBytes};
-  const std::size_t there = std::min(resident_in_clusters(kernel, launch), most);
-  const std::size_t steps = ceil_div(n, step);
-  launch.blocks =
-      static_cast<unsigned>(std::min(there, 3 * steps >= 2 * there ? steps : ceil_div(n, threads)));
-  return launch;
-}
-
 /// Starts the kernel; does not wait for it. Throws std::runtime_error.
 template <typename Task>
 void launch_clusters(void (*kernel)(const Task), const Task& task, const ClusterLaunch& launch) {
