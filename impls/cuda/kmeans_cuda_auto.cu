@@ -90,14 +90,13 @@ constexpr std::array kTable{
     Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
-    Choice{2000, 1024, 128, "kmeans_cuda_resident"}, // one launch for few points
-    Choice{3000, 128, 256, "kmeans_cuda_resident"},
+    Choice{2000, 2048, 128, "kmeans_cuda_resident"}, // one launch for few points
+    Choice{5000, 128, 256, "kmeans_cuda_resident"},
     Choice{6000, 128, 128, "kmeans_cuda_resident"},
     Choice{kAny, 11, 2200, "kmeans_cuda_packed"},    // pairs of scores in registers
     Choice{kAny, 11, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{kAny, 64, 4000, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
-    Choice{5000, kAny, 256, "kmeans_cublas"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };

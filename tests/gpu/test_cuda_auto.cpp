@@ -6,6 +6,7 @@
 #include "harness/judge/verifier.hpp"
 #include "tests/gpu/run_on_gpu.hpp"
 
+#include <array>
 #include <gtest/gtest.h>
 #include <string>
 
@@ -38,6 +39,10 @@ TEST(CudaAuto, FarRowsGoToOtherVariants) {
     EXPECT_EQ(pick_of(registered, clouds<float>(220001, d, 48, 5).view()), "kmeans_cuda_half_rows");
     EXPECT_EQ(pick_of(registered, clouds<float>(220001, d, 48, 5, 300.0).view()),
               d == 8 ? "kmeans_cuda_cells" : "kmeans_cuda_wgmma");
+  }
+  for (const auto& [n, d, k] : {std::array<std::size_t, 3>{10001, 70, 48}, {2001, 128, 200}}) {
+    EXPECT_EQ(pick_of(registered, clouds<float>(n, d, k, 5).view()), "kmeans_cuda_resident");
+    EXPECT_EQ(pick_of(registered, clouds<float>(n, d, k, 5, 300.0).view()), "kmeans_cuda_wgmma");
   }
 }
 

@@ -132,10 +132,9 @@ struct FeatureSpread {
 /// row; spread: mean squared distance of a row from the mean of all. The more centroids there are,
 /// the more rows lie between two of them. Where that begins to be slower was measured on mixtures
 /// (docs/ladder/any_shape.md).
-inline std::string refuse_far_rows(double longest, double spread, std::size_t k) {
-  constexpr double kFar = 4e5;
+inline std::string refuse_far_rows(double longest, double spread, std::size_t k, double far = 4e5) {
   const double squared = longest * longest * static_cast<double>(k * k);
-  return !(spread > 0.0) || squared <= kFar * spread
+  return !(spread > 0.0) || squared <= far * spread
              ? ""
              : "rows so far from the origin that rounded scores of " + std::to_string(k) +
                    " centroids decide little: exact products, or rows moved to their mean, are "
@@ -297,7 +296,7 @@ static __global__ void measure_spread(const float* rows, std::size_t n, unsigned
 /// Throws Refusal if [., d] rows in device memory lie far from the origin for k clusters, by a
 /// sample of them. longest: see Magnitudes. Blocks. Throws std::runtime_error.
 inline void throw_if_far(std::span<const float> d_rows, std::size_t d, std::size_t k,
-                         double longest) {
+                         double longest, double far = 4e5) {
   constexpr std::size_t kSample = 16384;
   const std::size_t n = d_rows.size() / d;
   DeviceBuffer<double> d_spread(d);
@@ -308,7 +307,7 @@ inline void throw_if_far(std::span<const float> d_rows, std::size_t d, std::size
   std::vector<double> spread(d);
   d_spread.download(spread);
   const std::string reason =
-      refuse_far_rows(longest, std::accumulate(spread.begin(), spread.end(), 0.0), k);
+      refuse_far_rows(longest, std::accumulate(spread.begin(), spread.end(), 0.0), k, far);
   if (!reason.empty()) {
     throw Refusal(reason);
   }

@@ -4,13 +4,13 @@
 //   every multiprocessor keeps its rows for the whole run, and centroids stream past them.
 // Changed since kmeans_cuda_cells: a tile of rows and 64 centroids is a product of matrices in
 //   float32, so d and k may be large. Where rows are so few that a tile has fewer threads than a
-//   block, two or four share its features. Only rows that move change the sums.
+//   block, two to eight share its features. Only rows that move change the sums.
 // Source: kmeans_cuda_cells; the tiling of SGEMM (Boehm, How to optimize a CUDA matmul, 2022).
 // Cost per iteration: n d k multiply-adds, k padded to 16 or a multiple of 64; 4 k d bytes from L2
 //   for each tile of 16 to 64 rows; two barriers of the grid: all sums are there, all means are.
-// Limits: float; what shared memory holds of the rows (5 million values on an H200), else refused.
-//   Rows between two centroids by less than rounding are compared with all by squared differences:
-//   of rows far from the origin that is each. Deterministic.
+// Limits: float; what shared memory holds of the rows (5 million values on an H200), else refused,
+//   as are rows far from the origin (magnitudes.hpp), and devices before 9.0. Rows between two
+//   centroids by less than rounding are compared with all by squared differences. Deterministic.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/copies.cuh"
@@ -25,7 +25,6 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <string>
 
 namespace clusterbench {
@@ -38,7 +37,7 @@ constexpr unsigned kColumns = 64; ///< centroids of a tile; a thread has each 16
 constexpr unsigned kStep = 16;    ///< fours of features that are multiplied between two barriers
 constexpr unsigned kStages = 3;   ///< of centroids that are on their way, or multiplied
 constexpr unsigned kFewClusters = 16;
-constexpr unsigned kPadded = 8; ///< fours of a row or a centroid are a multiple of this many
+constexpr unsigned kPadded = 8; ///< fours of a row or a centroid are a multiple of the widest split
 
 /// How a block divides a tile of kRows rows and kColumns centroids: a thread has four rows, and
 /// kSplit threads, neighbours in a warp, share their features.
@@ -165,6 +164,13 @@ __device__ double over_block(double value) {
   return value;
 }
 
+/// What a block shares beside its dynamic memory.
+template <typename T>
+struct BlockShared {
+  Nearest found[T::kAbreast][T::kRows]; ///< of each warp of a row
+  unsigned doubtful;                    ///< rows with several candidates
+};
+
 /// What a block knows and does in a run.
 template <typename T>
 class BlockRun {
@@ -172,9 +178,9 @@ public:
   static constexpr unsigned kRows = T::kRows, kSplit = T::kSplit, kOwn = T::kOwn;
   static constexpr unsigned kAcross = T::kAcross, kAbreast = T::kAbreast;
 
-  __device__ BlockRun(const Task& task, float* s_dynamic)
-      : task_(task), row_stride_(T::row_stride(task.fours())), s_rows_(s_dynamic),
-        s_stages_(s_rows_ + task.rows * row_stride_),
+  __device__ BlockRun(const Task& task, float* s_dynamic, BlockShared<T>& s_block)
+      : task_(task), s_block_(s_block), row_stride_(T::row_stride(task.fours())),
+        s_rows_(s_dynamic), s_stages_(s_rows_ + task.rows * row_stride_),
         s_half_squares_(s_stages_ + kStages * kColumns * T::kStride),
         s_lengths_(s_half_squares_ + task.tiles() * kColumns),
         s_labels_(reinterpret_cast<int*>(s_lengths_ + task.rows)),
@@ -297,12 +303,11 @@ private:
   /// kLive: centroids of a tile that a thread has, the others do not exist.
   template <unsigned kLive>
   __device__ double label_rows() {
-    __shared__ Nearest s_found[kAbreast][kRows]; // of each warp of a row
-    __shared__ unsigned s_count;                 // of doubtful rows
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, split = lane % kSplit;
     const unsigned across = lane / kSplit % kAcross;
     const unsigned column = across + warp % kAbreast * kAcross; // and each 16th further on
-    const unsigned row = warp / kAbreast * T::kDown + lane / (kSplit * kAcross); // kRows / 4-th
+    const unsigned row = warp / kAbreast * T::kDown +
+                         lane / (kSplit * kAcross); // of its four, which are kRows / 4 apart
     const unsigned row_tiles = (count_ + kRows - 1) / kRows;
     CentroidStream<T::kStride, kLive> stream(task_, s_stages_);
     float longest = 0.0f;
@@ -310,7 +315,7 @@ private:
       s_half_squares_[j] = j < task_.k ? __ldcg(task_.half_squares + j) : INFINITY;
     }
     if (threadIdx.x == 0) {
-      s_count = 0;
+      s_block_.doubtful = 0;
     }
     __syncthreads(); // they are there
     for (unsigned j = lane; j < task_.k; j += 32) {
@@ -351,27 +356,28 @@ private:
                            __shfl_xor_sync(kAllLanes, nearest[r].label, static_cast<int>(offset))});
         }
         if (across == 0) {
-          s_found[warp % kAbreast][row + (kSplit * r + split % 4) * (kRows / 4)] = nearest[r];
+          s_block_.found[warp % kAbreast][row + (kSplit * r + split % 4) * (kRows / 4)] =
+              nearest[r];
         }
       }
       __syncthreads(); // the nearest of all warps are there
       for (unsigned r = warp; r < kRows && tile * kRows + r < count_; r += kWarps) {
-        Nearest found = s_found[0][r];
+        Nearest found = s_block_.found[0][r];
 #pragma unroll
         for (unsigned other = 1; other < kAbreast; ++other) {
-          found.take(s_found[other][r]);
+          found.take(s_block_.found[other][r]);
         }
         const unsigned its_row = tile * kRows + r;
         if (found.second - found.least > margin(its_row, longest)) {
           changes += finish(its_row, static_cast<int>(found.label));
         } else if (lane == 0) { // what is no number is not certain, either
-          s_doubtful_[atomicAdd(&s_count, 1u)] = its_row;
+          s_doubtful_[atomicAdd(&s_block_.doubtful, 1u)] = its_row;
         }
       }
     }
     cp_async_wait<0>();
     __syncthreads(); // all doubtful rows are there, and all copies
-    changes += settle(s_count);
+    changes += settle(s_block_.doubtful);
     return task_.run.rule == StopRule::Kind::loss ? loss() : changes;
   }
 
@@ -450,7 +456,7 @@ private:
   __device__ float margin(unsigned row, float longest) const {
     const unsigned sums = (task_.fours() + kSplit * 8 - 1) / (kSplit * 8); // of 32 terms
     const float terms = static_cast<float>(32 + sums + 3 + 4);
-    const float length = sqrtf(2.0f * longest) * 1.001f;
+    const float length = sqrtf(2.0f * longest) * 1.001f + 2e-22f; // squares of less are zero
     return 2.02f * 0x1p-24f * terms * (s_lengths_[row] * length + longest) + 1e-36f;
   }
 
@@ -470,47 +476,68 @@ private:
     return 1.0;
   }
 
-  /// A warp: the squared distance of a row to a centroid, as a sum of squared differences.
-  __device__ float squared_distance(unsigned row, unsigned j) const {
-    const auto* s_row = s_rows_ + row * row_stride_;
-    const auto* centroid =
-        reinterpret_cast<const float4*>(task_.centroids) + std::size_t{j} * task_.fours();
-    float squared = 0.0f;
-#pragma unroll 4
-    for (unsigned four = threadIdx.x % 32; four < task_.fours(); four += 32) {
-      const float4 x = read_four(s_row + four * 4), c = __ldcg(centroid + four);
-      squared += (x.x - c.x) * (x.x - c.x) + (x.y - c.y) * (x.y - c.y) + (x.z - c.z) * (x.z - c.z) +
-                 (x.w - c.w) * (x.w - c.w);
+  /// A warp: squared distances of a row to some centroids, as sums of squared differences.
+  template <unsigned kMany>
+  __device__ void squared_distances(unsigned row, const unsigned (&centroids)[kMany],
+                                    float (&squared)[kMany]) const {
+    const float* s_row = s_rows_ + row * row_stride_;
+    const auto* rows = reinterpret_cast<const float4*>(task_.centroids);
+#pragma unroll
+    for (float& one : squared) {
+      one = 0.0f;
     }
-    return over_lanes<32>(squared);
+#pragma unroll 2
+    for (unsigned four = threadIdx.x % 32; four < task_.fours(); four += 32) {
+      const float4 x = read_four(s_row + four * 4);
+#pragma unroll
+      for (unsigned e = 0; e < kMany; ++e) {
+        const float4 c = __ldcg(rows + std::size_t{centroids[e]} * task_.fours() + four);
+        squared[e] += (x.x - c.x) * (x.x - c.x) + (x.y - c.y) * (x.y - c.y) +
+                      (x.z - c.z) * (x.z - c.z) + (x.w - c.w) * (x.w - c.w);
+      }
+    }
+#pragma unroll
+    for (float& one : squared) {
+      one = over_lanes<32>(one);
+    }
   }
 
-  /// All threads: compares the doubtful rows with all centroids, a warp a pair. The lowest index of
-  /// several nearest wins. Returns the thread's part of how many labels change.
+  /// All threads: compares the doubtful rows with all centroids, a warp some of a row's. The lowest
+  /// index of several nearest wins. Returns the thread's part of how many labels change.
   __device__ double settle(unsigned doubtful) {
-    auto* s_nearest = reinterpret_cast<unsigned long long*>(s_stages_); // nothing else is there
-    constexpr unsigned kAtOnce = kStages * kColumns * T::kStride / 2;
-    const unsigned warp = threadIdx.x / 32;
-    double changes = 0.0;
-    for (unsigned first = 0; first < doubtful; first += kAtOnce) {
-      const unsigned rows = min(kAtOnce, doubtful - first);
-      for (unsigned i = threadIdx.x; i < rows; i += kThreads) {
-        s_nearest[i] = ~0ull;
-      }
-      __syncthreads(); // none is nearest yet
-      for (unsigned pair = warp; pair < rows * task_.k; pair += kWarps) {
-        const unsigned i = pair / task_.k, j = pair % task_.k;
-        const float squared = squared_distance(s_doubtful_[first + i], j);
-        if (threadIdx.x % 32 == 0) { // the bits of floats that are not negative have their order
-          atomicMin(&s_nearest[i], std::uint64_t{__float_as_uint(squared)} << 32 | j);
-        }
-      }
-      __syncthreads(); // all pairs are compared
-      for (unsigned i = warp; i < rows; i += kWarps) {
-        changes += finish(s_doubtful_[first + i], static_cast<int>(s_nearest[i] & 0xffffffffu));
-      }
-      __syncthreads(); // nobody needs them
+    constexpr unsigned kMany = 4;
+    // In the place of the stages, which have room for more rows than a block can have.
+    auto* s_nearest = reinterpret_cast<unsigned long long*>(s_stages_);
+    const unsigned warp = threadIdx.x / 32, parts = (task_.k + kMany - 1) / kMany;
+    for (unsigned i = threadIdx.x; i < doubtful; i += kThreads) {
+      s_nearest[i] = ~0ull;
     }
+    __syncthreads(); // none is nearest yet
+    for (unsigned part = warp; part < doubtful * parts; part += kWarps) {
+      const unsigned i = part / parts;
+      unsigned j[kMany];
+#pragma unroll
+      for (unsigned e = 0; e < kMany; ++e) { // behind k the last is repeated
+        j[e] = min(part % parts * kMany + e, task_.k - 1);
+      }
+      float squared[kMany];
+      squared_distances(s_doubtful_[i], j, squared);
+      unsigned long long nearest = ~0ull; // the bits of floats that are not negative are in order
+#pragma unroll
+      for (unsigned e = 0; e < kMany; ++e) {
+        const unsigned long long bits = __float_as_uint(squared[e]);
+        nearest = min(nearest, bits << 32 | j[e]);
+      }
+      if (threadIdx.x % 32 == 0) {
+        atomicMin(&s_nearest[i], nearest);
+      }
+    }
+    __syncthreads(); // all parts are compared
+    double changes = 0.0;
+    for (unsigned i = warp; i < doubtful; i += kWarps) {
+      changes += finish(s_doubtful_[i], static_cast<int>(s_nearest[i] & 0xffffffffu));
+    }
+    __syncthreads(); // all labels are there
     return changes;
   }
 
@@ -518,8 +545,10 @@ private:
   __device__ double loss() const {
     double sum = 0.0;
     for (unsigned row = threadIdx.x / 32; row < count_; row += kWarps) {
-      const float squared = squared_distance(row, static_cast<unsigned>(s_labels_[row]));
-      sum += threadIdx.x % 32 == 0 ? static_cast<double>(sqrtf(squared)) : 0.0;
+      const unsigned own[1] = {static_cast<unsigned>(s_labels_[row])};
+      float squared[1];
+      squared_distances(row, own, squared);
+      sum += threadIdx.x % 32 == 0 ? static_cast<double>(sqrtf(squared[0])) : 0.0;
     }
     return sum;
   }
@@ -544,6 +573,7 @@ private:
   }
 
   const Task& task_;
+  BlockShared<T>& s_block_;
   FloatPoint point_{task_.sums.point};
   unsigned row_stride_;    ///< floats
   float* s_rows_;          ///< [rows, row_stride]
@@ -560,7 +590,8 @@ private:
 template <unsigned kRows>
 __global__ void __launch_bounds__(kThreads, 1) cluster_rows(const Task task) {
   extern __shared__ __align__(16) float s_dynamic[];
-  BlockRun<Tile<kRows>>(task, s_dynamic).run();
+  __shared__ BlockShared<Tile<kRows>> s_block;
+  BlockRun<Tile<kRows>>(task, s_dynamic, s_block).run();
 }
 
 /// A compiled kernel.
@@ -573,7 +604,8 @@ template <unsigned kRows>
 constexpr Size kSize{kRows, BlockRun<Tile<kRows>>::bytes, cluster_rows<kRows>};
 constexpr std::array kSizes{kSize<64>, kSize<32>, kSize<16>};
 
-/// What the kernel that pads a block's rows least needs to know of a shape.
+/// What the kernel needs to know of a shape, and which it is: the one that pads a block's rows
+/// least; of two, that of the larger tiles, for which fewer centroids are read.
 struct Plan {
   Task task{};
   const Size* size = nullptr;
@@ -608,8 +640,14 @@ public:
     task_ = plan.task;
     launch_.prepare(shape);
     grid_ = {.blocks = 0, .threads = kThreads, .cluster = 1, .shared_bytes = plan.bytes()};
-    static_cast<void>(resident_in_clusters(kernel_, grid_)); // allows the shared memory
+    const unsigned resident = resident_in_clusters(kernel_, grid_);
     grid_.blocks = static_cast<unsigned>(ceil_div(shape.n, task_.rows));
+    if (resident < grid_.blocks) {
+      throw Refusal("all " + std::to_string(grid_.blocks) + " blocks have to be resident, not " +
+                    std::to_string(resident));
+    }
+    path_ = "tiles of " + std::to_string(plan.size->rows) + " rows, " + std::to_string(task_.rows) +
+            " a block";
     const std::size_t values = shape.k * shape.d;
     const std::size_t padded = ceil_div(shape.k, kColumns) * kColumns * task_.fours() * 4;
     d_centroids_ = DeviceBuffer<float>(padded + shape.k);
@@ -619,6 +657,7 @@ public:
     d_words_.zero();
     const Magnitudes of_points = device_magnitudes(points.rows, shape.d);
     const float largest = *std::ranges::max_element(of_points.largest);
+    throw_if_far(points.rows, shape.d, shape.k, of_points.longest, kFar);
     task_.points = points.rows.data();
     task_.centroids = d_centroids_.data();
     task_.half_squares = task_.centroids + padded;
@@ -632,8 +671,12 @@ public:
     launch_.run(start, answer, observer, kernel_, task_, grid_, LabelsBefore::kept);
   }
 
+  std::string chosen_path() const override { return path_; }
+
 private:
   static constexpr std::size_t kStatic = 2048; // of shared memory, at most
+  /// See refuse_far_rows(): ten times as far as where rounded factors decide little.
+  static constexpr double kFar = 4e6;
 
   void (*kernel_)(const Task) = nullptr;
   Task task_{};
@@ -642,6 +685,7 @@ private:
   DeviceBuffer<float> d_centroids_; // and half squares
   DeviceBuffer<long long> d_sums_;  // high, low, counts
   DeviceBuffer<long long> d_words_; // of GridSums
+  std::string path_;
 };
 
 const Registration registration({.name = "kmeans_cuda_resident",
