@@ -14,8 +14,18 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     set(CMAKE_CUDA_COMPILER ${CLUSTERBENCH_NVCC})
   endif()
 endif()
+# For the GPUs of this machine; without one, for that of the reference runs. Each architecture more
+# adds minutes to a build.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-  set(CMAKE_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "CUDA architectures to build for")
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capabilities ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+[.][0-9]" architectures "${capabilities}")
+  string(REPLACE "." "" architectures "${architectures}")
+  list(REMOVE_DUPLICATES architectures)
+  if(NOT architectures)
+    set(architectures 90)
+  endif()
+  set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "CUDA architectures to build for")
 endif()
 
 include(CheckLanguage)
