@@ -12,7 +12,9 @@ build=${1:-build/release} out=${2:-sanitizer.txt}
 export CLUSTERBENCH_FOLDER=$build CLUSTERBENCH_GPU_SUBSET=${SIZE:-200000}
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 [[ -x $sanitizer ]] || { echo "compute-sanitizer was not found (CUDA toolkit)" >&2; exit 64; }
-[[ -x $build/tests/test_cuda_variants ]] || { echo "$build/tests/test_cuda_variants was not built" >&2; exit 64; }
+for program in test_cuda_variants team_barriers; do
+  [[ -x $build/tests/$program ]] || { echo "$build/tests/$program was not built" >&2; exit 64; }
+done
 logs=$(mktemp -d) && trap 'rm -rf "$logs"' EXIT
 export sanitizer build out logs
 
@@ -29,7 +31,14 @@ one() { # variant, tool
 }
 export -f one
 
+hazards() { # what racecheck reports of tests/tools/team_barriers.cu, which has no race; equal or unequal
+  "$sanitizer" --tool racecheck "$build/tests/team_barriers" "$1" 2>&1 |
+    grep -oE '\[[0-9]+ hazards' | grep -oE '[0-9]+' || echo 0
+}
 touch "$out"
+grep -q '^control' "$out" ||
+  echo "control, of a kernel without a race: $(hazards equal) hazards; $(hazards unequal) where teams meet unequally often" \
+    >> "$out"
 for variant in $(cd "$build/modules" && ls | sed -nE 's/^((kmeans|fcm)_(cuda|cublas|thrust)[a-z0-9_]*)\.so$/\1/p'); do
   for tool in ${TOOLS:-memcheck racecheck initcheck synccheck}; do
     grep -q "^$variant $tool: " "$out" || printf '%s %s\n' "$variant" "$tool"
