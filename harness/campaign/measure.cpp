@@ -10,6 +10,10 @@
 namespace clusterbench {
 namespace {
 
+// Repetitions of one invocation of the library. It goes on with all of them after a run has failed,
+// or was interrupted: a million, which do nothing, take half a minute.
+constexpr std::size_t kMostAtOnce = 1000;
+
 // Reports raw samples alone. What the library adds to several repetitions need not be a number:
 // where the kernel counts a thread's time in ticks, the mean may be 0, by which it divides.
 class SamplesReporter final : public benchmark::JSONReporter {
@@ -91,10 +95,12 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
   do {
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     step = next_step(plan, seconds, elapsed.count() - waited);
-    if (step.more > 0) {
-      const nlohmann::json batch = run_batch(name, step.more, timed_and_noted);
+    for (std::size_t left = step.more; left > 0;) {
+      const std::size_t now = std::min(left, kMostAtOnce);
+      const nlohmann::json batch = run_batch(name, now, timed_and_noted);
       samples.context = batch.at("context");
       std::ranges::copy(batch.at("benchmarks"), std::back_inserter(rows));
+      left -= now;
     }
   } while (step.more > 0);
 

@@ -143,6 +143,17 @@ class Interrupted(Program):
         _, rows = ledger(self.folder / "out")
         self.assertLessEqual({row["status"] for row in rows}, {"interrupted"})
 
+    def test_among_a_million_samples(self):
+        process = self.start("run", *PROBLEM, "--variant", "kmeans_serial", "--samples", 1000000,
+                             "--budget", 0, "--no-probe", "--out", "out")
+        self.wait_for_lines(process, 1)
+        time.sleep(3)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        self.end(process)
+        self.assertEqual(process.returncode, 130)
+        self.assertLess(time.monotonic() - begin, 10)  # all that were to come took half a minute
+
     def test_sigint_ends_a_hanging_variant_at_once(self):
         self.check_hanging_variant("kmeans_faulty_hangs")
 
