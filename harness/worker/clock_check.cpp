@@ -17,10 +17,7 @@ constexpr double kDrift = 1e-3; // between two clocks that are both right
 // outside time is what is recorded.
 constexpr double kWakeUp = 1e-3;
 constexpr double kLongestRoundTrip = 1e-3;
-// Below, nothing is proved. On a crowded machine, whose hypervisor tells no account of what it
-// takes away, a few requests of an honest run may all have been interrupted between the two clocks.
-constexpr std::size_t kFewestForLies = 9;
-constexpr std::size_t kFewestForCrowds = 5;
+constexpr std::size_t kFewestRequests = 5;
 
 } // namespace
 
@@ -89,13 +86,15 @@ double ClockCheck::beyond_handing_over(const TimedRequest& take) {
 
 std::string ClockCheck::finding() const {
   const std::size_t all = outside_ms_.size();
-  // A claim of more than passed is explained by nothing, in however few requests.
-  if (2 * impossible_ > all || (all >= kFewestForLies && 4 * lies_ > 3 * all)) {
+  if (all < kFewestRequests && 2 * impossible_ <= all) {
+    return {};
+  }
+  if (2 * lies_ > all) {
     return fmt::format("in {} of {} runs the worker's clock was off; in the last of them it claims "
                        "{:.4g} ms, and {:.4g} ms passed",
                        lies_, all, last_lie_.inside * 1e3, last_lie_.outside * 1e3);
   }
-  if (all >= kFewestForCrowds && 2 * crowded_ > all) {
+  if (2 * crowded_ > all) {
     return fmt::format(
         "in {} of {} runs it used more than the {} that it may use; the last of them "
         "took {:.4g} ms, and {:.4g} ms of processor time",
