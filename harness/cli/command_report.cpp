@@ -1,3 +1,4 @@
+#include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/ledger/ledger.hpp"
 #include "harness/problem/table.hpp"
@@ -7,10 +8,12 @@
 #include "harness/system/program_folder.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 namespace clusterbench {
@@ -47,9 +50,21 @@ std::vector<TableReport> article_tables(const Measurements& measurements) {
   return reports;
 }
 
+// The page would take the place of measurements that nothing else may hold.
+void refuse_as_output(const std::string& out, const std::vector<std::string>& ledgers) {
+  for (const std::string& ledger : ledgers) {
+    if (std::error_code none; std::filesystem::equivalent(out, ledger, none)) {
+      throw datasets::InputError(
+          fmt::format("--out {}: is one of the ledgers that the page would be made of", out));
+    }
+  }
+}
+
 ExitCode write_report(const ReportArguments& arguments) {
   const std::string page = read_page_template(program_folder());
-  const Measurements measurements = read_measurements(ledgers_below(arguments.paths));
+  const std::vector<std::string> ledgers = ledgers_below(arguments.paths);
+  refuse_as_output(arguments.out, ledgers);
+  const Measurements measurements = read_measurements(ledgers);
   const nlohmann::json data = page_data(measurements, variant_texts(measurements, arguments.source),
                                         article_tables(measurements));
   write_text_file(arguments.out, page_text(page, data));

@@ -38,6 +38,17 @@ class ReportPage(Program):
         self.need_template()
         self.assertIn("nothing", self.run_program("report", "nothing", "--out", "x.html", exit_code=64).stderr)
 
+    def test_a_ledger_is_not_replaced_by_its_page(self):
+        self.need_template()
+        ledgers.write(self.folder / "out", [ledgers.header(), *self.rows(1)])
+        path = self.folder / "out" / "ledger.jsonl"
+        before = path.read_bytes()
+        (self.folder / "link.html").symlink_to(path)
+        for target in ("out/ledger.jsonl", "out/../out/ledger.jsonl", "link.html"):
+            done = self.run_program("report", "out", "--out", target, exit_code=64)
+            self.assertIn(f"--out {target}", done.stderr)
+            self.assertEqual(path.read_bytes(), before)
+
     def need_template(self):
         if not TEMPLATE.exists():
             self.skipTest("the page was not bundled: npm or its registry was not there")
