@@ -169,6 +169,12 @@ class Scripts(Program):
         self.assertEqual(len(gates), 160)
         self.assertEqual({frozenset(gate["cells"]) for gate in gates}, {frozenset(calibration.GPU_CELLS)})
         self.assertIn("| gates of three cells |", calibration.report([], calibration.GPU_PLANS, 3))
+        done = [{**gate, "exit_code": 0} for gate in gates[3:40]]
+        self.assertEqual(calibration.left_of(gates, []), gates)
+        left = calibration.left_of(gates, done)
+        for kind in calibration.GPU_PLANS:
+            self.assertEqual(sum(gate["kind"] == kind for gate in [*left, *done]), calibration.GPU_PLANS[kind][1])
+        self.assertEqual(calibration.left_of(gates, [{**gate, "exit_code": 0} for gate in gates]), [])
         page = self.folder / "page.md"
         page.write_text("a\n<!-- it begin -->\n<!-- it end -->\nb\n")
         calibration.splice(page, "it", text)
