@@ -192,7 +192,7 @@ Resolved resolve_file(const fs::path& path, ReadOptions options) {
 
 } // namespace
 
-fs::path cache_directory() {
+fs::path cache_directory_or_none() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);
     return fs::path(value == nullptr ? "" : value);
@@ -203,7 +203,14 @@ fs::path cache_directory() {
     return shared / "clusterbench";
   if (const fs::path home = variable("HOME"); !home.empty())
     return home / ".cache" / "clusterbench";
-  throw InputError("no cache folder: set CLUSTERBENCH_CACHE, XDG_CACHE_HOME or HOME");
+  return {};
+}
+
+fs::path cache_directory() {
+  fs::path folder = cache_directory_or_none();
+  if (folder.empty())
+    throw InputError("no cache folder: set CLUSTERBENCH_CACHE, XDG_CACHE_HOME or HOME");
+  return folder;
 }
 
 Resolved resolve(std::string_view name_or_path, ReadOptions options) {

@@ -95,8 +95,11 @@ KeptFile kept_file(std::string_view name_or_path, std::size_t most_bytes);
 /// The points; mapped from the cache where possible. Throws InputError.
 Array load(const Resolved& resolved, ReadOptions options = {});
 
-/// $CLUSTERBENCH_CACHE, else $XDG_CACHE_HOME/clusterbench, else ~/.cache/clusterbench.
-/// Throws InputError when none of them is set.
+/// $CLUSTERBENCH_CACHE, else $XDG_CACHE_HOME/clusterbench, else ~/.cache/clusterbench; empty when
+/// none of them is set.
+std::filesystem::path cache_directory_or_none();
+
+/// The same, but throws InputError when none of them is set.
 std::filesystem::path cache_directory();
 
 /// The candidate with the smallest edit distance to `word`; empty when there is no candidate.

@@ -18,6 +18,7 @@
 #include "harness/system/files.hpp"
 #include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
+#include "harness/system/process_limits.hpp"
 #include "harness/system/program_folder.hpp"
 #include "harness/system/progress.hpp"
 
@@ -577,6 +578,7 @@ private:
 } // namespace
 
 CampaignResult run_campaign(const CampaignOptions& options) {
+  require_open_files();
   return Campaign(options).run();
 }
 

@@ -270,7 +270,10 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
     judge->judge();
     check_file(work);
   } catch (const WorkerFailure& failure) {
-    mark(row, failure.status(), failure.what());
+    const bool was_here = failure.status() == "unavailable"; // it has been qualified
+    mark(row, was_here ? "error" : failure.status(),
+         was_here ? fmt::format("it could be loaded before, and now says: {}", failure.what())
+                  : failure.what());
     keep_last_words(failure.last_words());
     return {row};
   } catch (const Interrupted&) {

@@ -6,6 +6,8 @@
 #include "harness/machine/build_info.hpp"
 #include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
+#include "harness/system/process_limits.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -89,6 +91,17 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
                      datasets::nearest(argv[1], known));
 }
 
+// "Could not convert: --gpus = 99999999999" is said of numbers, also of those that are too large.
+std::string in_our_words(std::string why) {
+  constexpr std::string_view kLibrarys = "Could not convert: ";
+  const std::size_t end = why.find('\n');
+  if (why.starts_with(kLibrarys) && end != std::string::npos) {
+    why.insert(end, ": no number, or one that is too large");
+    why.erase(0, kLibrarys.size());
+  }
+  return why;
+}
+
 // The parser's own answers go the same way as the commands': help that nobody could read is no
 // success.
 int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
@@ -102,7 +115,7 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::ostringstream nothing, why;
     app.exit(error, nothing, why);
-    say("{}", why.str());
+    say("{}", in_our_words(why.str()));
     return static_cast<int>(ExitCode::usage);
   }
   try {
@@ -120,7 +133,11 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
       return static_cast<int>(ExitCode::cannot_write);
     }
     const bool nameless = std::string_view(error.what()) == "std::bad_alloc";
-    return report(nameless ? "there is not enough memory" : error.what(), ExitCode::cells_missing);
+    const bool no_memory = is_out_of_memory(error); // or no room for another thread
+    const std::string message =
+        fmt::format("{}{}{}", no_memory ? "there is not enough memory" : "",
+                    no_memory && !nameless ? ": " : "", nameless ? "" : error.what());
+    return report(message.c_str(), ExitCode::cells_missing);
   }
 }
 
@@ -148,6 +165,9 @@ void open_standard_streams() {
 
 int run_command_line(int argc, char** argv) {
   open_standard_streams();
+  if (const std::string why = too_low_limit(); !why.empty()) {
+    return report(why.c_str(), ExitCode::cells_missing);
+  }
   std::atexit(end_of_a_library);
   CLI::App app{"Benchmarks and verifies implementations of k-means and fuzzy c-means.",
                "clusterbench"};

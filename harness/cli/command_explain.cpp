@@ -5,6 +5,7 @@
 #include "harness/report/explain/cell_shift.hpp"
 #include "harness/report/text_table.hpp"
 #include "harness/report/variant_text.hpp"
+#include "harness/system/harmless.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -37,7 +38,8 @@ public:
   void paragraph(const std::string& text) const {
     fmt::print("{}", markdown_ ? fmt::format("\n{}\n", text) : wrapped(text, ""));
   }
-  void block(const std::string& text, const char* language) const {
+  void block(const std::string& raw_text, const char* language) const {
+    const std::string text = harmless(raw_text);
     if (markdown_) {
       fmt::print("```{}\n{}```\n", language, text);
     } else {

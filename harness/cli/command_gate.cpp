@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <fmt/format.h>
 #include <functional>
@@ -86,12 +87,13 @@ void check(const GateArguments& arguments) {
   if (arguments.fresh.empty() && !arguments.calibrate) {
     throw InputError("--new is missing: the build to be compared with the base");
   }
-  if (!(arguments.min_effect_percent > 0.0)) {
+  if (!(arguments.min_effect_percent > 0.0) || !std::isfinite(arguments.min_effect_percent)) {
     throw InputError("--min-effect: a positive percentage is needed");
   }
   check_threads(arguments.threads);
-  if (!(arguments.cell_seconds > 0.0)) {
-    throw InputError("--cell-seconds must be positive");
+  if (!(arguments.cell_seconds > 0.0) || !std::isfinite(arguments.cell_seconds)) {
+    throw InputError(
+        fmt::format("--cell-seconds {}: seconds are needed, above 0", arguments.cell_seconds));
   }
 }
 

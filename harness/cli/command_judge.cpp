@@ -95,7 +95,7 @@ ExitCode judge(const JudgeArguments& arguments) {
   // Read before anything is run: what is missing, or cannot be written, is said at once.
   const std::string page = arguments.html.empty() ? "" : read_page_template(program_folder());
   if (!arguments.html.empty()) {
-    check_can_write(arguments.html);
+    check_can_write("--html", arguments.html, page_beginning(page));
   }
   const SubmissionOptions options = options_of(arguments);
   const Judged judged = judge_files(options, [&](const FirstVerdict& verdict) {

@@ -101,7 +101,8 @@ std::string text_of(const json& entry, const char* field) {
 // One entry: its name, what it is, and where that is long further lines.
 std::string entry_line(const std::string& name, std::size_t width, const std::string& what,
                        Paint paint, TextStyle style) {
-  const std::string lines = wrapped(fmt::format("{:<{}} {}", name, width, what), "  ");
+  const std::string line = fmt::format("{:<{}} {}", name, width, what);
+  const std::string lines = wrapped(escaped(line, TextStyle::terminal), "  ");
   return painted(lines.substr(0, lines.size() - 1), paint, style) + "\n";
 }
 

@@ -120,6 +120,9 @@ CampaignOptions campaign_of(const QualityArguments& arguments) {
   return options;
 }
 
+// What to_json() gives begins so, and no line of a ledger does.
+constexpr std::string_view kReportBeginning = "{\n";
+
 ExitCode show(const QualityArguments& arguments, const Measurements& measurements,
               const std::vector<std::string>& only) {
   std::vector<GivenBest> given;
@@ -149,9 +152,6 @@ ExitCode run(QualityArguments arguments) {
     throw InputError("--out: name the folder that keeps the runs; --from computes from it again");
   }
   std::ranges::for_each(arguments.best, parse_best); // before anything is run
-  if (!arguments.json_file.empty()) {
-    check_can_write(arguments.json_file);
-  }
   install_interrupt_handler();
   const CampaignOptions options = campaign_of(arguments);
   const CampaignResult result = run_campaign(options);
@@ -229,6 +229,9 @@ void add_quality_command(CLI::App& app, Action& action) {
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
       check(*command, *arguments);
+      if (!arguments->json_file.empty()) {
+        check_can_write("--json", arguments->json_file, kReportBeginning);
+      }
       if (!arguments->ledgers.empty()) {
         return from_ledgers(*arguments);
       }

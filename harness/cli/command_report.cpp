@@ -8,12 +8,10 @@
 #include "harness/system/program_folder.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <utility>
 
 namespace clusterbench {
@@ -50,20 +48,10 @@ std::vector<TableReport> article_tables(const Measurements& measurements) {
   return reports;
 }
 
-// The page would take the place of measurements that nothing else may hold.
-void refuse_as_output(const std::string& out, const std::vector<std::string>& ledgers) {
-  for (const std::string& ledger : ledgers) {
-    if (std::error_code none; std::filesystem::equivalent(out, ledger, none)) {
-      throw datasets::InputError(
-          fmt::format("--out {}: is one of the ledgers that the page would be made of", out));
-    }
-  }
-}
-
 ExitCode write_report(const ReportArguments& arguments) {
   const std::string page = read_page_template(program_folder());
   const std::vector<std::string> ledgers = ledgers_below(arguments.paths);
-  refuse_as_output(arguments.out, ledgers);
+  check_can_write("--out", arguments.out, page_beginning(page));
   const Measurements measurements = read_measurements(ledgers);
   const nlohmann::json data = page_data(measurements, variant_texts(measurements, arguments.source),
                                         article_tables(measurements));

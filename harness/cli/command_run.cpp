@@ -89,20 +89,12 @@ void check(const RunArguments& arguments) {
     throw InputError(fmt::format("--ranks {}: 1 to {} processes can be started here",
                                  arguments.ranks, most_threads()));
   }
-  if (arguments.rounds.value_or(1) < 1 || arguments.sampling.samples < 1) {
-    throw InputError("--rounds, --samples: at least 1 is needed");
+  if (arguments.rounds.value_or(1) < 1) {
+    throw InputError("--rounds: at least 1 is needed");
   }
-  if (arguments.sampling.samples > kMostSamples) {
-    throw InputError(fmt::format("--samples {}: at most {} are taken", arguments.sampling.samples,
-                                 kMostSamples));
-  }
-  if (!(arguments.timeout > 0.0)) {
-    throw InputError("--timeout must be positive");
-  }
+  check_sampling(arguments.sampling.samples, arguments.sampling.budget_seconds, arguments.timeout);
   const std::pair<const char*, double> not_negative[] = {
-      {"--target", arguments.target_percent},
-      {"--budget", arguments.sampling.budget_seconds},
-      {"--min-time", arguments.sampling.min_seconds}};
+      {"--target", arguments.target_percent}, {"--min-time", arguments.sampling.min_seconds}};
   for (const auto& [option, value] : not_negative) {
     if (!(value >= 0.0) || !std::isfinite(value)) { // the ledger holds numbers
       throw InputError(

@@ -54,8 +54,8 @@ void check_sampling(std::size_t samples, double budget, double timeout) {
     throw datasets::InputError(
         fmt::format("--samples {}: from 1 to {} are taken", samples, kMostSamples));
   }
-  if (!(timeout > 0.0)) {
-    throw datasets::InputError("--timeout must be positive");
+  if (!(timeout > 0.0) || !std::isfinite(timeout)) {
+    throw datasets::InputError(fmt::format("--timeout {}: seconds are needed, above 0", timeout));
   }
   if (!(budget >= 0.0) || !std::isfinite(budget)) { // the ledger holds numbers
     throw datasets::InputError(

@@ -29,7 +29,7 @@ void add_problem_options(CLI::App& command, ProblemOptions& options) {
                      "Dataset name or file (.npy .csv .fvecs .bvecs .fbin .u8bin .i8bin .hdf5 .h5 "
                      ".parquet .arrow .feather)");
   command.add_option("--k", options.k, "Number of clusters")->check(whole_number());
-  command.add_option("--take", options.take, "Use only the first rows of the data")
+  command.add_option("--take", options.take, "Use only the first rows of the data; 0: all")
       ->check(whole_number());
   command.add_flag("--last-column-is-label", options.last_column_is_label,
                    "The last column of a csv file is no feature");

@@ -23,8 +23,11 @@ std::filesystem::path noise_floor_file(const std::string& environment_hash) {
 }
 
 NoiseFloor load_noise_floor(const std::string& environment_hash) {
-  const auto path = noise_floor_file(environment_hash);
   NoiseFloor floor;
+  if (datasets::cache_directory_or_none().empty()) {
+    return floor;
+  }
+  const auto path = noise_floor_file(environment_hash);
   if (!std::filesystem::exists(path)) {
     return floor;
   }

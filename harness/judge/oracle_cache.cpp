@@ -167,14 +167,15 @@ void say_once(const char* why) {
 } // namespace
 
 std::filesystem::path oracle_cache_folder() {
-  return datasets::cache_directory() / "oracle";
+  const std::filesystem::path cache = datasets::cache_directory_or_none();
+  return cache.empty() ? cache : cache / "oracle";
 }
 
 std::optional<OracleRun> load_oracle_run(const std::filesystem::path& cache,
                                          const std::string& key) {
   const std::filesystem::path path = file_of(cache, key);
   std::error_code none;
-  if (!std::filesystem::is_regular_file(path, none)) { // a pipe would not end
+  if (cache.empty() || !std::filesystem::is_regular_file(path, none)) { // a pipe would not end
     return std::nullopt;
   }
   std::ifstream file(path, std::ios::binary);
@@ -200,6 +201,9 @@ void store_oracle_run(const std::filesystem::path& cache, const std::string& key
                       const OracleRun& run) {
   static std::atomic<unsigned> serial{0};
   const std::filesystem::path target = file_of(cache, key);
+  if (cache.empty()) {
+    throw std::runtime_error("none of CLUSTERBENCH_CACHE, XDG_CACHE_HOME and HOME is set");
+  }
   std::error_code failure;
   std::filesystem::create_directories(cache, failure);
   if (failure) {

@@ -9,7 +9,8 @@
 
 namespace clusterbench {
 
-/// Where the program keeps them. No variant may reach it.
+/// Where the program keeps them; empty where nothing says which folder that is, and none are kept.
+/// No variant may reach it.
 std::filesystem::path oracle_cache_folder();
 
 /// The run stored under `key`, or nothing if there is none, or if the file is damaged or another

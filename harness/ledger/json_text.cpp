@@ -140,8 +140,8 @@ std::vector<Member> members(std::string_view value) {
   std::vector<Member> found;
   Cursor cursor(value);
   const bool object = cursor.take('{');
-  if (!object) {
-    cursor.expect('[');
+  if (!object && !cursor.take('[')) {
+    fail(value, "object");
   }
   const char end = object ? '}' : ']';
   while (!cursor.take(end)) {

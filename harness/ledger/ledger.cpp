@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -107,10 +106,7 @@ void Ledger::append(const json& line) {
 
 LedgerContent read_ledger(const std::filesystem::path& path) {
   const auto file = ledger_file(path);
-  std::ifstream stream(file);
-  if (!stream) {
-    throw InputError(fmt::format("{}: cannot be read", file.string()));
-  }
+  std::ifstream stream = open_input(file);
   LineReader reader(file.string(), path.string());
   std::size_t number = 0;
   for (std::string text; std::getline(stream, text);) {
@@ -128,7 +124,7 @@ LedgerContent read_ledger(const std::filesystem::path& path) {
       throw InputError(message);
     }
   }
-  if (stream.bad()) { // a folder, say
+  if (stream.bad()) { // a disk's error, say
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
   return std::move(reader).content();

@@ -11,7 +11,6 @@
 #include <chrono>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
-#include <fstream>
 #include <iterator>
 #include <span>
 #include <system_error>
@@ -70,9 +69,9 @@ void refuse_existing(const fs::path& path) {
 
 LedgerScan scan_ledger(const fs::path& path) {
   const fs::path file = ledger_file(path);
-  std::ifstream stream(file, std::ios::binary);
+  std::ifstream stream = open_input(file);
   const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad() || fs::is_directory(file)) {
+  if (stream.bad()) { // a disk's error, say
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
   return scan_ledger_text(text, file.string(), path.string());

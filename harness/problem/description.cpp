@@ -115,7 +115,9 @@ Meta meta_from(const json& variant) {
     throw InputError(fmt::format("the variant \"{}\": the name has a slash or a blank", meta.name));
   }
   meta.idea = field<std::string>(variant, "idea");
+  check_printable(meta.idea, fmt::format("the idea of {}:", meta.name));
   meta.source = field<std::string>(variant, "source");
+  check_printable(meta.source, fmt::format("the source of {}:", meta.name));
   meta.family = parse_family(field<std::string>(variant, "family", "kmeans"));
   meta.device =
       one_of(variant, "device", "cpu",
@@ -185,6 +187,7 @@ KnownVariant variant_from(const json& description, const std::filesystem::path& 
     const auto name = field<std::string>(module, "module");
     variant.modules.push_back(
         {name, field(module, "distribution", name), field<std::string>(module, "at_least", "")});
+    check_printable(name, fmt::format("a module of {}:", variant.meta.name));
   }
   return variant;
 }

@@ -3,6 +3,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/sha256.hpp"
+#include "harness/system/harmless.hpp"
 
 #include <algorithm>
 #include <array>
@@ -165,16 +166,11 @@ std::string to_string(const StopRule& stop) {
   throw std::logic_error("unknown stop rule");
 }
 
-void check_printable(std::string_view name, std::string_view what) {
-  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  const auto is_c1 = [](char a, char b) { // U+0080 to U+009F in UTF-8
-    return a == '\xc2' && static_cast<unsigned char>(b) < 0xa0;
-  };
-  if (std::ranges::any_of(name, is_control) ||
-      std::ranges::adjacent_find(name, is_c1) != name.end()) {
-    throw InputError(fmt::format(
-        "{} {}: the name has a control character", what,
-        nlohmann::json(name).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
+void check_printable(std::string_view text, std::string_view what) {
+  if (text.find_first_of("\n\t") != std::string_view::npos || harmless(text) != text) {
+    const std::string shown =
+        nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+    throw InputError(fmt::format("{} {}: it has a control character", what, shown));
   }
 }
 

@@ -33,9 +33,9 @@ std::string to_string(const StopRule& stop);
 /// Throws datasets::InputError.
 Precision parse_precision(std::string_view text);
 
-/// Throws datasets::InputError for a name with control characters, which a terminal would obey.
-/// `what` is what it is the name of.
-void check_printable(std::string_view name, std::string_view what);
+/// Throws datasets::InputError for a name, or another text of one line, with characters that a
+/// terminal would obey (harmless.hpp). `what` is what it belongs to.
+void check_printable(std::string_view text, std::string_view what);
 Family parse_family(std::string_view text);
 
 struct ProblemSpec {

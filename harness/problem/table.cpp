@@ -63,7 +63,9 @@ Table table_from(const json& definition, bool quick, const std::string& file) {
   table.name = definition.at("name");
   check_printable(table.name, "the table");
   table.title = definition.at("title");
+  check_printable(table.title, "the title");
   table.source = definition.at("source");
+  check_printable(table.source, "the source");
   table.notes = definition.value("notes", std::vector<std::string>{});
   for (const json& problem : definition.at("problems")) {
     const std::string id = problem.at("id");
@@ -139,6 +141,9 @@ Table load_table(const std::string& name, bool quick) {
 
 Table load_table_file(const fs::path& path, bool quick) {
   const json definition = read_json_file(path);
+  if (!definition.is_object()) {
+    throw InputError(fmt::format("{}: it is no table: an object is needed", path.string()));
+  }
   try {
     return table_from(definition, quick, path.string());
   } catch (const json::exception& error) {

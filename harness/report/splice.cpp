@@ -4,18 +4,13 @@
 #include "harness/system/files.hpp"
 
 #include <fmt/format.h>
-#include <fstream>
 #include <sstream>
 
 namespace clusterbench {
 
 void splice(const std::filesystem::path& file, const std::string& name, const std::string& text) {
-  std::ifstream stream(file);
-  if (!stream) {
-    throw datasets::InputError(fmt::format("{}: cannot be read", file.string()));
-  }
   std::ostringstream buffer;
-  buffer << stream.rdbuf();
+  buffer << open_input(file).rdbuf();
   std::string content = buffer.str();
   const std::string begin = fmt::format("<!-- {} begin -->\n", name);
   const std::string end = fmt::format("<!-- {} end -->", name);

@@ -1,6 +1,6 @@
 #include "harness/report/text_table.hpp"
 
-#include <fmt/format.h>
+#include "harness/system/harmless.hpp"
 
 #include <algorithm>
 
@@ -12,12 +12,9 @@ std::string painted(const std::string& text, Paint paint, TextStyle style) {
 
 std::string escaped(const std::string& text, TextStyle style) {
   std::string shown;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
+  for (const char c : harmless(text)) {
     if (c == '\n' || c == '\t') {
       shown += ' ';
-    } else if (code < 0x20 || code == 0x7f) {
-      shown += fmt::format("\\x{:02x}", code);
     } else if (style == TextStyle::markdown && c == '|') {
       shown += "\\|";
     } else if (style == TextStyle::markdown && c == '<') {

@@ -19,9 +19,9 @@ struct TextColumn {
   bool number = false; ///< aligned to the right
 };
 
-/// The text as one line of its style: a line's end becomes a space, other control characters become
-/// visible (\x1b), and in Markdown what would be a column's end or a tag is written so that it
-/// shows.
+/// The text as one line of its style: a line's end becomes a space, what a terminal obeys becomes
+/// visible (harmless.hpp), and in Markdown what would be a column's end or a tag is written so that
+/// it shows.
 std::string escaped(const std::string& text, TextStyle style);
 
 /// The text in lines of at most 100 columns, where its words allow it: the first after `indent`,

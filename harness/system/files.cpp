@@ -16,9 +16,19 @@ void write_text_file(const std::filesystem::path& path, std::string_view text) {
   file.commit();
 }
 
-void check_can_write(const std::filesystem::path& path) {
+void check_can_write(std::string_view option, const std::filesystem::path& path,
+                     std::string_view beginning) {
   std::error_code ignored; // what cannot be looked at fails below
   const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, ignored) > 0) {
+    std::string there(beginning.size(), '\0');
+    std::ifstream(path, std::ios::binary).read(there.data(), std::ssize(there));
+    if (there != beginning) {
+      throw datasets::InputError(
+          fmt::format("{} {}: another kind of file is there already, and is not replaced", option,
+                      path.string()));
+    }
+  }
   if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status) ||
       std::filesystem::is_directory(status)) {
     const datasets::OutputFile trial(path); // leaves nothing behind
@@ -48,11 +58,21 @@ std::string too_large(const std::filesystem::path& path, const nlohmann::json::e
 
 } // namespace
 
-nlohmann::json read_json_file(const std::filesystem::path& path) {
-  std::ifstream stream(path);
+std::ifstream open_input(const std::filesystem::path& path) {
+  std::error_code none;
+  const auto status = std::filesystem::status(path, none);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    throw datasets::InputError(fmt::format("{}: not a regular file", path.string()));
+  }
+  std::ifstream stream(path, std::ios::binary);
   if (!stream) {
     throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }
+  return stream;
+}
+
+nlohmann::json read_json_file(const std::filesystem::path& path) {
+  std::ifstream stream = open_input(path);
   try {
     nlohmann::json json = nlohmann::json::parse(stream);
     if (nests_too_deeply(json)) {
@@ -64,7 +84,7 @@ nlohmann::json read_json_file(const std::filesystem::path& path) {
     throw datasets::InputError(fmt::format("{}: {}", path.string(), words_of(error)));
   } catch (const nlohmann::json::out_of_range& error) {
     throw datasets::InputError(fmt::format("{}: {}", path.string(), too_large(path, error)));
-  } catch (const std::ios_base::failure&) { // a folder, say
+  } catch (const std::ios_base::failure&) { // a disk's error, say
     throw datasets::InputError(fmt::format("{}: cannot be read", path.string()));
   }
 }

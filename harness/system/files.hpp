@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -10,9 +11,17 @@ namespace clusterbench {
 /// Writes `text` under a temporary name and renames it. Throws datasets::OutputError.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-/// Throws datasets::OutputError where write_text_file() could not: for a start, before hours of
-/// work. What is no regular file, a pipe say, is left alone.
-void check_can_write(const std::filesystem::path& path);
+/// For a start, before hours of work. Throws datasets::OutputError where write_text_file() could
+/// not write, and datasets::InputError where a file is there already that does not begin as what
+/// will take its place: it is somebody's data, say. What is no regular file, a pipe say, is left
+/// alone.
+/// option: that names the path, for the message.
+void check_can_write(std::string_view option, const std::filesystem::path& path,
+                     std::string_view beginning);
+
+/// Opens a file that is read to its end. Throws datasets::InputError where it is missing, cannot be
+/// read, or is no regular file: a pipe or a device may never end.
+std::ifstream open_input(const std::filesystem::path& path);
 
 /// Parses a JSON file. Throws datasets::InputError naming the file and the position.
 nlohmann::json read_json_file(const std::filesystem::path& path);

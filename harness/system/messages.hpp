@@ -1,6 +1,8 @@
 // Messages to the person at the terminal, on standard error.
 #pragma once
 
+#include "harness/system/harmless.hpp"
+
 #include <cstdio>
 #include <fmt/format.h>
 #include <string>
@@ -8,17 +10,6 @@
 #include <utility>
 
 namespace clusterbench {
-
-/// Control characters become \xNN, which no terminal obeys; lines and tabs stay.
-inline std::string harmless(std::string_view text) {
-  std::string shown;
-  for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
-    const bool obeyed = (code < 0x20 && c != '\n' && c != '\t') || code == 0x7f;
-    shown += obeyed ? fmt::format("\\x{:02x}", code) : std::string(1, c);
-  }
-  return shown;
-}
 
 /// 1536 MiB, 2.5 GiB: as --memory takes them.
 inline std::string bytes_text(std::size_t bytes) {

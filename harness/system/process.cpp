@@ -5,6 +5,7 @@
 #include "harness/system/find_program.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -24,6 +25,10 @@ extern char** environ;
 
 namespace clusterbench {
 namespace {
+
+// What asks a program to end, or would end it: as an interrupt it leaves nothing behind.
+constexpr std::array kInterrupts = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
+                                    SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
 volatile std::sig_atomic_t g_interrupt_signal = 0;
 volatile std::sig_atomic_t g_ends_at_once = 1;
@@ -95,13 +100,15 @@ bool redirect(int descriptor, int to, int flags) {
 // A handler of ours would run in the parent's memory; that we ignore a signal is our business
 // alone.
 void take_usual_actions() {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ}) {
+  for (const int signal : kInterrupts) {
     struct sigaction ours {};
     sigaction(signal, nullptr, &ours);
     if (signal != SIGHUP || ours.sa_handler != SIG_IGN) { // under nohup it is everybody's
       std::signal(signal, SIG_DFL);
     }
   }
+  std::signal(SIGPIPE, SIG_DFL);
+  std::signal(SIGXFSZ, SIG_DFL);
 }
 
 // Returns only if the program cannot be started, with the reason in errno. Calls nothing that is
@@ -265,11 +272,12 @@ std::vector<pid_t> threads_of(pid_t process) {
 void install_signal_handlers() {
   struct sigaction action {};
   action.sa_handler = remember_signal;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  struct sigaction before {};
-  if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
-    sigaction(SIGHUP, &action, nullptr);
+  for (const int signal : kInterrupts) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (signal != SIGHUP || before.sa_handler != SIG_IGN) {
+      sigaction(signal, &action, nullptr);
+    }
   }
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -1,5 +1,6 @@
 #include "harness/system/shared_memory.hpp"
 
+#include "datasets/errors.hpp"
 #include "harness/system/available_memory.hpp"
 
 #include <algorithm>
@@ -66,8 +67,12 @@ SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)
     }
     // fallocate reserves the pages now: running out of memory is an error here and not a SIGBUS.
     if (bytes > 0 && fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) != 0) {
-      throw OutOfMemory(fmt::format("cannot reserve {} bytes of shared memory for {}: {}", bytes,
-                                    name, std::strerror(errno)));
+      const std::string what = fmt::format("cannot reserve {} bytes of shared memory for {}: {}",
+                                           bytes, name, std::strerror(errno));
+      if (errno == EFBIG) { // memory is a file here
+        throw datasets::OutputError(what + ": it is beyond the limit of a file's size (ulimit -f)");
+      }
+      throw OutOfMemory(what);
     }
     data_ = map(fd_, bytes_);
   } catch (...) {

@@ -58,8 +58,9 @@ public:
 
 private:
   double overhead() const;
+  double handing_over() const;
   double usual_round_trip() const;
-  double unseen(const TimedRequest& request) const;
+  double unseen(const TimedRequest& request, double overhead) const;
 
   bool is_program_;
   int threads_;

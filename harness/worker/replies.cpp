@@ -10,6 +10,16 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kShown = 100; // bytes of a line
+
+// Such as one that holds NaN, as many JSON libraries write it. Waiting for a better one would end
+// with the timeout.
+bool looks_like_a_reply(const std::string& line) {
+  const std::size_t begin = line.find_first_not_of(" \t");
+  return begin != std::string::npos && line[begin] == '{' &&
+         line.find("\"reply\"") != std::string::npos;
+}
+
 bool is_figure(const json& value) {
   return value.is_number() || value.is_null(); // null: not finite
 }
@@ -56,6 +66,9 @@ void check_figures(const json& reply) {
 
 std::optional<json> reply_in(const std::string& line, const std::string& asked) {
   json reply = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (reply.is_discarded() && looks_like_a_reply(line)) {
+    throw WorkerFailure("error", fmt::format("its reply is not JSON: {}", line.substr(0, kShown)));
+  }
   if (!reply.is_object() || !reply.contains("reply") || !reply.at("reply").is_string()) {
     return std::nullopt;
   }
@@ -69,6 +82,11 @@ std::optional<json> reply_in(const std::string& line, const std::string& asked) 
     }
     check_fields(reply);
     return reply;
+  }
+  if (answered == "unavailable" && asked != "load") {
+    throw WorkerFailure("error", fmt::format("it says that it is unavailable to the request "
+                                             "\"{}\", and not to \"load\"",
+                                             asked));
   }
   const char* const reason =
       answered == "refused" || answered == "unavailable" ? "reason" : "message";

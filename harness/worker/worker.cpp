@@ -123,7 +123,9 @@ void Worker::start(const KnownVariant& variant) {
   setup.own_network = variant.meta.device == Device::multi_gpu || ranks_ != nullptr;
   setup.children_write_to_proc = variant.meta.device == Device::mpi_gpu;
   for (const auto& folder : options_.hidden) {
-    setup.hidden.push_back(folder.string());
+    if (!folder.empty()) {
+      setup.hidden.push_back(folder.string());
+    }
   }
   setup.scratch = scratch_.path().string();
   setup.report = report_.fd();

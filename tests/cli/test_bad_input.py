@@ -251,7 +251,7 @@ class Refused(Program):
                               ("--samples", 0), ("--min-time", -1), ("--budget", -1),
                               ("--target", "nan"), ("--timeout", 0), ("--budget", "inf"),
                               ("--target", "inf"), ("--min-time", "inf"),
-                              ("--timeout", "nan"), ("--seed", -1), ("--seed", 2 ** 32)):
+                              ("--timeout", "nan"), ("--timeout", "inf"), ("--seed", -1), ("--seed", 2 ** 32)):
             done = self.run_program("run", *GOOD, "--no-probe", "--out", "out", option, value,
                                     exit_code=64)
             self.assertIn(option, done.stderr)
@@ -274,7 +274,7 @@ class Refused(Program):
                          says=[option, many])
         for samples in (1000001, 3000000000):  # the library that takes them counts in 32 bits
             done = self.run_program("run", *GOOD, "--samples", samples, "--out", "out", exit_code=64)
-            self.assertIn(f"--samples {samples}: at most 1000000", done.stderr)
+            self.assertIn(f"--samples {samples}: from 1 to 1000000 are taken", done.stderr)
 
     def test_more_threads_than_are_of_use(self):
         for words in (["run", *GOOD], ["probe"], ["quality", "--data", "uniform:50,2,1", "--k", 3],
@@ -294,8 +294,31 @@ class Refused(Program):
             "\"kmeans_own\", \"idea\": \"\", \"source\": \"\"}]}'\n")
         self.run_program("list", "--peer", program, "--peer", program)
 
+    def test_what_never_ends_is_no_ledger(self):
+        os.mkfifo(self.folder / "pipe")
+        for name in ("pipe", "/dev/zero"):
+            for words in (("compare", name, name), ("history", name, name), ("report", name, "--out", "x.html"),
+                          ("ledger", name), ("ledger", "check", name), ("ledger", "repair", name, "--out", "y"),
+                          ("table", "article002", "--from", name), ("explain", "kmeans_simd", "--from", name),
+                          ("quality", "--from", name)):
+                with self.subTest(words):
+                    done = self.run_program(*words, exit_code=64)
+                    self.assertIn(f"{name}: not a regular file", done.stderr)
+        (self.folder / "pipe.json").symlink_to(self.folder / "pipe")
+        done = self.run_program("compare", "pipe.json", "pipe.json", exit_code=64)
+        self.assertIn("pipe.json: not a regular file", done.stderr)
+
+    def test_control_characters_in_texts(self):
+        for field in ("idea", "source"):
+            program = self.program_of("#!/bin/sh\ncat \"$0.json\"\n")
+            (self.folder / "kmeans_own.sh.json").write_text(json.dumps(
+                {"reply": "describe", "protocol": 2, "variants": [
+                    {"name": "kmeans_own", "idea": "", "source": "", field: "two\nlines"}]}) + "\n")
+            self.refused("--peer", program, command="list",
+                         says=[f"the {field} of kmeans_own:", "two\\nlines", "control character"])
+
     def test_control_characters_in_names(self):
-        for bad in ("\n", "\x1b[31m", "\x7f", "\x9b31m"):
+        for bad in ("\n", "\x1b[31m", "\x7f", "\x9b31m", "\u202e", "\u2028"):
             shown = json.dumps("kmeans_own" + bad)
             program = self.program_of("#!/bin/sh\ncat \"$0.json\"\n")
             (self.folder / "kmeans_own.sh.json").write_text(json.dumps(

@@ -418,6 +418,38 @@ class Data(Program):
                     for row in rows:
                         self.assertIn("points.npy: no memory for its 64000128 bytes", row["message"])
 
+    def limited(self, limit, *words, stdin=subprocess.DEVNULL):
+        return subprocess.run(["bash", "-c", f'ulimit {limit} && exec "$@"', "bash", BINARY, *words],
+                              cwd=self.folder, env=self.environment, stdin=stdin,
+                              capture_output=True, text=True, timeout=100)
+
+    def test_limits_of_the_process(self):
+        self.points(60)
+        run = ["run", "--data", "points.npy", "--k", "3", "--iterations", "4", "--variant", "kmeans_serial",
+               *QUICK, "--out", "out"]
+        for limit, code, says in (("-n 16", 5, "at most 16 files may be open (ulimit -n); 64 are needed"),
+                                  ("-n 900", 5, "at most 900 files may be open (ulimit -n); 1024 are needed"),
+                                  ("-s 128", 5, "the stack may have 128 KiB (ulimit -s)"),
+                                  ("-f 0", 74, "limit of a file's size (ulimit -f)")):
+            with self.subTest(limit):
+                done = self.limited(limit, *run)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(says, done.stderr)
+        self.assertEqual(self.limited("-S -n 16", *run).returncode, 0)  # which may be raised
+        self.assertEqual(self.limited("-n 1024", *run, "--resume").returncode, 0)
+
+    def test_a_cache_that_nothing_names(self):
+        self.points(60)
+        for name in ("CLUSTERBENCH_CACHE", "XDG_CACHE_HOME", "HOME"):
+            self.environment.pop(name, None)
+        run = ["run", "--k", 3, "--iterations", 4, "--variant", "kmeans_serial", *QUICK]
+        done = self.run_program(*run, "--data", "points.npy", "--out", "out")
+        self.assertEqual(done.stderr.count("none of CLUSTERBENCH_CACHE, XDG_CACHE_HOME and HOME is set"), 1)
+        self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok"])
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["out", "points.npy"])
+        done = self.run_program(*run, "--data", "uniform:60,2,1", "--out", "other", exit_code=64)
+        self.assertIn("no cache folder: set CLUSTERBENCH_CACHE, XDG_CACHE_HOME or HOME", done.stderr)
+
     def test_no_memory_for_a_thread(self):
         self.points(60)
         codes = set()

@@ -70,6 +70,9 @@ class Interrupted(Program):
     def test_sighup(self):
         self.check_signal(signal.SIGHUP)
 
+    def test_sigusr1(self):
+        self.check_signal(signal.SIGUSR1)
+
     def test_a_hangup_that_is_ignored(self):
         """As under nohup."""
         process = subprocess.Popen(
@@ -84,7 +87,8 @@ class Interrupted(Program):
 
     def test_commands_that_only_print(self):
         """They end at once, with the same code."""
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
+                       signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU):
             process = self.start("probe", "--threads", 1)
             time.sleep(0.3)
             process.send_signal(number)

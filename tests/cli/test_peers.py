@@ -42,6 +42,7 @@ FAULTS = {
     "unavailable": ("unavailable", "planted: no library$"),
     "closes": ("crashed", "closed its channel before it answered$"),
     "no_numbers": ("error", "lacks the numbers"),
+    "says_nan": ("error", r'^its reply is not JSON: \{"reply": "(run|whole)", "seconds": NaN'),
     "leaves_a_process": ("ok", "^$"),
     "floods_errors": ("crashed", "exited with code (1|120) before it answered$"),  # at 256 MiB
     "floods_output": ("error", "^it printed a megabyte instead of a reply$"),

@@ -49,6 +49,21 @@ class ReportPage(Program):
             self.assertIn(f"--out {target}", done.stderr)
             self.assertEqual(path.read_bytes(), before)
 
+    def test_only_an_earlier_page_is_replaced(self):
+        self.need_template()
+        ledgers.write(self.folder / "out", [ledgers.header(), *self.rows(1)])
+        mine = self.folder / "mine.html"
+        mine.write_text("<!doctype html>\n<p>my notes\n")
+        done = self.run_program("report", "out", "--out", "mine.html", exit_code=64)
+        self.assertIn("--out mine.html: another kind of file is there already", done.stderr)
+        self.assertIn("my notes", mine.read_text())
+        mine.unlink()
+        self.run_program("report", "out", "--out", "mine.html")
+        size = mine.stat().st_size
+        ledgers.write(self.folder / "out", [ledgers.header(), *self.rows(2)])
+        self.run_program("report", "out", "--out", "mine.html")
+        self.assertGreater(mine.stat().st_size, size)
+
     def need_template(self):
         if not TEMPLATE.exists():
             self.skipTest("the page was not bundled: npm or its registry was not there")

@@ -16,7 +16,7 @@ FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
           "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
           "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
           "unavailable", "closes", "no_numbers", "leaves_a_process", "floods_errors",
-          "floods_output", "starts_a_thread", "computes_late"]
+          "floods_output", "starts_a_thread", "computes_late", "says_nan"]
 
 
 def describe():
@@ -101,6 +101,8 @@ class Fake:
             self.labels[7] = (self.labels[7] + 1) % len(centroids)
         elif self.strikes("no_numbers"):
             return {"seconds": "none", "iterations": "many"}
+        elif self.strikes("says_nan"):
+            seconds = float("nan")
         return {"seconds": seconds, "iterations": self.passes}
 
     def whole(self, request):

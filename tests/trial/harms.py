@@ -195,8 +195,8 @@ def limits(attempt):
 @harm
 def signals(attempt):
     rng = attempt.rng
-    which = rng.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE,
-                        signal.SIGXFSZ])
+    interrupts = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM]
+    which = rng.choice([*interrupts, signal.SIGKILL, signal.SIGSTOP, signal.SIGPIPE, signal.SIGXFSZ])
     when = rng.random() ** 2 * 0.8
 
     def send(process):
@@ -206,7 +206,7 @@ def signals(attempt):
         attempt.while_running.append((when + rng.random() * 0.5, lambda process: process.send_signal(signal.SIGCONT)))
     # Before main() has begun nobody can handle a signal.
     early = {-which} if when < 0.1 and which not in (signal.SIGSTOP, signal.SIGKILL) else set()
-    codes = {signal.SIGINT: {130}, signal.SIGTERM: {130}, signal.SIGHUP: {130}, signal.SIGKILL: {-9}, signal.SIGSTOP: {5}}
+    codes = dict.fromkeys(interrupts, {130}) | {signal.SIGKILL: {-9}, signal.SIGSTOP: {5}}
     attempt.say(f"{which.name} after {when:.3f} s", codes.get(which, set()) | early)
 
 

@@ -168,6 +168,11 @@ TEST(ClockCheck, WhatHandingOverTakesTooLongBelongsToTheRun) {
   EXPECT_NEAR(clock.beyond_handing_over(take(0.02, 5e-3, 0.0)), 0.02 - 5e-3 - 1.1e-4, 1e-9);
   EXPECT_EQ(clock.report().at("answers_late"), 1U);
   EXPECT_EQ(clock.finding(), "");
+
+  ClockCheck peer(kProgram, kAnyThreads);
+  peer.round_trip(1e-5);
+  EXPECT_EQ(peer.beyond_handing_over(take(3e-4, 0.0, 0.0)), 0.0);
+  EXPECT_NEAR(peer.beyond_handing_over(take(1e-3, 0.0, 0.0)), 1e-3 - 4.1e-4, 1e-9);
 }
 
 TEST(ClockCheck, FewRunsProveNothing) {

@@ -59,12 +59,17 @@ class Server(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        file = pathlib.Path(folder.name) / "toy.py"
-        file.write_text(TOY)
-        self.program = Program(file, PYTHON)
-        self.addCleanup(self.program.__exit__)
+        self.folder = pathlib.Path(folder.name)
+        self.program = self.program_of(TOY)
         self.points = np.arange(24.0).reshape(8, 3)
         self.start = np.ones((2, 3))
+
+    def program_of(self, text):
+        file = self.folder / "toy.py"
+        file.write_text(text)
+        program = Program(file, PYTHON)
+        self.addCleanup(program.__exit__)
+        return program
 
     def failure(self, request, **fields):
         with self.assertRaises(Failure) as raised:
@@ -97,6 +102,21 @@ class Server(unittest.TestCase):
         self.program.points(self.points, 2, max_iterations=16)
         self.program.whole(self.start)
         self.assertIn("labels are [7], and not [8]", self.failure("take").message)
+
+    def test_a_library_that_cannot_be_mapped_is_no_missing_one(self):
+        for raised, kind in (("ImportError('libx.so: cannot open shared object file')", "unavailable"),
+                             ("ImportError('libx.so: failed to map segment from shared object')",
+                              "out_of_memory"),
+                             ("ImportError('see above') from OSError('Cannot allocate memory')",
+                              "out_of_memory"),
+                             ("MemoryError()", "out_of_memory"), ("ValueError('odd')", "error")):
+            with self.subTest(raised):
+                program = self.program_of(TOY.replace(
+                    "lambda threads: {\"threads\": str(threads)})", "load)").replace(
+                    "serve([", f"def load(threads):\n    raise {raised}\n\nserve(["))
+                with self.assertRaises(Failure) as failure:
+                    program.load("toy")
+                self.assertEqual(failure.exception.kind, kind)
 
     def test_each_copy_of_the_points_is_elsewhere_and_rotated(self):
         self.program.load("toy")

@@ -76,6 +76,7 @@ class Faults(Checked):
             self.assertEqual(self.strike("claims_nothing", whole)["seconds"], 0)
             self.assertEqual(self.strike("claims_a_nanosecond", whole)["seconds"], 1e-9)
             self.assertGreater(self.strike("boasts", whole)["seconds"], self.outside)
+            self.assertTrue(np.isnan(self.strike("says_nan", whole)["seconds"]))
 
     def test_rubbish(self):
         self.strike("prints_rubbish")

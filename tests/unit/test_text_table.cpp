@@ -18,6 +18,15 @@ TEST(TextTable, ControlCharactersBecomeVisible) {
   EXPECT_EQ(table, "  name\n  a\\x1b[31m\\x7f\n  two lines\n");
 }
 
+TEST(TextTable, SoDoWideControlsAndTurns) {
+  EXPECT_EQ(escaped("a\u009b31m", TextStyle::terminal), "a\\u009b31m");
+  EXPECT_EQ(escaped("a\u202eb\u2028c\u2066d\u2069", TextStyle::terminal),
+            "a\\u202eb\\u2028c\\u2066d\\u2069");
+  EXPECT_EQ(escaped("\u00a0 \u2027 \u202f \u2065 \u206a", TextStyle::terminal),
+            "\u00a0 \u2027 \u202f \u2065 \u206a");
+  EXPECT_EQ(escaped("torn \xe2\x80", TextStyle::terminal), "torn \xe2\x80");
+}
+
 TEST(TextTable, MarkdownShowsBarsAndTags) {
   const std::string table = text_table({{"name", false}}, {{"|x|<script>"}}, TextStyle::markdown);
   EXPECT_NE(table.find("| \\|x\\|&lt;script> |"), std::string::npos) << table;

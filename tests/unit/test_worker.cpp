@@ -376,14 +376,43 @@ TEST_F(WorkerTest, WhatItCannotDoIsItsStatus) {
         std::pair{"error", "message"}, std::pair{"out_of_memory", "message"},
         std::pair{"cheated", "message"}}) {
     for (const char* at : {"load", "points", "prepare", "run", "take"}) {
+      if (reply == std::string("unavailable") && at != std::string("load")) {
+        continue; // see below
+      }
       const Failure said =
           failure(nlohmann::json{{"reply", reply}, {field, "these are my words"}}.dump(), at);
       EXPECT_EQ(said.status, reply) << at;
       EXPECT_EQ(said.message, "these are my words") << at;
     }
-    const Failure silent = failure(nlohmann::json{{"reply", reply}, {field, 3}}.dump());
+    const Failure silent = failure(nlohmann::json{{"reply", reply}, {field, 3}}.dump(), "load");
     EXPECT_EQ(silent.status, reply);
     EXPECT_EQ(silent.message, "it says no more");
+  }
+}
+
+// What was here when it was loaded does not go away.
+TEST_F(WorkerTest, WhatIsLoadedIsNotUnavailable) {
+  for (const char* at : {"points", "prepare", "run", "take"}) {
+    const Failure said = failure(R"({"reply": "unavailable", "reason": "no library"})", at);
+    EXPECT_EQ(said.status, "error") << at;
+    EXPECT_NE(said.message.find("it says that it is unavailable"), std::string::npos);
+  }
+}
+
+TEST(Replies, OneThatIsNoJsonIsItsError) {
+  for (const char* line :
+       {R"({"reply": "run", "seconds": NaN, "iterations": 1})",
+        R"(  {"seconds": Infinity, "reply": "run", "iterations": 1})", R"({"reply": "run)"}) {
+    try {
+      reply_in(line, "run");
+      ADD_FAILURE() << line;
+    } catch (const WorkerFailure& failure) {
+      EXPECT_EQ(failure.status(), "error");
+      EXPECT_EQ(failure.what(), std::string("its reply is not JSON: ") + line);
+    }
+  }
+  for (const char* noise : {"", "reply", "{reply: NaN}", "the \"reply\" {", "[\"reply\"]"}) {
+    EXPECT_EQ(reply_in(noise, "run"), std::nullopt) << noise;
   }
 }
 

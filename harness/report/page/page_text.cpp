@@ -42,6 +42,10 @@ std::string read_page_template(const std::filesystem::path& program_folder) {
   return text.str();
 }
 
+std::string_view page_beginning(std::string_view page_template) {
+  return page_template.substr(0, page_template.find("content="));
+}
+
 std::string page_text(std::string page_template, const nlohmann::json& data) {
   const std::size_t mark = page_template.find(kMark);
   if (mark == std::string::npos) {

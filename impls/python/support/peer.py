@@ -17,6 +17,7 @@ import dataclasses
 import gc
 import json
 import os
+import re
 import sys
 import time
 
@@ -145,12 +146,8 @@ class Server:
                 reply = getattr(self, "answer_" + request["request"])(request)
             except Refused as refusal:
                 reply = {"reply": "refused", "reason": str(refusal)}
-            except ImportError as error:
-                reply = {"reply": "unavailable", "reason": str(error)}
             except Exception as error:  # a library's, which is the cell's end and not ours
-                message = f"{type(error).__name__}: {error}"
-                reply = {"reply": "out_of_memory" if no_memory(error) else "error",
-                         "message": message}
+                reply = failure(error, request["request"])
             self.replies.write(json.dumps({"reply": request["request"], **reply}) + "\n")
             self.replies.flush()
 
@@ -274,6 +271,24 @@ def read_into(array, file):
         raise ValueError(f"{file.name} is too short")
 
 
+def failure(error, request):
+    """The reply that says so. A library that cannot be imported is not here, unless it could not be
+    mapped into memory."""
+    if no_memory(error):
+        return {"reply": "out_of_memory", "message": f"{type(error).__name__}: {error}"}
+    if isinstance(error, ImportError) and request == "load":
+        return {"reply": "unavailable", "reason": str(error)}
+    return {"reply": "error", "message": f"{type(error).__name__}: {error}"}
+
+
 def no_memory(error):
-    """NumPy, CuPy and RMM derive their errors from MemoryError; PyTorch does not."""
-    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    """NumPy, CuPy and RMM derive their errors from MemoryError; PyTorch does not. An import says it
+    in words of the dynamic linker's, mostly within another error."""
+    while error is not None:
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+            return True
+        if isinstance(error, (ImportError, OSError)) and re.search(
+                "failed to map segment|[Cc]annot allocate memory|cannot create shared object", str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

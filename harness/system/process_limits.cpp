@@ -1,0 +1,51 @@
+#include "harness/system/process_limits.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <stdexcept>
+#include <sys/resource.h>
+
+namespace clusterbench {
+namespace {
+
+// A campaign holds the memory of its qualification open, nine files for each of some 75 problems,
+// and that of a cell. No other command holds more than a few.
+constexpr rlim_t kFilesOfCampaign = 1024; // what Linux grants unless told otherwise
+constexpr rlim_t kFiles = 64;
+constexpr rlim_t kStack = rlim_t{1} << 20;
+
+// What the limit is, raised to `needed` where it is lower and may be raised.
+rlim_t raised(__rlimit_resource resource, rlim_t needed) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur >= needed) {
+    return needed;
+  }
+  const rlimit more{std::min(needed, limit.rlim_max), limit.rlim_max};
+  return setrlimit(resource, &more) == 0 ? more.rlim_cur : limit.rlim_cur;
+}
+
+// Empty if so many may be open.
+std::string too_few_files(rlim_t needed) {
+  const rlim_t files = raised(RLIMIT_NOFILE, kFilesOfCampaign);
+  return files >= needed ? ""
+                         : fmt::format("at most {} files may be open (ulimit -n); {} are needed",
+                                       files, needed);
+}
+
+} // namespace
+
+std::string too_low_limit() {
+  if (const rlim_t stack = raised(RLIMIT_STACK, kStack); stack < kStack) {
+    return fmt::format("the stack may have {} KiB (ulimit -s); {} are needed", stack >> 10,
+                       kStack >> 10);
+  }
+  return too_few_files(kFiles);
+}
+
+void require_open_files() {
+  if (const std::string why = too_few_files(kFilesOfCampaign); !why.empty()) {
+    throw std::runtime_error(why);
+  }
+}
+
+} // namespace clusterbench

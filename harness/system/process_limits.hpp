@@ -1,0 +1,16 @@
+// Limits of this process, as `ulimit` sets them, under which it would not work.
+#pragma once
+
+#include <string>
+
+namespace clusterbench {
+
+/// Raises the limits of open files and of the stack to what a campaign needs, where that is
+/// allowed. Says which one is too low for any command: "at most 16 files may be open (ulimit -n);
+/// 64 are needed". Empty if all is well.
+std::string too_low_limit();
+
+/// Throws std::runtime_error where a campaign may not have as many files open as it needs.
+void require_open_files();
+
+} // namespace clusterbench
