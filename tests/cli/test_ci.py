@@ -194,8 +194,10 @@ class Scripts(Program):
             self.assertIn(group["planted"], group["cells"])
             self.assertIn(f"/{group['variant']}/", group["planted"])
         def comparison(kind, code, group, verdict):
-            return {"kind": kind, "exit_code": code, "verdicts": {group["planted"]: verdict},
-                    "ratios": {group["planted"]: 1.01}}
+            other = next(name for name in group["cells"] if name.split("/")[2] != group["variant"])
+            return {"kind": kind, "exit_code": code, "q": {other: 1e-9},
+                    "verdicts": {group["planted"]: verdict, other: "slower" if kind == "5 %" else "same"},
+                    "ratios": {group["planted"]: 1.01, other: 2.0}}
         done = [{**group, "campaign_seconds": [3.0] * 8,
                  "comparisons": [comparison("0 %", 3 if i == 0 else 0, group, "same") for i in range(15)]
                  + [comparison("5 %", 1, group, "inconclusive"), comparison("10 %", 1, group, "slower")]}
@@ -203,7 +205,11 @@ class Scripts(Program):
         text = calibration.report(done)
         self.assertIn("| no slowdown: alarm (exit 1) | 0 of 210 | 0.0 % | 0.0 .. 1.8 % |", text)
         self.assertIn("| no slowdown: inconclusive (exit 3) | 14 of 210 |", text)
-        self.assertIn("| 5 % planted: alarm (exit 1) | 14 of 14 |", text)
+        self.assertIn("| a slowdown planted: another variant called slower | 14 of 28 |", text)
+        self.assertIn("| the same, computed again by the present rule | 14 of 28 |", text)
+        self.assertIn("| 5 % planted: alarm for that variant | 0 of 14 |", text)
+        self.assertIn("| 10 % planted: alarm for that variant | 14 of 14 |", text)
+        self.assertRegex(text, r"\| v\d \| more points \| \d+ \| (1.0|69.3|49.0) % \| (1|69) % \|")
         self.assertIn("| 5 % planted: found in the cell that was drawn | 0 of 14 |", text)
         self.assertIn("| 10 % planted: found in the cell that was drawn | 14 of 14 |", text)
 
