@@ -84,7 +84,7 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
   initialise_library();
   Samples samples;
   std::vector<double> seconds; // of every run, the warm-up's included
-  std::vector<nlohmann::json> rows;
+  std::vector<double> cpu_ms;  // of every run, too
   double waited = 0.0;
   const auto timed_and_noted = [&] {
     waited += wait();
@@ -99,7 +99,10 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
       const std::size_t now = std::min(left, kMostAtOnce);
       const nlohmann::json batch = run_batch(name, now, timed_and_noted);
       samples.context = batch.at("context");
-      std::ranges::copy(batch.at("benchmarks"), std::back_inserter(rows));
+      samples.row = batch.at("benchmarks").back(); // a million of them would fill the memory
+      for (const nlohmann::json& row : batch.at("benchmarks")) {
+        cpu_ms.push_back(row.at("cpu_time"));
+      }
       left -= now;
     }
   } while (step.more > 0);
@@ -107,12 +110,12 @@ Samples take_samples(const std::string& name, const SamplingPlan& plan,
   const auto first_kept = static_cast<std::ptrdiff_t>(step.warm_up);
   samples.warm_up.assign(seconds.begin(), seconds.begin() + first_kept);
   samples.seconds.assign(seconds.begin() + first_kept, seconds.end());
+  samples.cpu_ms.assign(cpu_ms.begin() + first_kept, cpu_ms.end());
   samples.ended_because = step.ended_because;
-  for (auto row = rows.begin() + first_kept; row != rows.end(); ++row) {
-    samples.cpu_ms.push_back(row->at("cpu_time"));
-  }
   samples.context["host_name"] = ""; // nobody's business, as in the provenance
-  samples.row = rows.at(step.warm_up);
+  samples.row["repetition_index"] = 0;
+  samples.row["real_time"] = samples.seconds.front() * 1e3;
+  samples.row["cpu_time"] = samples.cpu_ms.front();
   // A name without the library's "/iterations:1/manual_time": the same cell has the same name in
   // every campaign, however often it was sampled.
   samples.row["name"] = name;
