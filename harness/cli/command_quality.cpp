@@ -120,8 +120,8 @@ CampaignOptions campaign_of(const QualityArguments& arguments) {
   return options;
 }
 
-// What to_json() gives begins so, and no line of a ledger does.
-constexpr std::string_view kReportBeginning = "{\n";
+// What to_json() gives begins so, and no other file of the program does.
+constexpr std::string_view kReportBeginning = "{\n  \"attempts\": [";
 
 ExitCode show(const QualityArguments& arguments, const Measurements& measurements,
               const std::vector<std::string>& only) {

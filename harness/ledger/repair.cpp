@@ -70,8 +70,10 @@ void refuse_existing(const fs::path& path) {
 LedgerScan scan_ledger(const fs::path& path) {
   const fs::path file = ledger_file(path);
   std::ifstream stream = open_input(file);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (stream.bad()) { // a disk's error, say
+  std::string text;
+  try {
+    text.assign(std::istreambuf_iterator<char>(stream), {});
+  } catch (const std::ios_base::failure&) { // a disk's error, say
     throw InputError(fmt::format("{}: cannot be read", file.string()));
   }
   return scan_ledger_text(text, file.string(), path.string());

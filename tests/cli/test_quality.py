@@ -30,6 +30,10 @@ class QualityCommand(Program):
         self.assertIn("Performance profile, within 0.1 % of the best known inertia", done.stdout)
         report = self.report()
         rows = ledger(self.folder / "out")[1]
+        other = (self.folder / "out" / "gbench.json").read_text()
+        refused = self.run_program("quality", "--from", "out", "--json", "out/gbench.json", exit_code=64)
+        self.assertIn("--json out/gbench.json: another kind of file is there already", refused.stderr)
+        self.assertEqual((self.folder / "out" / "gbench.json").read_text(), other)
         for row in rows:
             jsonschema.validate(row, LEDGER_SCHEMA)
         self.assertEqual(len(rows), 2 * 2 * 2)  # variants, initialisations, seeds

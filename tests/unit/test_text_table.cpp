@@ -22,8 +22,10 @@ TEST(TextTable, SoDoWideControlsAndTurns) {
   EXPECT_EQ(escaped("a\u009b31m", TextStyle::terminal), "a\\u009b31m");
   EXPECT_EQ(escaped("a\u202eb\u2028c\u2066d\u2069", TextStyle::terminal),
             "a\\u202eb\\u2028c\\u2066d\\u2069");
-  EXPECT_EQ(escaped("\u00a0 \u2027 \u202f \u2065 \u206a", TextStyle::terminal),
-            "\u00a0 \u2027 \u202f \u2065 \u206a");
+  EXPECT_EQ(escaped("\u061c\u200b\u200f\ufeff\U000e0041", TextStyle::terminal),
+            "\\u061c\\u200b\\u200f\\ufeff\\ue0041");
+  EXPECT_EQ(escaped("\u00a0 \u2027 \u202f \u2065 \u206a \u200d", TextStyle::terminal),
+            "\u00a0 \u2027 \u202f \u2065 \u206a \u200d");
   EXPECT_EQ(escaped("torn \xe2\x80", TextStyle::terminal), "torn \xe2\x80");
 }
 
