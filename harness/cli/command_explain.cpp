@@ -96,8 +96,13 @@ std::string change(std::optional<double> before, std::optional<double> after) {
   return change(before && after ? std::optional(*after / *before) : std::nullopt);
 }
 
-// "2.10 x faster [2.05, 2.17]", or of few samples or rounds "2.10 x faster (2.05 .. 2.17)".
+// "2.10 x faster [2.05, 2.17]", "no difference told [0.97, 1.02]", or of few samples or rounds
+// "2.10 x faster (2.05 .. 2.17)".
 std::string change(const Ratio& ratio) {
+  if (!ratio.is_range && ratio.interval.low <= 1.0 && ratio.interval.high >= 1.0) {
+    return fmt::format("no difference told [{:.2f}, {:.2f}]", ratio.interval.low,
+                       ratio.interval.high);
+  }
   const bool faster = ratio.ratio <= 1.0;
   const double low = faster ? 1.0 / ratio.interval.high : ratio.interval.low;
   const double high = faster ? 1.0 / ratio.interval.low : ratio.interval.high;

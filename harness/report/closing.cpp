@@ -113,8 +113,8 @@ std::string fastest_table(const Cells& cells, bool several_tables, TextStyle sty
     const std::string table = several_tables ? cell->spec.table + " " : "";
     lines.push_back({shortened(table + cell->spec.problem_id, 30),
                      std::string(to_string(cell->spec.precision)),
-                     shortened(cell->spec.variant, 32), pass_ms_text(*cell->measured),
-                     whole_ms_text(*cell->measured)});
+                     shortened(cell->spec.variant, 31) + (cell->by_iteration.tied ? "=" : ""),
+                     pass_ms_text(*cell->measured), whole_ms_text(*cell->measured)});
   }
   const std::vector<Paint> paints(lines.size(), Paint::best);
   const std::size_t left = cells.size() - lines.size();

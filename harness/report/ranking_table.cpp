@@ -54,7 +54,8 @@ std::string over_first(const ReportCell& cell) {
     return {};
   }
   const auto& [ratio, interval, is_range, paired, draws] = *cell.over_first;
-  return cell.by_iteration.rank == 1 ? times(ratio) : ratio_text(ratio, interval, is_range);
+  const bool is_first = cell.by_iteration.rank == 1 && ratio == 1.0;
+  return is_first ? times(ratio) : ratio_text(ratio, interval, is_range);
 }
 
 std::vector<Column> columns_of(const TableReport& report) {
@@ -141,7 +142,9 @@ bool stands_before(const ReportCell* a, const ReportCell* b) {
 } // namespace
 
 std::string rank_text(const ReportCell& cell, const Place& place) {
-  return place.rank == 0 ? "–" : fmt::format("{}{}", cell.approximate() ? "≈" : "", place.rank);
+  return place.rank == 0 ? "–"
+                         : fmt::format("{}{}{}", cell.approximate() ? "≈" : "", place.rank,
+                                       place.tied ? "=" : "");
 }
 
 Paint paint_of(const ReportCell& cell) {
@@ -178,7 +181,13 @@ std::vector<std::string> ranking_notes(const TableReport& report) {
     notes.push_back("≈ Approximate: claims no exact labels, and is ranked apart.");
   }
   if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
-        return cell.by_iteration.rank > 1 && cell.over_first && !cell.over_first->paired;
+        return cell.by_iteration.tied || cell.by_whole.tied;
+      })) {
+    notes.push_back("= Others have the same rank: these rounds do not tell them apart.");
+  }
+  if (std::ranges::any_of(report.cells, [](const ReportCell& cell) {
+        const bool is_other = cell.by_iteration.rank > 1 || cell.by_iteration.tied;
+        return is_other && cell.over_first && !cell.over_first->paired;
       })) {
     notes.push_back("Cells with fewer than three starts in common are compared by their medians.");
   }

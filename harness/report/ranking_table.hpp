@@ -19,7 +19,7 @@ TablePart ranking_table(const TableReport& report, TextStyle style);
 /// by time, and last what has none.
 std::vector<const ReportCell*> ranked_cells(const TableReport& report, const std::string& problem,
                                             Precision precision);
-/// "2", "≈2" of an approximate cell, "–" without a rank.
+/// "2", "2=" where others have it as well, "≈2" of an approximate cell, "–" without a rank.
 std::string rank_text(const ReportCell& cell, const Place& place);
 /// The first of its problem, one whose answer is wrong or lost, one that took no part.
 Paint paint_of(const ReportCell& cell);

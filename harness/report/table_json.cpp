@@ -110,6 +110,9 @@ void put_place(json& entry, const std::string& rank, const std::string& unranked
                const Place& place) {
   if (place.rank != 0) {
     entry[rank] = place.rank;
+    if (place.tied) {
+      entry[rank + "_tied"] = true;
+    }
   }
   put_if_text(entry, unranked.c_str(), place.unranked);
 }

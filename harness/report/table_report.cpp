@@ -98,6 +98,31 @@ std::string status_reason(const ReportCell& cell) {
 
 using CostsOf = Costs (*)(const Measured&);
 
+// Whether the interval of their ratio holds 1. A range of few rounds is no interval: one round that
+// was disturbed would make anything equal.
+bool are_tied(const Costs& first, const Costs& other) {
+  const Ratio ratio = ratio_of(first, other, kTableResamples);
+  return !ratio.is_range && ratio.interval.low <= 1.0;
+}
+
+// Of cells in the order of their costs. One that is tied with all that have a rank shares it; one
+// alone, whose rounds are far apart, would be tied with too many.
+void give_ranks(const std::vector<ReportCell*>& cells, CostsOf costs_of, Place ReportCell::*place) {
+  std::size_t first = 0;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const Costs costs = costs_of(*cells[i]->measured);
+    const bool shares = i > first && std::all_of(&cells[first], &cells[i], [&](ReportCell* other) {
+                          return are_tied(costs_of(*other->measured), costs);
+                        });
+    first = shares ? first : i;
+    (cells[i]->*place).rank = first + 1;
+    (cells[i]->*place).tied = shares;
+    if (shares) {
+      (cells[first]->*place).tied = true;
+    }
+  }
+}
+
 // Gives places by the ratio of each cell's costs to those of one of them: start by start, if they
 // had the same starts.
 std::vector<ReportCell*> rank_by(std::vector<ReportCell*> cells, CostsOf costs_of,
@@ -120,9 +145,7 @@ std::vector<ReportCell*> rank_by(std::vector<ReportCell*> cells, CostsOf costs_o
     const Costs first = costs_of(*cells.front()->measured);
     order([&](const Costs& costs) { return point_ratio(first, costs); });
   }
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    (cells[i]->*place).rank = i + 1;
-  }
+  give_ranks(cells, costs_of, place);
   return cells;
 }
 

@@ -21,6 +21,7 @@ inline constexpr std::size_t kTableResamples = 1000;
 /// of their own.
 struct Place {
   std::size_t rank = 0; ///< 0: unranked
+  bool tied = false;    ///< others have the same rank: intervals do not tell them apart
   std::string unranked; ///< why not; empty if ranked
 };
 

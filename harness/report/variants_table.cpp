@@ -122,7 +122,9 @@ TablePart variants_table(const TableReport& report, TextStyle style) {
     columns.push_back({id, true});
   }
   std::vector<std::vector<std::string>> lines;
-  std::vector<std::string> notes = {"¹ The first of its problem and precision, by either."};
+  std::vector<std::string> notes = {
+      "¹ The first of its problem and precision, by either; several where their rounds do not tell "
+      "them apart."};
   for (const VariantRow& row : rows_of(report)) {
     std::vector<std::string> line = {row.variant, std::string(to_string(row.precision))};
     if (several) {

@@ -1,4 +1,5 @@
 // Tables made of ledgers: what is pooled, ranked, and said.
+#include "harness/report/ranking_table.hpp"
 #include "harness/report/table_json.hpp"
 #include "tests/unit/report_tables.hpp"
 
@@ -224,7 +225,8 @@ TEST(EqualWork, WhereARuleDecidesMostCellsDo) {
   }
   const TableReport report = make_table_report(table, measured(rows), std::nullopt);
   EXPECT_EQ(report.cells[1].by_whole.unranked, "8 iterations, the others 7");
-  EXPECT_EQ(report.cells[2].by_whole.rank, 2u);
+  EXPECT_EQ(report.cells[2].by_whole.rank, 1u); // as fast as the first
+  EXPECT_TRUE(report.cells[2].by_whole.tied);
 }
 
 TEST(EqualWork, PrecisionsAreRankedApart) {
@@ -304,6 +306,46 @@ TEST(Ranks, AreOfRatiosByStart) {
   EXPECT_EQ(unpaired.cells[1].by_iteration.rank, 1u);
   EXPECT_NE(table_text(unpaired, TableForm::full, TextStyle::terminal).find("starts in common"),
             std::string::npos);
+}
+
+TEST(Ranks, AreSharedWhereIntervalsDoNotTell) {
+  const auto of_rounds = [](const std::string& variant, const std::vector<double>& medians) {
+    std::vector<json> lines;
+    for (std::size_t i = 0; i < medians.size(); ++i) {
+      json line = row(variant, "ok", 1.0, static_cast<int>(i) + 1);
+      made_up::put_times(line, {medians[i], medians[i] * 1.001, medians[i] * 0.999}, 10);
+      lines.push_back(line);
+    }
+    return lines;
+  };
+  const auto report_with = [&](const std::vector<std::vector<json>>& variants) {
+    std::vector<json> lines;
+    for (const std::vector<json>& each : variants) {
+      lines.insert(lines.end(), each.begin(), each.end());
+    }
+    return report_of({"a", "b", "c", "d"}, lines);
+  };
+  const std::vector<double> tens = {10.0, 10.4, 9.7, 10.1, 9.9, 10.3};
+  const std::vector<double> alike = {10.1, 9.8, 10.5, 10.0, 10.2, 9.9};
+  const std::vector<double> slower = {12.0, 12.3, 11.8, 12.1, 11.9, 12.2};
+  const std::vector<double> far_apart = {9.9, 30.0, 10.0, 30.0, 31.0, 9.8};
+  const TableReport report = report_with({of_rounds("a", tens), of_rounds("b", alike),
+                                          of_rounds("c", slower), of_rounds("d", far_apart)});
+  const auto rank_of = [&](std::size_t cell) {
+    return rank_text(report.cells[cell], report.cells[cell].by_iteration);
+  };
+  EXPECT_EQ(rank_of(0), "1=");
+  EXPECT_EQ(rank_of(1), "1=");
+  EXPECT_EQ(rank_of(2), "3=");
+  EXPECT_EQ(rank_of(3), "3="); // with all of a rank, or with none
+  EXPECT_NE(table_text(report, TableForm::full, TextStyle::terminal).find("= Others have"),
+            std::string::npos);
+  const json cells = to_json(report)["cells"];
+  EXPECT_EQ(cells[1]["rank"], 1);
+  EXPECT_EQ(cells[1]["rank_tied"], true);
+
+  const TableReport few = report_with({of_rounds("a", {10.0, 11.0}), of_rounds("b", {10.5, 10.6})});
+  EXPECT_EQ(few.cells[0].by_iteration.rank + few.cells[1].by_iteration.rank, 3u);
 }
 
 TEST(Ranks, CostPerPassCountsWherePassesDiffer) {

@@ -118,7 +118,7 @@ SubmissionCell submission_cell(const ReportCell& own, const TableReport& report,
   }
   cell.phases = phases_of(row);
   if (cell.rank > 0) { // `ranked` is in the order of the ranks
-    const std::size_t at = cell.rank - 1;
+    const auto at = static_cast<std::size_t>(std::ranges::find(ranked, &own) - ranked.begin());
     const ReportCell* const best = at > 0 ? ranked[0] : ranked.size() > 1 ? ranked[1] : nullptr;
     const ReportCell* const next = at > 0 ? ranked[at - 1] : best;
     cell.over_best = over(own, best);
