@@ -8,8 +8,8 @@
 namespace clusterbench {
 namespace {
 
-// A campaign holds the memory of its qualification open, nine files for each of some 75 problems,
-// and that of a cell. No other command holds more than a few.
+// A campaign holds the memory of all problems of its qualification open, and that of a cell: it
+// worked with 768 files and not with 640. No other command holds more than a few.
 constexpr rlim_t kFilesOfCampaign = 1024; // what Linux grants unless told otherwise
 constexpr rlim_t kFiles = 64;
 constexpr rlim_t kStack = rlim_t{1} << 20;
