@@ -40,7 +40,12 @@ OutputFile::OutputFile(std::filesystem::path path) : path_(std::move(path)) {
     fail("cannot write");
   }
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor_ < 0 && errno == ENXIO && std::filesystem::is_fifo(status))
+      throw OutputError(
+          fmt::format("{}: no process reads this pipe; start its reader first", path_.string()));
+    if (descriptor_ >= 0) // a full pipe is waited for
+      ::fcntl(descriptor_, F_SETFL, ::fcntl(descriptor_, F_GETFL) & ~O_NONBLOCK);
   } else {
     temporary_ = path_;
     temporary_ += fmt::format(".{}-{:08x}.tmp", ::getpid(), std::random_device{}());

@@ -3,7 +3,9 @@ behind."""
 
 import json
 import os
+import select
 import struct
+import subprocess
 import time
 import unittest
 
@@ -307,6 +309,33 @@ class Refused(Program):
         (self.folder / "pipe.json").symlink_to(self.folder / "pipe")
         done = self.run_program("compare", "pipe.json", "pipe.json", exit_code=64)
         self.assertIn("pipe.json: not a regular file", done.stderr)
+
+    def test_what_the_kernel_never_ends_is_empty(self):
+        """/proc/kmsg waits for the kernel's next message."""
+        if not os.access("/proc/kmsg", os.R_OK):
+            self.skipTest("only root may read /proc/kmsg")
+        self.run_program("ledger", "check", "/proc/kmsg")
+        self.refused("/proc/kmsg", "/proc/kmsg", command="compare", says=["/proc/kmsg"])
+
+    def test_a_pipe_that_nobody_reads_is_said_at_once(self):
+        self.campaign(*GOOD, "--variant", "kmeans_serial")
+        for name in ("page", "page.npy"):
+            os.mkfifo(self.folder / name)
+        for words in (("report", "out", "--out", "page"),
+                      ("data", "uniform:9,2,1", "--out", "page.npy")):
+            with self.subTest(words):
+                done = self.run_program(*words, exit_code=74)
+                self.assertIn(f"{words[-1]}: no process reads this pipe", done.stderr)
+        # One with a reader gets everything, and its end once.
+        pipe = os.open(self.folder / "page", os.O_RDONLY | os.O_NONBLOCK)
+        with subprocess.Popen([BINARY, "report", "out", "--out", "page"], cwd=self.folder,
+                              env=self.environment, stdout=subprocess.DEVNULL) as writer:
+            select.select([pipe], [], [], 60)
+            os.set_blocking(pipe, True)
+            with os.fdopen(pipe, "rb") as reader:
+                page = reader.read()
+        self.assertEqual(writer.returncode, 0)
+        self.assertTrue(page.rstrip().endswith(b"</html>"), page[-100:])
 
     def test_control_characters_in_texts(self):
         for field in ("idea", "source"):
