@@ -6,18 +6,61 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace clusterbench {
 namespace {
 
-// What follows a command and is no option; shells ask the program itself for the names.
-struct Operands {
-  const char* names;    ///< an argument of `completion`
-  const char* commands; ///< that take such names, as patterns of the shell's `case`
+// What stands after a command or an option.
+struct Words {
+  const char* after; ///< as patterns of the shell's `case`
+  const char* words; ///< or empty: the program itself is asked for the names of...
+  const char* names; ///< ...these, an argument of `completion`
 };
-constexpr Operands kOperands[] = {{"tables", "run | table | gate"}, {"variants", "explain"}};
+constexpr Words kOperands[] = {{"run | table | gate", "", "tables"},
+                               {"explain", "", "variants"},
+                               {"completion", "bash zsh", ""},
+                               {"ledger", "check repair", ""}};
+constexpr Words kValues[] = {
+    {"--variant", "", "variants"}, {"--precision", "f32 f64", ""}, {"--family", "kmeans fcm", ""}};
+
+bool are_asked(const Words& words) {
+  return *words.words == '\0';
+}
+
+std::string bash_cases(std::span<const Words> all) {
+  std::string cases;
+  for (const Words& each : all) {
+    const std::string words =
+        are_asked(each)
+            ? fmt::format("$(\"${{COMP_WORDS[0]}}\" completion {} 2>/dev/null)", each.names)
+            : fmt::format("'{}'", each.words);
+    cases += fmt::format("      {}) words={} ;;\n", each.after, words);
+  }
+  return cases;
+}
+
+std::string zsh_cases(std::span<const Words> all) {
+  std::string cases;
+  for (const Words& each : all) {
+    const std::string words =
+        are_asked(each)
+            ? fmt::format("${{(f)\"$($words[1] completion {} 2>/dev/null)\"}}", each.names)
+            : std::string(each.words);
+    cases += fmt::format("    {}) compadd -- {} ;;\n", each.after, words);
+  }
+  return cases;
+}
+
+std::string patterns(std::span<const Words> all) {
+  std::vector<const char*> after;
+  for (const Words& each : all) {
+    after.push_back(each.after);
+  }
+  return fmt::format("{}", fmt::join(after, "|"));
+}
 
 std::vector<std::string> names_of_options(const CLI::App& command) {
   std::vector<std::string> names;
@@ -37,19 +80,19 @@ std::string bash_script(const CLI::App& app) {
     options += fmt::format("      {}) words='{}' ;;\n", command->get_name(),
                            fmt::join(names_of_options(*command), " "));
   }
-  std::string operands;
-  for (const Operands& each : kOperands) {
-    operands +=
-        fmt::format("      {}) words=$(\"${{COMP_WORDS[0]}}\" completion {} 2>/dev/null) ;;\n",
-                    each.commands, each.names);
-  }
   return fmt::format(R"script(# Completes the command line of clusterbench in bash.
 _clusterbench() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} words=
+  if [[ $word == '=' ]]; then # bash reads --option=value as three words
+    word=
+  elif [[ $before == '=' ]]; then
+    before=${{COMP_WORDS[COMP_CWORD - 2]}}
+  fi
   if ((COMP_CWORD == 1)); then
     words='{}'
-  elif [[ $before == --variant ]]; then
-    words=$("${{COMP_WORDS[0]}}" completion variants 2>/dev/null)
+  elif [[ $before == @({}) ]]; then
+    case $before in
+{}    esac
   elif [[ $word == -* ]]; then
     case ${{COMP_WORDS[1]}} in
 {}    esac
@@ -61,7 +104,8 @@ _clusterbench() {{
 }}
 complete -o default -F _clusterbench clusterbench
 )script",
-                     fmt::join(commands, " "), options, operands);
+                     fmt::join(commands, " "), patterns(kValues), bash_cases(kValues), options,
+                     bash_cases(kOperands));
 }
 
 // "name:description", as zsh's _describe takes it.
@@ -81,12 +125,6 @@ std::string zsh_script(const CLI::App& app) {
     }
     options += "    ) ;;\n";
   }
-  std::string operands;
-  for (const Operands& each : kOperands) {
-    operands +=
-        fmt::format("    {}) compadd -- ${{(f)\"$($words[1] completion {} 2>/dev/null)\"}} ;;\n",
-                    each.commands, each.names);
-  }
   return fmt::format(R"script(#compdef clusterbench
 local -a commands options
 commands=(
@@ -97,8 +135,14 @@ if (( CURRENT == 2 )); then
 fi
 case $words[2] in
 {}esac
-if [[ $words[CURRENT-1] == --variant ]]; then
-  compadd -- ${{(f)"$($words[1] completion variants 2>/dev/null)"}}
+local option=$words[CURRENT-1]
+if [[ $words[CURRENT] == --*=* ]]; then # --option=value
+  option=${{words[CURRENT]%%=*}}
+  compset -P '*='
+fi
+if [[ $option == ({}) ]]; then
+  case $option in
+{}  esac
 elif [[ $words[CURRENT] == -* ]]; then
   _describe option options
 else
@@ -107,7 +151,8 @@ else
   _files
 fi
 )script",
-                     commands, options, operands);
+                     commands, options, patterns(kValues), zsh_cases(kValues),
+                     zsh_cases(kOperands));
 }
 
 std::string variant_names() {

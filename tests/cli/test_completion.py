@@ -36,6 +36,15 @@ class Completion(Program):
         self.assertEqual(self.offered("run", "article00"), [f"article00{i}" for i in range(5)])
         self.assertEqual(self.offered("explain", "kmeans_serial_p"), ["kmeans_serial_points"])
         self.assertEqual(self.offered("compare", ""), [])  # files: bash's own
+        self.assertEqual(self.offered("completion", ""), ["bash", "zsh"])
+        self.assertEqual(self.offered("ledger", "r"), ["repair"])
+
+    def test_values_of_options(self):
+        self.assertEqual(self.offered("run", "--precision", ""), ["f32", "f64"])
+        self.assertEqual(self.offered("run", "--family", "f"), ["fcm"])
+        # bash reads --option=value as three words
+        self.assertEqual(self.offered("run", "--precision", "="), ["f32", "f64"])
+        self.assertEqual(self.offered("run", "--variant", "=", "kmeans_serial_p"), ["kmeans_serial_points"])
 
     def test_zsh(self):
         script = self.run_program("completion", "zsh").stdout
