@@ -2,6 +2,7 @@
 
 #include "datasets/sha256.hpp"
 
+#include <cmath>
 #include <fmt/format.h>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,19 @@ json comparable_environment(const json& provenance) {
       environment["gpus"][i][key] = provenance.at("gpu").at("devices").at(i).value(key, json());
     }
   }
+  if (!provenance.at("system").contains("hypervisor")) {
+    return environment; // written before limits of the same machine were told apart
+  }
+  take("cpu", {"allowed", "governor", "mhz_max"});
+  take("system", {"hypervisor", "cpu_quota"});
+  const json total = provenance.at("memory").value("total_bytes", json());
+  if (total.is_number()) { // a kernel keeps some of it, not always the same
+    constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+    environment["memory"]["total_gib"] = static_cast<int>(std::round(total.get<double>() / kGib));
+  }
+  for (std::size_t i = 0; i < environment["gpus"].size(); ++i) {
+    environment["gpus"][i]["mig"] = provenance.at("gpu").at("devices").at(i).value("mig", json());
+  }
   return environment;
 }
 
@@ -46,9 +60,27 @@ std::string environment_hash(const json& provenance) {
   return datasets::sha256_hex(std::as_bytes(std::span(text)));
 }
 
+namespace {
+
+// The environment's fields by their path. A flag of the processor is a field of its own, so that
+// one that is missing is one difference.
+json fields_of(json environment) {
+  const json::json_pointer place("/cpu/flags");
+  if (environment.contains(place) && environment.at(place).is_array()) {
+    json flags = json::object();
+    for (const json& flag : environment.at(place)) {
+      flags[flag.is_string() ? flag.get<std::string>() : flag.dump()] = true;
+    }
+    environment.at(place) = flags;
+  }
+  return environment.flatten();
+}
+
+} // namespace
+
 std::vector<std::string> environment_differences(const json& a, const json& b) {
-  const json flat_a = a.flatten();
-  const json flat_b = b.flatten();
+  const json flat_a = fields_of(a);
+  const json flat_b = fields_of(b);
   std::set<std::string> fields;
   for (const json* flat : {&flat_a, &flat_b}) {
     for (const auto& [field, value] : flat->items()) {

@@ -8,8 +8,9 @@
 
 namespace clusterbench {
 
-/// The processor down to its microcode, caches and cores; GPUs with driver, memory and clocks;
-/// kernel and hypervisor; and the variables that steer threads and libraries.
+/// The processor down to its microcode, caches and cores, with its governor and how many of its
+/// cores may be used; memory; GPUs with driver, memory, clocks and MIG; kernel and hypervisor; and
+/// the variables that steer threads and libraries.
 nlohmann::json comparable_environment(const nlohmann::json& provenance);
 
 /// Identifies that environment: SHA-256 of its JSON.

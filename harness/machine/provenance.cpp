@@ -26,6 +26,9 @@
 #include <Eigen/Core>
 #endif
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #include <gnu/libc-version.h>
 #include <link.h>
 #include <sys/utsname.h>
@@ -198,6 +201,25 @@ json memory_facts() {
           {"huge_pages", or_null(first_line("/sys/kernel/mm/transparent_hugepage/enabled"))}};
 }
 
+/// The hypervisor's name for itself, such as KVMKVMKVM.
+std::optional<std::string> hypervisor() {
+#if defined(__x86_64__)
+  constexpr unsigned kHypervisorLeaf = 0x40000000;
+  std::array<unsigned, 4> words{};
+  __cpuid(1, words[0], words[1], words[2], words[3]);
+  if ((words[2] >> 31 & 1U) != 0) {
+    __cpuid(kHypervisorLeaf, words[0], words[1], words[2], words[3]);
+    std::string name;
+    for (std::size_t i = 0; i < 12; ++i) { // in three registers, four letters each
+      const auto letter = static_cast<char>(words[1 + i / 4] >> 8 * (i % 4) & 0x7fU);
+      name += letter >= ' ' ? std::string(1, letter) : "";
+    }
+    return name;
+  }
+#endif
+  return std::nullopt;
+}
+
 json container_hint() {
   if (const char* declared = std::getenv("container")) {
     return declared;
@@ -223,6 +245,7 @@ json system_facts() {
           {"architecture", names.machine},
           {"load_average", load_known ? json(load) : json(nullptr)},
           {"virtual_machine", flags.find(" hypervisor") != std::string::npos},
+          {"hypervisor", or_null(hypervisor())},
           {"product", or_null(first_line("/sys/class/dmi/id/product_name"))},
           {"container", container_hint()},
           {"cpu_quota", or_null(first_line("/sys/fs/cgroup/cpu.max"))}};

@@ -46,7 +46,7 @@ TEST(Provenance, HasEveryPart) {
                "online", "allowed", "flags", "governor", "mhz", "mhz_min", "mhz_max", "caches"});
   expect_keys(facts["memory"], {"total_bytes", "available_bytes", "numa_nodes", "huge_pages"});
   expect_keys(facts["system"], {"os", "kernel", "architecture", "load_average", "virtual_machine",
-                                "product", "container", "cpu_quota"});
+                                "hypervisor", "product", "container", "cpu_quota"});
   expect_keys(facts["libraries"], {"eigen", "google_benchmark", "fmt", "nlohmann_json",
                                    "standard_library", "openmp", "libc", "loaded"});
   expect_keys(facts["gpu"], {"missing_reason", "devices"});
