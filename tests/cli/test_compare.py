@@ -226,7 +226,44 @@ class Statistics(Compare):
         self.write("base", rounds("c", [10.0], wide), command_line=["cb", "run", "t", "--variant", "a *",
                                                                   "--rounds=2", "--out", "x", "--resume"])
         text = self.run_program("compare", "base", "new", exit_code=3).stdout
-        self.assertIn(f"  cb run t --variant 'a *' --rounds {needed} --starts 1 --out FOLDER\n", text)
+        command = f"cb run t --variant 'a *' --rounds {needed} --starts 1"
+        self.assertIn(f"  {command} --out FOLDER\n", text)
+        for form, before in (("--wide", "  "), ("--markdown", "\n    ")):
+            text = self.run_program("compare", "base", "new", form, exit_code=3).stdout
+            self.assertIn(f"{before}{command} --out FOLDER\n", text)
+        told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=3).stdout)
+        self.assertEqual(told["next_command"], command)
+
+    def test_the_command_runs_the_variants_that_need_rounds(self):
+        wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
+
+        def campaign(name, factor):
+            self.write(name, [
+                *rounds("t/p/kmeans_serial/f32", self.STEADY, variant="kmeans_serial"),
+                *rounds("t/p/kmeans_simd/f32", [factor * x for x in self.STEADY], wide, variant="kmeans_simd")],
+                command_line=["cb", "run", "t", "--variant", "kmeans_s*", "kmeans_x", "--quick", "--out", "x"])
+
+        campaign("base", 1.0)
+        campaign("new", 1.05)
+        told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=3).stdout)
+        self.assertRegex(told["next_command"],
+                         r"^cb run t --quick --variant kmeans_simd --rounds \d+ --starts 1$")
+        told = json.loads(self.run_program("compare", "base", "new", "--cells", "*serial*", "--json").stdout)
+        self.assertIsNone(told["next_command"])
+
+    def test_more_rounds_than_there_are(self):
+        """What eight rounds did not tell, eight rounds will not tell."""
+        paces = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
+        for again in (1, 2):
+            self.write("base", rounds("c", [10.0], paces * again))
+            needed = []
+            for percent in np.arange(3.0, 8.0, 0.25):
+                self.write("new", rounds("c", [10.0 + 0.1 * percent], paces * again))
+                told = self.run_program("compare", "base", "new", "--json", exit_code=(1, 3)).stdout
+                cell, = json.loads(told)["cells"]
+                needed += [] if cell["rounds_needed"] is None else [cell["rounds_needed"]]
+            self.assertTrue(needed)
+            self.assertGreaterEqual(min(needed), 12 * again)
 
 
 class Verdicts(Compare):
@@ -417,10 +454,11 @@ class Environments(Compare):
     def test_rates_of_the_probe_may_scatter_but_not_double(self):
         rows = rounds("c", Verdicts.STEADY)
         for gbs, code in ((30, 0), (45, 0), (65, 4), (14, 4)):
-            self.write("base", rows, limits={"cpu": [{"threads": 2, "read_gbs": 30.0}]})
-            self.write("new", rows, limits={"cpu": [{"threads": 2, "read_gbs": gbs}]})
+            one = {"threads": 1, "read_gbs": 20.0}
+            self.write("base", rows, limits={"cpu": [one, {"threads": 2, "read_gbs": 30.0}]})
+            self.write("new", rows, limits={"cpu": [one, {"threads": 2, "read_gbs": gbs}]})
             done = self.run_program("compare", "base", "new", exit_code=code)
-            self.assertEqual("read_gbs: 30, " in done.stderr, code == 4)
+            self.assertEqual(f"read_gbs, threads: 2: 30, {gbs}" in done.stderr, code == 4)
 
     def test_a_ledger_of_two_environments(self):
         times = Verdicts.STEADY

@@ -27,18 +27,60 @@ class History(Compare):
         self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0145, places=3)
         text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
         self.assertRegex(text, r"> +m2 +12.0 .*slower")
-        self.assertIn("1 cells, 2 changes (>)", text)
+        self.assertIn("1 cell, 2 changes (>)", text)
 
     def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
         (cell,) = self.history(1.0, 1.012, 1.024, 1.036)  # each step is below the 2 % that count
         self.assertEqual([moment["verdict"] for moment in cell["moments"]],
                          ["first", "same", "inconclusive", "slower"])
 
-    def test_a_failure_begins_a_stretch(self):
+    def test_a_failure_hides_no_step(self):
         (cell,) = self.history(1.0, None, 1.5, 1.5)
         self.assertEqual([moment["verdict"] for moment in cell["moments"]],
-                         ["first", "crashed", "first", "same"])
+                         ["first", "crashed", "slower", "same"])
         self.assertIsNone(cell["moments"][1]["ms"])
+
+    def test_hosts_in_turn_hide_no_step(self):
+        other = {"model": "another"}
+        (cell,) = self.history(1.0, 3.0, 1.0, 3.0, 1.2, 3.0, 1.2, 2.5,
+                               headers={1: other, 3: other, 5: other, 7: other})
+        self.assertEqual([moment["verdict"] for moment in cell["moments"]],
+                         ["first", "other environment", "same", "same", "slower", "same", "same", "faster"])
+
+    def test_a_step_too_small_for_one_campaign_is_told_by_many(self):
+        noise = [0.004, -0.003, 0.001, -0.002, 0.003, -0.004, 0.0, 0.002, -0.001, 0.003, -0.003, 0.001]
+        before = [1.0 + x for x in noise]
+
+        def verdicts(*campaigns):
+            moments = self.history(*campaigns)[0]["moments"]
+            return moments, [moment["verdict"] for moment in moments]
+
+        for factor in (1.0, 1.018):  # 2 % is the least that counts
+            _, told = verdicts(*before, *(factor * x for x in before))
+            self.assertNotIn("slower", told)
+        moments, told = verdicts(*before, *(1.024 * x for x in before))
+        self.assertEqual([i for i, verdict in enumerate(told) if verdict == "slower"], [12])
+        self.assertTrue(moments[12]["with_later"])
+        self.assertAlmostEqual(moments[12]["ratio"], 1.024, delta=0.004)
+        low, high = moments[12]["interval"]
+        self.assertLess(1.0, low)
+        self.assertLess(high, 1.05)
+        text = self.run_program("history", *(f"m{i}" for i in range(24))).stdout
+        self.assertRegex(text, r"> +m12 .*slower, all since")
+
+    def test_a_folder_of_campaigns_is_read_in_the_order_of_time(self):
+        for name, factor, day in (("tue", 1.2, 2), ("mon", 1.0, 1), ("wed", 1.2, 3)):
+            self.write(f"runs/{name}", rounds("c", [factor * x for x in self.STEADY]),
+                       time=f"2026-11-0{day}T00:00:00Z")
+        said = json.loads(self.run_program("history", "runs", "--json").stdout)
+        self.assertEqual([(moment["source"].split("/")[1], moment["verdict"])
+                          for moment in said["cells"][0]["moments"]],
+                         [("mon", "first"), ("tue", "slower"), ("wed", "same")])
+        self.assertEqual(said["not_in_order"], "")
+        text = self.run_program("history", "runs/tue", "runs/mon").stdout
+        self.assertIn("runs/mon was measured before runs/tue, which it follows here", text)
+        (self.folder / "empty").mkdir()
+        self.assertIn("empty", self.run_program("history", "empty", exit_code=64).stderr)
 
     def test_cells_that_come_and_go(self):
         self.write("m0", rounds("a", self.STEADY))

@@ -88,23 +88,34 @@ std::vector<std::string> rules(const Comparison& comparison) {
   return rules;
 }
 
-// What the verdicts ask for next.
-std::string next(const Comparison& comparison) {
+// What the verdicts ask for next: a sentence, and a command or nothing.
+struct Next {
+  std::string sentence, command;
+};
+Next next_of(const Comparison& comparison) {
   const auto any = [&](const char* verdict) {
     return std::ranges::any_of(comparison.cells,
                                [&](const ComparedCell& cell) { return cell.verdict == verdict; });
   };
-  if (const auto rounds = comparison.rounds_needed()) {
-    const std::string command =
-        comparison.command.empty() ? "clusterbench run ..." : comparison.command;
-    return fmt::format(
-        "next: both campaigns again, each with\n  {} --rounds {} --starts 1 --out FOLDER\n",
-        command, *rounds);
+  if (!comparison.command.empty()) {
+    return {"next: both campaigns again, each with", comparison.command + " --out FOLDER"};
   }
   if (any("slower") || any("inconclusive")) {
-    return "next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes\n";
+    return {"next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes",
+            ""};
   }
   return {};
+}
+
+std::string next_text(const Comparison& comparison, TextStyle style) {
+  const Next next = next_of(comparison);
+  const bool markdown = style == TextStyle::markdown;
+  const std::string before = markdown && !next.sentence.empty() ? "\n" : "";
+  std::string text = next.sentence.empty() ? "" : before + next.sentence + "\n";
+  if (!next.command.empty()) {
+    text += (markdown ? "\n    " : "  ") + escaped(next.command, TextStyle::terminal) + "\n";
+  }
+  return text;
 }
 
 } // namespace
@@ -129,10 +140,11 @@ std::string render_comparison(const Comparison& comparison, TextStyle style, boo
       rule += "\n" + sentence;
     }
     if (style == TextStyle::markdown) {
-      return fmt::format("**{}**\n\n{}\n{}\n", summary(comparison, style), table, rule);
+      return fmt::format("**{}**\n\n{}\n{}\n{}", summary(comparison, style), table, rule,
+                         next_text(comparison, style));
     }
-    return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n", comparison.base, comparison.fresh, table,
-                       rule, summary(comparison, style));
+    return fmt::format("base: {}\nnew:  {}\n{}{}\n{}\n{}", comparison.base, comparison.fresh, table,
+                       rule, summary(comparison, style), next_text(comparison, style));
   }
   std::vector<CellLine> lines;
   std::ranges::transform(comparison.cells, std::back_inserter(lines), narrow_line_of);
@@ -148,7 +160,7 @@ std::string render_comparison(const Comparison& comparison, TextStyle style, boo
   }
   text += fmt::format("\n{} cell{}: {}\n", comparison.cells.size(),
                       comparison.cells.size() == 1 ? "" : "s", summary(comparison, style));
-  return text + next(comparison);
+  return text + next_text(comparison, style);
 }
 
 json to_json(const Comparison& comparison) {
@@ -184,6 +196,7 @@ json to_json(const Comparison& comparison) {
                                           ? json{comparison.geometric_mean_interval->low,
                                                  comparison.geometric_mean_interval->high}
                                           : json()},
+          {"next_command", comparison.command.empty() ? json() : json(comparison.command)},
           {"exit_code", static_cast<int>(comparison.exit_code())}};
 }
 

@@ -3,12 +3,14 @@
 #include "harness/machine/environment.hpp"
 #include "harness/report/compare/machine_state.hpp"
 #include "harness/report/compare/process_test.hpp"
+#include "harness/system/shell_words.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
+#include <set>
 
 namespace clusterbench {
 namespace {
@@ -174,6 +176,7 @@ Change change_of(const MeasuredTwice& cell, const CellTimings& base, const CellT
     change.interval = test->interval(0.95);
     const ProcessTest& of_changes = cell.of_changes ? *cell.of_changes : *test;
     change.p = std::min(of_changes.p_slower(), of_changes.p_faster());
+    change.campaign_scatter = of_changes.campaign_scatter();
   } else {
     change.ratio = point_ratio(cell.base, cell.fresh);
     const Interval before = range_of_rounds(cell.base.ms()),
@@ -251,9 +254,13 @@ std::vector<double> holm(const std::vector<double>& p_values) {
 }
 
 // A change beyond the minimum effect needs an interval that leaves out 1, among so many cells; a
-// smaller one needs an interval within which nothing has changed.
-std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& test,
-                                            std::size_t cells, const CompareOptions& options) {
+// smaller one needs an interval within which nothing has changed. At least half as many again as
+// there are, which did not tell.
+std::optional<std::size_t> rounds_that_tell(const MeasuredTwice& cell, std::size_t cells,
+                                            const CompareOptions& options) {
+  const std::size_t have = std::min(cell.base.rounds.size(), cell.fresh.rounds.size());
+  const std::size_t least = std::max(kUsualRounds, have + (have + 1) / 2);
+  const auto& test = cell.test;
   if (!test) {
     return kUsualRounds;
   }
@@ -264,7 +271,8 @@ std::optional<std::size_t> rounds_that_tell(const std::optional<ProcessTest>& te
           ? test->rounds_for(size, 1.0 - 2.0 * options.level / static_cast<double>(cells))
           : test->rounds_for(std::log1p(options.same_within()) - size, 0.95);
   constexpr std::size_t kMost = 64; // more take longer than the gate
-  return rounds && *rounds <= kMost ? std::optional(std::max(*rounds, kUsualRounds)) : std::nullopt;
+  return rounds && *rounds <= kMost && least <= kMost ? std::optional(std::max(*rounds, least))
+                                                      : std::nullopt;
 }
 
 // Adds what takes all cells to say: verdicts, and the mean of the cells' logarithms.
@@ -300,7 +308,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
                                : nullptr;
     cell.change->rounds_needed =
         unseen != nullptr ? std::nullopt
-                          : rounds_that_tell(measured[i].test, measured.size(), comparison.options);
+                          : rounds_that_tell(measured[i], measured.size(), comparison.options);
     const std::string why(!measured[i].test   ? why_no_test(measured[i])
                           : unseen != nullptr ? unseen->why
                                               : "");
@@ -326,6 +334,44 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     comparison.geometric_mean_interval = {std::exp(sum / count - reach),
                                           std::exp(sum / count + reach)};
   }
+}
+
+// The variants whose cells need more rounds, or none where all cells of the base do.
+std::set<std::string> variants_to_run(const Comparison& comparison, const Timings& base) {
+  std::set<std::string> needed, all;
+  for (const ComparedCell& cell : comparison.cells) {
+    if (cell.verdict == "inconclusive" && cell.change->rounds_needed) {
+      needed.insert(cell.variant);
+    }
+  }
+  for (const auto& [name, cell] : base.cells) {
+    all.insert(cell.variant);
+  }
+  return needed == all || needed.contains("") ? std::set<std::string>() : needed;
+}
+
+// As a shell takes it: the base's command, for those variants alone that need the rounds.
+std::string command_for(const Comparison& comparison, const Timings& base) {
+  const auto rounds = comparison.rounds_needed();
+  if (!rounds) {
+    return "";
+  }
+  const std::set<std::string> variants = variants_to_run(comparison, base);
+  std::string text = base.command.empty() ? "clusterbench run ..." : "";
+  bool names_variants = false; // the option takes all words up to the next option
+  for (const std::string& word : base.command) {
+    if (word.starts_with("-")) {
+      names_variants = word == "--variant" || word.starts_with("--variant=");
+    }
+    if (names_variants && !variants.empty()) {
+      continue;
+    }
+    text += fmt::format("{}{}", text.empty() ? "" : " ", quoted_for_shell(word));
+  }
+  for (const std::string& variant : variants) {
+    text += " --variant " + quoted_for_shell(variant);
+  }
+  return fmt::format("{} --rounds {} --starts 1", text, *rounds);
 }
 
 // A probe's rates scatter with what else runs, but not like this.
@@ -415,7 +461,6 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   comparison.base = base.source;
   comparison.fresh = fresh.source;
   comparison.options = options;
-  comparison.command = base.command;
   const bool is_virtual =
       on_virtual_machine(base.environment) || on_virtual_machine(fresh.environment);
   std::vector<MeasuredTwice> measured;
@@ -444,6 +489,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
         is_virtual && !old.on_gpus ? kVirtualScatter : kCampaignScatter));
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
+    cell.variant = old.variant;
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&
         std::abs(passes_of(theirs) / passes_of(old) - 1.0) > 1e-3) {
       cell.message = fmt::format("of one pass: {:.4g} passes before, {:.4g} now", passes_of(old),
@@ -451,6 +497,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
     }
   }
   judge(measured, comparison);
+  comparison.command = command_for(comparison, base);
   for (const auto& [key, cell] : fresh.cells) {
     if (counterpart(base, key, fresh) == nullptr) {
       comparison.cells.push_back(

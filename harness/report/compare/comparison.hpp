@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace clusterbench {
 
@@ -27,7 +29,8 @@ struct Change {
   /// Of as long a new time or a longer one, or a shorter one where the ratio is below 1, if the
   /// builds are equal; 1 for too few processes.
   double p = 1.0;
-  double q = 1.0; ///< p adjusted for the number of cells
+  double q = 1.0;                ///< p adjusted for the number of cells
+  double campaign_scatter = 0.0; ///< by which equal campaigns are taken to differ; 0: no test
   /// The processes that would tell, where these do not; empty where no number would.
   std::optional<std::size_t> rounds_needed;
 };
@@ -44,6 +47,7 @@ struct ComparedCell {
   std::string name;
   std::string message; ///< why there is no ratio, or no verdict
   std::optional<Change> change;
+  std::string variant = {}; ///< of a cell with a ratio, where it is known
 };
 
 struct Comparison {
@@ -55,7 +59,8 @@ struct Comparison {
   std::optional<Interval> geometric_mean_interval; ///< 95 %; empty if one is of too few processes
   std::string environments_differ;                 ///< in what; empty: they do not
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
-  /// That made the base, without --rounds, --starts and --out; empty: not known.
+  /// That runs both again with rounds_needed(), only --out is left to add; empty where no number of
+  /// rounds tells.
   std::string command;
 
   /// 2 for a newly wrong cell, 5 for a missing or newly failed one, 4 for a ledger that was edited,

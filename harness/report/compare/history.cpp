@@ -1,10 +1,12 @@
 #include "harness/report/compare/history.hpp"
 
 #include "harness/report/cell_table.hpp"
+#include "harness/report/compare/steps.hpp"
 #include "harness/report/digits.hpp"
 #include "harness/report/text_table.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <iterator>
 #include <map>
@@ -78,32 +80,101 @@ double median_of(const CellTimings& cell) {
   return cell.runs_ms.empty() ? 0.0 : median_of_rounds(cell.runs_ms);
 }
 
-Moment first_of_a_stretch(const Timings& campaign, const CellTimings& cell, std::string verdict) {
-  return {
-      campaign.source, cell.status == "ok" ? std::move(verdict) : cell.status, median_of(cell), {}};
-}
+// Campaigns of one environment, from a first one on that the others are compared with.
+struct Stretch {
+  Timings first; ///< with this cell alone
+  /// Which of the history's moments told the ratio to the first, and its logarithm.
+  std::vector<std::size_t> moments;
+  std::vector<double> logs;
+  double scatter = 0.0; ///< by which equal ones are taken to differ
+};
 
-CellHistory history_of_cell(const Track& track, const CompareOptions& options) {
-  CellHistory history{track.cell, track.cell.name, {}};
-  std::optional<Timings> first; // of the stretch, with this cell alone
-  for (const auto& [campaign, name] : track.campaigns) {
-    Timings here = only(*campaign, name);
-    const CellTimings& cell = here.cells.at(name);
-    const bool usable = first && first->cells.begin()->second.status == "ok" && cell.status == "ok";
-    if (!usable || !environment_mismatch(*first, here).empty()) {
-      history.moments.push_back(
-          first_of_a_stretch(here, cell, !usable ? "first" : "other environment"));
-      first = std::move(here);
-      continue;
-    }
-    const ComparedCell compared = compare_timings(*first, here, options).cells.at(0);
-    history.moments.push_back(
-        {campaign->source, compared.verdict, median_of(cell), compared.change});
-    if (ends_a_stretch(compared.verdict)) {
-      first = std::move(here);
+// By number of the track's campaign.
+using Steps = std::map<std::size_t, Step>;
+
+class Follower {
+public:
+  Follower(const Track& track, const CompareOptions& options, const Steps& steps)
+      : options_(options), steps_(steps), history_{track.cell, track.cell.name, {}} {
+    for (const auto& [campaign, name] : track.campaigns) {
+      history_.moments.push_back(moment_of(only(*campaign, name)));
     }
   }
-  return history;
+
+  CellHistory&& history() && { return std::move(history_); }
+
+  /// The clearest step that no single campaign tells, of all stretches.
+  std::optional<std::pair<std::size_t, Step>> clearest(double level) const {
+    std::optional<std::pair<std::size_t, Step>> found;
+    for (const Stretch& stretch : stretches_) {
+      const auto step = clearest_step(stretch.logs, stretch.scatter, options_.min_effect, level);
+      if (step && (!found || step->p < found->second.p)) {
+        found = {stretch.moments[step->at], *step};
+      }
+    }
+    return found;
+  }
+
+private:
+  Moment moment_of(Timings here) {
+    const std::size_t number = history_.moments.size();
+    const CellTimings& cell = here.cells.begin()->second;
+    Moment moment{here.source, cell.status, median_of(cell), {}};
+    if (cell.status != "ok") {
+      return moment;
+    }
+    const auto stretch =
+        std::find_if(stretches_.rbegin(), stretches_.rend(), [&](const Stretch& known) {
+          return environment_mismatch(known.first, here).empty();
+        });
+    if (stretch == stretches_.rend()) {
+      moment.verdict = stretches_.empty() ? "first" : "other environment";
+      begin_stretch(std::move(here), number);
+      return moment;
+    }
+    if (const auto step = steps_.find(number); step != steps_.end()) {
+      moment.verdict = step->second.ratio > 1.0 ? "slower" : "faster";
+      moment.with_later = true;
+      moment.change.emplace();
+      moment.change->ratio = step->second.ratio;
+      moment.change->interval = step->second.interval;
+      begin_stretch(std::move(here), number);
+      return moment;
+    }
+    const ComparedCell compared = compare_timings(stretch->first, here, options_).cells.at(0);
+    moment.verdict = compared.verdict;
+    moment.change = compared.change;
+    if (ends_a_stretch(compared.verdict)) {
+      begin_stretch(std::move(here), number);
+    } else if (compared.change && !compared.change->is_range) {
+      stretch->moments.push_back(number);
+      stretch->logs.push_back(std::log(compared.change->ratio));
+      stretch->scatter = std::max(stretch->scatter, compared.change->campaign_scatter);
+    }
+    return moment;
+  }
+
+  void begin_stretch(Timings first, std::size_t number) {
+    stretches_.push_back({std::move(first), {number}, {0.0}});
+  }
+
+  const CompareOptions& options_;
+  const Steps& steps_;
+  CellHistory history_;
+  std::vector<Stretch> stretches_; // the last one of an environment goes on
+};
+
+CellHistory history_of_cell(const Track& track, const CompareOptions& options,
+                            double level_of_steps) {
+  Steps steps;
+  while (true) {
+    Follower follower(track, options, steps);
+    const auto found = follower.clearest(level_of_steps);
+    if (!found) {
+      return std::move(follower).history();
+    }
+    steps.insert(*found);
+  }
 }
 
 std::string since_first(const Moment& moment) {
@@ -149,10 +220,12 @@ std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, Compa
     comparisons += track.campaigns.size() - 1;
     names[track.cell.name].push_back(track.cell);
   }
+  const double level_of_steps =
+      options.level / static_cast<double>(std::max<std::size_t>(tracks.size(), 1));
   options.level /= static_cast<double>(std::max<std::size_t>(comparisons, 1));
   std::vector<CellHistory> cells;
   for (const Track& track : tracks) {
-    cells.push_back(history_of_cell(track, options));
+    cells.push_back(history_of_cell(track, options, level_of_steps));
     cells.back().shown = shown_name(track.cell, names.at(track.cell.name));
   }
   return cells;
@@ -168,8 +241,21 @@ std::vector<std::string> edited_of(const std::vector<Timings>& campaigns) {
   return edited;
 }
 
+std::string order_of(const std::vector<Timings>& campaigns) {
+  for (std::size_t i = 1; i < campaigns.size(); ++i) {
+    const Timings &before = campaigns[i - 1], &after = campaigns[i];
+    if (!before.started.empty() && !after.started.empty() && after.started < before.started) {
+      return fmt::format(
+          "not in the order of time: {} was measured before {}, which it follows here",
+          after.source, before.source);
+    }
+  }
+  return "";
+}
+
 std::string render_history(const std::vector<CellHistory>& cells,
-                           const std::vector<std::string>& edited, TextStyle style) {
+                           const std::vector<std::string>& edited, const std::string& order,
+                           TextStyle style) {
   constexpr std::size_t kWidestSource = 42, kMostChanges = 10;
   std::string text, changed;
   std::size_t changes = 0;
@@ -181,7 +267,7 @@ std::string render_history(const std::vector<CellHistory>& cells,
       const std::string source =
           shortened(escaped(moment.source, TextStyle::terminal), kWidestSource);
       lines.push_back({is_change(moment) ? ">" : "", source, ms_text(moment), since_first(moment),
-                       moment.verdict});
+                       moment.with_later ? moment.verdict + ", all since" : moment.verdict});
       paints.push_back(paint_of(moment));
       if (is_change(moment) && ++changes <= kMostChanges) {
         changed +=
@@ -201,15 +287,19 @@ std::string render_history(const std::vector<CellHistory>& cells,
             "\n";
   }
   text +=
-      fmt::format("{} cells, {} changes (>)\n", cells.size(), changes) + changed +
+      fmt::format("{} cell{}, {} change{} (>)\n", cells.size(), cells.size() == 1 ? "" : "s",
+                  changes, changes == 1 ? "" : "s") +
+      changed +
       (changes > kMostChanges ? fmt::format("  and {} more above\n", changes - kMostChanges) : "");
+  text += order.empty() ? "" : escaped(order, TextStyle::terminal) + "\n";
   for (const std::string& sentence : edited) {
     text += escaped(sentence, TextStyle::terminal) + "\n";
   }
   return text;
 }
 
-json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited) {
+json to_json(const std::vector<CellHistory>& cells, const std::vector<std::string>& edited,
+             const std::string& order) {
   json all = json::array();
   for (const CellHistory& history : cells) {
     json moments = json::array();
@@ -221,6 +311,7 @@ json to_json(const std::vector<CellHistory>& cells, const std::vector<std::strin
       if (moment.change) {
         entry["ratio"] = moment.change->ratio;
         entry["interval"] = {moment.change->interval.low, moment.change->interval.high};
+        entry["with_later"] = moment.with_later;
       }
       moments.push_back(std::move(entry));
     }
@@ -229,7 +320,11 @@ json to_json(const std::vector<CellHistory>& cells, const std::vector<std::strin
                    {"threads", history.cell.threads},
                    {"moments", moments}});
   }
-  return {{"schema", 2}, {"type", "history"}, {"cells", all}, {"edited", edited}};
+  return {{"schema", 2},
+          {"type", "history"},
+          {"cells", all},
+          {"edited", edited},
+          {"not_in_order", order}};
 }
 
 } // namespace clusterbench

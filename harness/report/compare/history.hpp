@@ -16,27 +16,35 @@ struct Moment {
   std::string verdict;
   double ms = 0.0;              ///< median of runs; 0 where there is none
   std::optional<Change> change; ///< since the stretch's first campaign
+  /// Slower or faster are the campaigns from here on together, not this one alone.
+  bool with_later = false;
 };
 
-/// A stretch ends where the cell is slower or faster than in the stretch's first campaign, where
-/// the environment differs, or after a failure: so a slow drift is seen, too, once it is larger
-/// than noise.
+/// A stretch ends where the cell is slower or faster than in the stretch's first campaign: so a
+/// slow drift is seen, too, once it is larger than noise. Every environment has a stretch of its
+/// own, which goes on where others came between, and so does one that a failure interrupts. A step
+/// too small for one campaign ends a stretch, too, where all campaigns since then tell it.
 struct CellHistory {
   CellName cell;               ///< as far as any campaign tells it
   std::string shown;           ///< its name, with what tells it from other cells of that name
   std::vector<Moment> moments; ///< in the order of the campaigns that have the cell
 };
 
-/// campaigns: in the order of time. The level is divided by the number of comparisons of all cells.
+/// campaigns: in the order that is followed. The level is divided by the number of comparisons of
+/// all cells, and once more, for steps that several campaigns tell, by the number of cells.
 std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, CompareOptions options);
 
 /// Of each campaign's ledger that is not as it was written, a sentence.
 std::vector<std::string> edited_of(const std::vector<Timings>& campaigns);
 
+/// A sentence if a campaign was measured before the one that it follows; empty if none was.
+std::string order_of(const std::vector<Timings>& campaigns);
+
 /// In 100 columns: a table for each cell, the changes in colour, and at the end what changed where.
 std::string render_history(const std::vector<CellHistory>& cells,
-                           const std::vector<std::string>& edited, TextStyle style);
+                           const std::vector<std::string>& edited, const std::string& order,
+                           TextStyle style);
 nlohmann::json to_json(const std::vector<CellHistory>& cells,
-                       const std::vector<std::string>& edited);
+                       const std::vector<std::string>& edited, const std::string& order);
 
 } // namespace clusterbench

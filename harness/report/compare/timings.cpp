@@ -4,7 +4,6 @@
 #include "harness/machine/environment.hpp"
 #include "harness/report/compare/google_benchmark.hpp"
 #include "harness/system/files.hpp"
-#include "harness/system/shell_words.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -42,6 +41,7 @@ CellTimings timings_of(const Measured& cell) {
   CellTimings timings;
   timings.status = representative.status;
   timings.message = representative.message;
+  timings.variant = representative.variant;
   if (cell.ok() && std::ranges::any_of(cell.rounds, &Row::unsandboxed)) {
     timings.status = "unsandboxed";
     timings.message = "it ran without a sandbox, and its answers vouch for nothing";
@@ -54,9 +54,9 @@ CellTimings timings_of(const Measured& cell) {
   return timings;
 }
 
-// As a shell takes it, without what another campaign has otherwise.
-std::string command_of(const json& command_line) {
-  std::string text;
+// Without what another campaign has otherwise.
+std::vector<std::string> command_of(const json& command_line) {
+  std::vector<std::string> words;
   bool skips_value = false;
   for (const json& word : command_line.is_array() ? command_line : json::array()) {
     const std::string argument = word.is_string() ? word.get<std::string>() : "";
@@ -69,21 +69,23 @@ std::string command_of(const json& command_line) {
       continue;
     }
     if (option != "--resume") {
-      text += fmt::format("{}{}", text.empty() ? "" : " ", quoted_for_shell(argument));
+      words.push_back(argument);
     }
   }
-  return text;
+  return words;
 }
 
-// Of the first number of threads that was probed; nothing where the probe was left out.
+// Of each number of threads that was probed; nothing where the probe was left out.
 std::map<std::string, double> rates_of(const json& limits) {
   std::map<std::string, double> rates;
   const json none = json::array();
   const json& probed = limits.is_object() && limits.contains("cpu") ? limits.at("cpu") : none;
-  if (probed.is_array() && !probed.empty() && probed.front().is_object()) {
+  for (const json& of_threads : probed.is_array() ? probed : none) {
+    const json threads = of_threads.is_object() ? of_threads.value("threads", json()) : json();
     for (const char* name : {"read_gbs", "fma_f32_gflops"}) {
-      if (const json rate = probed.front().value(name, json()); rate.is_number() && rate > 0.0) {
-        rates[name] = rate;
+      const json rate = of_threads.is_object() ? of_threads.value(name, json()) : json();
+      if (threads.is_number_integer() && rate.is_number() && rate > 0.0) {
+        rates[fmt::format("{}, threads: {}", name, threads.get<int>())] = rate;
       }
     }
   }
@@ -99,6 +101,10 @@ Timings from_ledger(const std::filesystem::path& path) {
                    cell.identity()}] = timings_of(cell);
     for (const Row& row : cell.rounds) {
       timings.environments.insert(row.header->environment_hash);
+      const json time = row.header->line.value("time", json());
+      if (time.is_string() && (timings.started.empty() || time < timings.started)) {
+        timings.started = time;
+      }
       timings.rates = rates_of(row.header->line.value("limits", json()));
       timings.command = command_of(row.header->line.value("command_line", json()));
       timings.environment = comparable_environment(row.header->line.at("provenance"));

@@ -35,6 +35,7 @@ std::string shown_name(const CellName& cell, const std::vector<CellName>& of_tha
 struct CellTimings {
   std::string status = "ok"; ///< as in the ledger, or `unsandboxed`
   std::string message;       ///< of a round that failed
+  std::string variant;       ///< ledgers only
   Rounds runs_ms;            ///< raw samples [ms]; empty unless ok
   Costs passes;              ///< of the same; no rounds where passes are not recorded
   double processors = 0.0;   ///< that runs of a millisecond or more keep busy; 0: not known
@@ -49,8 +50,10 @@ struct Timings {
   /// Of processor and memory, as the probe has measured them; ledgers only.
   std::map<std::string, double> rates;
   nlohmann::json context; ///< Google Benchmark's num_cpus and caches; null where no cell was timed
-  std::string command;    ///< that made it, without --rounds, --starts and --out; ledgers only
-  std::string edited;     ///< a sentence, if a ledger is not as it was written
+  std::string started; ///< when the first of its rows' headers was written, ISO 8601; ledgers only
+  /// The words that made it, without --rounds, --starts, --out and --resume; ledgers only.
+  std::vector<std::string> command;
+  std::string edited; ///< a sentence, if a ledger is not as it was written
 };
 
 /// Reads a folder with a ledger.jsonl, a ledger, or a JSON file of Google Benchmark. Throws

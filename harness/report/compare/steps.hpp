@@ -1,0 +1,32 @@
+// A step in a series of campaigns that no single one of them tells.
+#pragma once
+
+#include "harness/ledger/rounds.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace clusterbench {
+
+/// Fewer campaigns on one side of a step tell nothing.
+inline constexpr std::size_t kLeastCampaigns = 3;
+
+struct Step {
+  std::size_t at = 0; ///< the first of the series after it
+  double ratio = 1.0; ///< after / before
+  Interval interval;  ///< of the ratio, 95 %
+  double p = 1.0;     ///< of a step as large at any place, where there is none
+};
+
+/// The clearest step of a series, if there is one of at least min_effect (0.02 is 2 %) that has a p
+/// of at most the level. logs: the logarithm of each campaign's time, in order. scatter: the least
+/// that equal campaigns' logarithms differ by (standard deviation), also where these differ by
+/// less.
+///
+/// Of each place the two-sided t test of the campaigns before it and after it, with one variance,
+/// and Bonferroni's bound for all places.
+std::optional<Step> clearest_step(const std::vector<double>& logs, double scatter,
+                                  double min_effect, double level);
+
+} // namespace clusterbench
