@@ -7,6 +7,7 @@ Times are in float32, of right answers only. An article's problem is its largest
 """
 
 import json
+import math
 import sys
 
 BEGIN, END = "<!-- headline begin -->\n", "<!-- headline end -->"
@@ -35,14 +36,20 @@ def fastest(cells, measure, rank):
     return min(cells, key=lambda cell: cell[measure], default=None)
 
 
+def with_digits(value, digits):
+    """Rounded to so many digits, without an exponent."""
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.{max(digits - 1 - math.floor(math.log10(rounded)), 0)}f}"
+
+
 def shown(best, measure, rank):
     """A cell as text: its time, its share of the model bound, its name."""
     if best is None:
         return "–"
     share = best.get("percent_of_limit") if rank == "rank" else None
     limit = f", {share:.0f} %" if share is not None else ""
-    time = f"{best[measure]:.3g}" if best[measure] < 1000 else f"{best[measure]:.0f}"
-    return f"{time}{limit} `{best['variant']}`"
+    digits = min(best["digits"][measure], 3)
+    return f"{with_digits(best[measure], digits)}{limit} `{best['variant']}`"
 
 
 def line(report, machines):

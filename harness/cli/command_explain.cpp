@@ -8,6 +8,7 @@
 #include "harness/system/harmless.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <memory>
 #include <string_view>
@@ -92,22 +93,35 @@ std::string change(std::optional<double> ratio) {
                        : fmt::format("{:.2f} x slower", *ratio);
 }
 
-std::string change(std::optional<double> before, std::optional<double> after) {
+// Of single figures, which tell no difference below the scatter [ms].
+std::string change(std::optional<double> before, std::optional<double> after, double scatter) {
+  if (before && after && std::abs(*after - *before) <= scatter) {
+    return "no difference told";
+  }
   return change(before && after ? std::optional(*after / *before) : std::nullopt);
+}
+
+bool tells_difference(const Ratio& ratio) {
+  return ratio.interval.high < 1.0 || ratio.interval.low > 1.0;
 }
 
 // "2.10 x faster [2.05, 2.17]", "no difference told [0.97, 1.02]", or of few samples or rounds
 // "2.10 x faster (2.05 .. 2.17)".
-std::string change(const Ratio& ratio) {
-  if (!ratio.is_range && ratio.interval.low <= 1.0 && ratio.interval.high >= 1.0) {
-    return fmt::format("no difference told [{:.2f}, {:.2f}]", ratio.interval.low,
-                       ratio.interval.high);
+std::string change(const std::optional<Ratio>& of) {
+  if (!of) {
+    return "-";
   }
-  const bool faster = ratio.ratio <= 1.0;
+  const Ratio& ratio = *of;
+  const bool faster = ratio.ratio <= 1.0 && tells_difference(ratio);
   const double low = faster ? 1.0 / ratio.interval.high : ratio.interval.low;
   const double high = faster ? 1.0 / ratio.interval.low : ratio.interval.high;
-  return change(ratio.ratio) + (ratio.is_range ? fmt::format(" ({:.2f} .. {:.2f})", low, high)
-                                               : fmt::format(" [{:.2f}, {:.2f}]", low, high));
+  const double times = faster ? 1.0 / ratio.ratio : ratio.ratio;
+  const std::string text = ratio_text(times, {low, high}, ratio.is_range);
+  const std::size_t interval = text.find(' ');
+  return !tells_difference(ratio)
+             ? "no difference told" + text.substr(interval)
+             : text.substr(0, interval) + (faster ? " x faster" : " x slower") +
+                   text.substr(interval);
 }
 
 // Green for faster, red for slower, where the interval leaves no doubt.
@@ -117,14 +131,17 @@ Paint paint_of(const Ratio& ratio) {
                                     : Paint::plain;
 }
 
-// "kmeans_simd against kmeans_serial, per iteration: 2.10 to 3.52 x faster on 4 of 5 cells, slower
-// on 1".
+// "kmeans_simd against kmeans_serial, per iteration: 2.10 x faster to 3.52 x faster on 4 of 6
+// cells; 1.20 x slower on 1 of 6 cells; no difference told on 1 of 6 cells".
 void show_closing(const std::vector<CellShift>& shifts, const std::string& before,
                   const std::string& after, const Page& page) {
   std::vector<double> faster, slower;
   for (const CellShift& shift : shifts) {
-    (shift.per_iteration.ratio <= 1.0 ? faster : slower).push_back(shift.per_iteration.ratio);
+    if (tells_difference(shift.per_iteration)) {
+      (shift.per_iteration.ratio < 1.0 ? faster : slower).push_back(shift.per_iteration.ratio);
+    }
   }
+  const std::size_t untold = shifts.size() - faster.size() - slower.size();
   std::string text = fmt::format("\n{} against {}, per iteration: ", after, before);
   const auto add = [&](const std::vector<double>& ratios, Paint paint) {
     if (!ratios.empty()) {
@@ -139,6 +156,11 @@ void show_closing(const std::vector<CellShift>& shifts, const std::string& befor
   add(faster, Paint::best);
   text += faster.empty() || slower.empty() ? "" : "; ";
   add(slower, Paint::wrong);
+  if (untold > 0) {
+    text +=
+        fmt::format("{}no difference told on {} of {} cell{}", untold == shifts.size() ? "" : "; ",
+                    untold, shifts.size(), shifts.size() == 1 ? "" : "s");
+  }
   fmt::print("{}\n", text);
 }
 
@@ -173,11 +195,11 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
     const std::string name = std::string(window) + "_ms";
     if (a.median_of(name) || b.median_of(name)) {
       rows.push_back({fmt::format("  of it {}, ms", window), field(a, name.c_str()),
-                      field(b, name.c_str()), change(a.median_of(name), b.median_of(name))});
+                      field(b, name.c_str()),
+                      change(a.median_of(name), b.median_of(name), shift.whole_scatter_ms)});
     }
   }
-  rows.push_back({"run, ms", run_ms_text(a), run_ms_text(b),
-                  change(a.median_of("median_ms"), b.median_of("median_ms"))});
+  rows.push_back({"run, ms", run_ms_text(a), run_ms_text(b), change(shift.run)});
   rows.push_back(
       {"iterations", count(a.median_of("iterations")), count(b.median_of("iterations")), ""});
   const nlohmann::json limit = b.rounds.back().field("limit");
@@ -186,7 +208,7 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
        percent_of_bound_text(a), percent_of_bound_text(b), ""});
   for (const PhaseShift& phase : shift.phases) {
     rows.push_back({fmt::format("phase {}, ms per iteration", phase.phase), figure(phase.before),
-                    figure(phase.after), change(phase.before, phase.after)});
+                    figure(phase.after), change(phase.before, phase.after, shift.pass_scatter_ms)});
   }
   std::vector<Paint> paints(rows.size(), Paint::plain);
   paints.front() = paint_of(shift.per_iteration); // what counts

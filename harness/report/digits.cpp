@@ -35,18 +35,18 @@ double relative_width(const Rounds& rounds) {
   return (pooled.interval.high - pooled.interval.low) / pooled.median;
 }
 
-std::string pooled_text(std::optional<double> ms, const Rounds& rounds) {
-  return with_digits(ms, rounds.empty() ? kUnknown : digits_of(relative_width(rounds)));
+int digits_of_rounds(const Rounds& rounds) {
+  return rounds.empty() ? kUnknown : digits_of(relative_width(rounds));
 }
 
 } // namespace
 
 int digits_of(double relative_width) {
   if (!(relative_width > 0.0)) {
-    return relative_width == 0.0 ? kUnknown : 2; // as if it were not a number
+    return relative_width == 0.0 ? kUnknown : 1; // as if it were not a number
   }
   constexpr double kRounding = 1e-9; // that 10 % is 10 %, however it was computed
-  return std::clamp(static_cast<int>(std::ceil(-std::log10(relative_width) - kRounding)) + 1, 2,
+  return std::clamp(static_cast<int>(std::ceil(-std::log10(relative_width) - kRounding)) + 1, 1,
                     kMost);
 }
 
@@ -67,9 +67,9 @@ std::string ms_text(double ms, const Interval& interval) {
 std::string ms_text(double ms, const Interval& interval, bool is_range) {
   const int digits = digits_of((interval.high - interval.low) / ms);
   const int exponent = exponent_of(rounded_text(ms, digits));
-  const auto end = [&](double value) {
-    return needs_exponent(ms, exponent) ? with_digits(value, digits)
-                                        : at_place(value, exponent - digits + 1);
+  const auto end = [&](double value) { // at the place of a single digit an end might be 0
+    return digits == 1 || needs_exponent(ms, exponent) ? with_digits(value, digits)
+                                                       : at_place(value, exponent - digits + 1);
   };
   const std::string low = end(interval.low), high = end(interval.high);
   return ms_text(ms, interval) +
@@ -90,16 +90,24 @@ std::string percent_of_bound_text(const Measured& cell) {
   return percent_of_bound_text(cell.median_of("percent_of_limit"));
 }
 
+int pass_ms_digits(const Measured& cell) {
+  return digits_of_rounds(pass_costs(cell).ms());
+}
+
+int whole_ms_digits(const Measured& cell) {
+  return digits_of_rounds(whole_costs(cell).ms());
+}
+
 std::string pass_ms_text(const Measured& cell) {
-  return pooled_text(cell.median_of("ms_per_iteration"), pass_costs(cell).ms());
+  return with_digits(cell.median_of("ms_per_iteration"), pass_ms_digits(cell));
 }
 
 std::string whole_ms_text(const Measured& cell) {
-  return pooled_text(cell.median_of("whole_ms"), whole_costs(cell).ms());
+  return with_digits(cell.median_of("whole_ms"), whole_ms_digits(cell));
 }
 
 std::string run_ms_text(const Measured& cell) {
-  return pooled_text(cell.median_of("median_ms"), cell.runs_ms());
+  return with_digits(cell.median_of("median_ms"), digits_of_rounds(cell.runs_ms()));
 }
 
 std::string single_ms_text(const Measured& cell, std::optional<double> ms) {
@@ -115,10 +123,15 @@ std::string ratio_text(double ratio, const Interval& interval, bool is_range) {
   const double width = interval.high - interval.low;
   const int decimals =
       width > 0.0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(width))) + 1, 1, 3) : 3;
-  return is_range ? fmt::format("{:.{}f} ({:.{}f} .. {:.{}f})", ratio, decimals, interval.low,
-                                decimals, interval.high, decimals)
-                  : fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", ratio, decimals, interval.low,
-                                decimals, interval.high, decimals);
+  // Where an end would be 0 or all would be hundreds with a decimal, digits count, not decimals.
+  const auto text = [&](double value) {
+    return interval.low < 0.1 || interval.high >= 100.0
+               ? with_digits(value, digits_of(width / ratio))
+               : fmt::format("{:.{}f}", value, decimals);
+  };
+  const std::string low = text(interval.low), high = text(interval.high);
+  return text(ratio) +
+         (is_range ? fmt::format(" ({} .. {})", low, high) : fmt::format(" [{}, {}]", low, high));
 }
 
 } // namespace clusterbench

@@ -9,8 +9,8 @@
 
 namespace clusterbench {
 
-/// How many digits a figure is worth whose interval is so wide, as a share of it: two at 10 %,
-/// three at 1 %, never fewer than two nor more than four.
+/// How many digits a figure is worth whose interval is so wide, as a share of it: one where it is
+/// as wide as the figure, two at 10 %, three at 1 %, never more than four.
 int digits_of(double relative_width);
 
 /// Rounded to so many digits, without an exponent between 0.0001 and a million; empty for what is
@@ -22,6 +22,9 @@ std::string with_digits(std::optional<double> value, int digits);
 std::string pass_ms_text(const Measured& cell);
 std::string whole_ms_text(const Measured& cell);
 std::string run_ms_text(const Measured& cell);
+/// How many those digits are.
+int pass_ms_digits(const Measured& cell);
+int whole_ms_digits(const Measured& cell);
 /// A time of single runs, one of each round: worth what one sample is, not what their median is.
 std::string single_ms_text(const Measured& cell, std::optional<double> ms);
 

@@ -1,5 +1,7 @@
 #include "harness/report/table_json.hpp"
 
+#include "harness/report/digits.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -81,6 +83,8 @@ void put_measured(json& entry, const Measured& measured, const std::vector<Machi
     const PooledRounds pooled = pool_rounds(runs);
     entry["mad_ms"] = pooled.mad;
     entry["interval_ms"] = {pooled.interval.low, pooled.interval.high};
+    entry["digits"] = {{"ms_per_iteration", pass_ms_digits(measured)},
+                       {"whole_ms", whole_ms_digits(measured)}};
     entry["warm_up_percent"] = warm_up_percent(measured);
   }
   for (const char* key :

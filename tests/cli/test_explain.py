@@ -100,7 +100,7 @@ class Figures(Program):
                              "--rounds", 2)
         lines = self.lines("kmeans_openmp", "--from", "out")
         self.assertEqual(lines["iterations"], ["iterations", "3", "3"])
-        self.assertRegex(" ".join(lines["ms per iteration"]), "faster|slower")
+        self.assertRegex(" ".join(lines["ms per iteration"]), "faster|slower|no difference told")
         for phase in rows[0]["phases_ms"]:
             self.assertIn(f"phase {phase}, ms per iteration", lines)
 
@@ -108,19 +108,31 @@ class Figures(Program):
         self.made_up([20.0] * 9, [10.0] * 9)
         lines = self.lines("kmeans_openmp", "--from", "out")
         self.assertEqual(lines["ms per iteration"][3:5], ["2.00", "1.00"])
-        self.assertIn("2.00 x faster [2.00, 2.00]", " ".join(lines["ms per iteration"]))
-        self.assertEqual(lines["whole answer, ms"][3:], ["21.0", "11.0", "1.91", "x", "faster"])
+        self.assertIn("2.000 x faster [2.000, 2.000]", " ".join(lines["ms per iteration"]))
+        self.assertEqual(lines["whole answer, ms"][3:], ["21.0", "11.0", "1.909", "x", "faster", "[1.909,", "1.909]"])
         self.assertEqual(lines["of it prepare, ms"][4:6], ["0.500", "0.500"])
         self.assertEqual(lines["phase assign, ms per iteration"][5:7], ["0.300", "0.300"])
+
+    def test_phases_differ_by_more_than_their_passes_scatter(self):
+        """Phases are figures of one run, with no interval of their own."""
+        def rows(scatter):
+            for variant, phase in (("kmeans_serial", 6.6), ("kmeans_openmp", 3.8)):
+                yield ledgers.row(variant, [20.0, 20.0 + scatter, 20.0 - scatter] * 3,
+                                  phases_ms={"update": phase})
+        for scatter, says in ((3.0, "no difference told"), (0.3, "1.74 x faster")):
+            ledgers.write(self.folder / "out", [ledgers.header(), *rows(scatter)])
+            update, = (line for line in self.page("kmeans_openmp", "--from", "out").splitlines()
+                       if "phase update" in line)
+            self.assertTrue(update.endswith(says), update)
 
     def test_start_by_start(self):
         self.made_up([10.0, 2.0, 300.0, 4.0, 5.0], [20.0, 4.0, 600.0, 8.0, 10.0])
         page = self.page("kmeans_openmp", "--from", "out")
-        self.assertIn("2.00 x slower [2.00, 2.00]", page)
+        self.assertEqual(page.count("2.000 x slower [2.000, 2.000]"), 2)  # a pass and a run
         self.assertIn("compared start by start", page)
         self.made_up([10.0, 2.0, 300.0, 4.0, 5.0], [20.0, 4.0, 600.0, 8.0, 10.0], seed=None)
         page = self.page("kmeans_openmp", "--from", "out")
-        self.assertNotIn("[2.00, 2.00]", page)
+        self.assertNotIn("2.000 x slower", page.split("whole answer")[0])
         self.assertNotIn("start by start", page)
 
     def test_cells_are_of_one_problem(self):
@@ -147,7 +159,8 @@ class Figures(Program):
         self.made_up([10.0] * 3, [10.0] * 3, *rounds)
         page = self.page("kmeans_openmp", "--from", "out")
         # Of three rounds no 95 % is said.
-        self.assertIn("1.00 x faster (0.01 .. 100.00)", page)
+        self.assertIn("no difference told (0.01 .. 100)", page)
+        self.assertIn("per iteration: no difference told on 1 of 1 cell\n", page)
 
     def test_a_newer_wrong_row_is_wrong(self):
         self.made_up([20.0] * 9, [10.0] * 9, ledgers.row("kmeans_openmp", status="wrong"))

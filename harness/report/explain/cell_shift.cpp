@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fnmatch.h>
 #include <map>
+#include <utility>
 
 namespace clusterbench {
 namespace {
@@ -33,6 +34,33 @@ std::vector<PhaseShift> phases_of(const Row& before, const Row& after) {
   return result;
 }
 
+std::optional<Ratio> ratio_where_known(const Costs& before, const Costs& after) {
+  return before.rounds.empty() || after.rounds.empty() ? std::nullopt
+                                                       : std::optional(ratio_of(before, after));
+}
+
+// With the starts that the passes had, sample by sample.
+Costs costs_of_runs(const Measured& cell) {
+  Costs costs = pass_costs(cell);
+  Rounds runs = cell.runs_ms();
+  if (runs.size() != costs.rounds.size()) {
+    return {};
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    costs.rounds[i].ms = std::move(runs[i]);
+  }
+  return costs;
+}
+
+// Half of all samples lie within one deviation; nearly all within three.
+double scatter_ms(const Costs& before, const Costs& after) {
+  double most = 0.0;
+  for (const Costs* costs : {&before, &after}) {
+    most = std::max(most, costs->rounds.empty() ? 0.0 : 3.0 * deviation_of_rounds(costs->ms()));
+  }
+  return most;
+}
+
 CellShift shift_of(const Machine& machine, const Measured& before, const Measured& after) {
   CellShift shift;
   shift.cell = cell_of(before.representative());
@@ -40,10 +68,10 @@ CellShift shift_of(const Machine& machine, const Measured& before, const Measure
   shift.before = before;
   shift.after = after;
   shift.per_iteration = ratio_of(pass_costs(before), pass_costs(after));
-  const Costs whole_before = whole_costs(before), whole_after = whole_costs(after);
-  if (!whole_before.rounds.empty() && !whole_after.rounds.empty()) {
-    shift.whole = point_ratio(whole_before, whole_after);
-  }
+  shift.whole = ratio_where_known(whole_costs(before), whole_costs(after));
+  shift.run = ratio_where_known(costs_of_runs(before), costs_of_runs(after));
+  shift.pass_scatter_ms = scatter_ms(pass_costs(before), pass_costs(after));
+  shift.whole_scatter_ms = scatter_ms(whole_costs(before), whole_costs(after));
   shift.phases = phases_of(before.rounds.back(), after.rounds.back());
   return shift;
 }

@@ -19,9 +19,13 @@ struct CellShift {
   std::string cell; ///< table/problem/precision, and what tells it from others of that name
   std::string machine;
   Measured before, after;
-  Ratio per_iteration;         ///< of their times, after / before
-  std::optional<double> whole; ///< of their whole answers
+  Ratio per_iteration;        ///< of their times, after / before
+  std::optional<Ratio> whole; ///< of their whole answers
+  std::optional<Ratio> run;   ///< of their runs
   std::vector<PhaseShift> phases;
+  /// What single figures of a pass, and of a whole answer, must differ by at least to differ [ms]:
+  /// nearly all samples of the side that scatters more lie within it.
+  double pass_scatter_ms = 0.0, whole_scatter_ms = 0.0;
 };
 
 struct CellShifts {
