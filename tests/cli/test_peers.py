@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 import jsonschema
@@ -258,6 +260,26 @@ class Faulty(Peers):
 
     def test_nothing_is_left_running(self):
         self.assertEqual(self.left, [])
+
+
+class Vanishing(Peers):
+    def test_who_was_there_before_failed(self):
+        """A library that is gone in a later round is no lack of the machine's."""
+        program = shutil.copy(FAKE, self.folder)
+        ledger_file = self.folder / "out" / "ledger.jsonl"
+        campaign = self.start("run", "--peer", program, *PROBLEM, "--precision", "f64",
+                              "--variant", "kmeans_fake", *QUICK, "--rounds", 40, "--out", "out")
+        for _ in range(1200):
+            if ledger_file.exists() and ledger_file.read_text().count("\n") >= 2:
+                break
+            time.sleep(0.05)
+        (self.folder / "gone").touch()
+        campaign.communicate(timeout=120)
+        _, rows = ledger(self.folder / "out")
+        self.assertEqual(rows[0]["status"], "ok", rows[0]["message"])
+        self.assertEqual(rows[-1]["status"], "error")
+        self.assertEqual(rows[-1]["message"],
+                         "it could be loaded before, and now says: planted: gone")
 
 
 class Added(Peers):

@@ -50,6 +50,8 @@ class Fake:
         self.fault = request["variant"].removeprefix("kmeans_fake").removeprefix("_")
         if self.fault == "unavailable":
             return {"reply": "unavailable", "reason": "planted: no library"}
+        if os.path.exists(os.path.join(os.path.dirname(__file__), "gone")):  # a test made it
+            return {"reply": "unavailable", "reason": "planted: gone"}
         return {"versions": {"fake": "1"}}
 
     def points(self, request):
