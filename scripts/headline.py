@@ -42,14 +42,19 @@ def with_digits(value, digits):
     return f"{rounded:.{max(digits - 1 - math.floor(math.log10(rounded)), 0)}f}"
 
 
-def shown(best, measure, rank):
-    """A cell as text: its time, its share of the model bound, its name."""
+def shown(best, cells, measure, rank):
+    """A cell as text: its time, its share of the model bound, its name, and those that rounds do not tell
+    from it."""
     if best is None:
         return "–"
+    equal = [f"`{cell['variant']}`" for cell in cells
+             if cell is not best and "approximate" not in cell and cell.get(rank) == best[rank] and cell["machine"] == best["machine"]
+             and cell["problem"] == best["problem"]]
+    ties = f" = {equal[0]}" if len(equal) == 1 else f" = {len(equal)} others" if equal else ""
     share = best.get("percent_of_limit") if rank == "rank" else None
     limit = f", {share:.0f} %" if share is not None else ""
     digits = min(best["digits"][measure], 3)
-    return f"{with_digits(best[measure], digits)}{limit} `{best['variant']}`"
+    return f"{with_digits(best[measure], digits)}{limit} `{best['variant']}`{ties}"
 
 
 def line(report, machines):
@@ -70,7 +75,7 @@ def line(report, machines):
         others = [[cell for cell in here if (cell["device"] == "gpu") == on_gpu] for on_gpu in (False, True)]
         for cells_of_kind in (serial, *others):
             best = fastest(cells_of_kind, measure, rank)
-            texts.append(shown(best, measure, rank))
+            texts.append(shown(best, cells_of_kind, measure, rank))
             if best is not None:
                 on = "GPU" if best["device"] == "gpu" else "CPU"
                 name = names[best["machine"]]

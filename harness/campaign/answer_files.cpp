@@ -4,7 +4,7 @@
 #include <cctype>
 #include <fmt/format.h>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
 
 namespace clusterbench {
@@ -51,10 +51,24 @@ std::filesystem::path AnswerFiles::stem(const CellSpec& cell, int round) const {
   return path / name;
 }
 
+nlohmann::json AnswerFiles::sizes(const std::filesystem::path& stem) {
+  auto sizes = nlohmann::json::object();
+  for (const char* suffix : {"labels.npy", "centroids.npy", "memberships.npy"}) {
+    std::error_code none; // fcm alone has memberships
+    const auto bytes =
+        std::filesystem::file_size(fmt::format("{}.{}", stem.string(), suffix), none);
+    if (!none) {
+      sizes[suffix] = bytes;
+    }
+  }
+  return sizes;
+}
+
 bool AnswerFiles::holds(const std::filesystem::path& stem, std::string_view key) {
   std::ifstream stream(stem.string() + ".trace.json");
   const auto trace = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  return trace.is_object() && trace.contains("key") && trace.at("key") == key;
+  return trace.is_object() && trace.value("key", nlohmann::json()) == key &&
+         trace.value("bytes", nlohmann::json()) == sizes(stem);
 }
 
 } // namespace clusterbench

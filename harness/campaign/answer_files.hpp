@@ -4,6 +4,7 @@
 #include "harness/problem/table.hpp"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,11 @@ public:
   /// .PRECISION where it has several of those, and .roundN where it has several rounds.
   std::filesystem::path stem(const CellSpec& cell, int round) const;
 
-  /// Whether the files there are the answer of the ledger's row with that key.
+  /// The sizes of an answer's arrays, by suffix, such as {"labels.npy": 8128}: a trace says them.
+  static nlohmann::json sizes(const std::filesystem::path& stem);
+
+  /// Whether the files there are the answer of the ledger's row with that key, and as long as they
+  /// were when its trace was written.
   static bool holds(const std::filesystem::path& stem, std::string_view key);
 
 private:

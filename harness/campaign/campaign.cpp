@@ -21,6 +21,7 @@
 #include "harness/system/process_limits.hpp"
 #include "harness/system/program_folder.hpp"
 #include "harness/system/progress.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -356,12 +357,12 @@ public:
     if (none) {
       result_.exit_code = graver(result_.exit_code, ExitCode::nothing_measured);
     }
-    try {
-      write_gbench(options_.out / "gbench.json", rows_that_count(read_ledger(ledger_.path()).rows));
-    } catch (const datasets::OutputError& error) { // all that it says is in the ledger
-      say("clusterbench: {}: {}; the ledger is whole\n", (options_.out / "gbench.json").string(),
-          error.what());
-      result_.exit_code = graver(result_.exit_code, ExitCode::cannot_write);
+    if (reused_ > 0 && !earlier_.edited.empty()) { // a reader of it, as others are
+      result_.edited.push_back(earlier_.edited);
+      result_.exit_code = graver(result_.exit_code, ExitCode::environment_mismatch);
+    }
+    if (ledger_is_there()) {
+      write_for_other_tools();
     }
     if (interrupt_signal() != 0) {
       result_.exit_code = graver(result_.exit_code, ExitCode::interrupted);
@@ -372,6 +373,28 @@ public:
   }
 
 private:
+  // At the end. If it is not, the rows in memory are still worth a table.
+  bool ledger_is_there() {
+    try {
+      ledger_.check_undisturbed();
+      return true;
+    } catch (const datasets::OutputError& error) {
+      say("clusterbench: {}\n", error.what());
+      result_.exit_code = graver(result_.exit_code, ExitCode::cannot_write);
+      return false;
+    }
+  }
+
+  void write_for_other_tools() {
+    const std::filesystem::path path = options_.out / "gbench.json";
+    try {
+      write_gbench(path, rows_that_count(read_ledger(ledger_.path()).rows));
+    } catch (const datasets::OutputError& error) { // all that it says is in the ledger
+      say("clusterbench: {}: {}; the ledger is whole\n", path.string(), error.what());
+      result_.exit_code = graver(result_.exit_code, ExitCode::cannot_write);
+    }
+  }
+
   void write_header() {
     const json line = {{"type", "header"},
                        {"schema", kLedgerSchema},
@@ -452,7 +475,8 @@ private:
       }
     }
     std::optional<Workload> built;
-    const auto keep_without_data = [&](const char* status, const char* reason) -> const Row& {
+    const auto keep_without_data = [&](const char* status,
+                                       const std::string& reason) -> const Row& {
       row["problem"] = problem_json(cell);
       row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
       row["status"] = status;
@@ -463,7 +487,7 @@ private:
       built = builder_.build(cell.problem, cell.precision);
     } catch (const std::exception& error) {
       if (is_out_of_memory(error)) {
-        return keep_without_data("out_of_memory", error.what());
+        return keep_without_data("out_of_memory", words_of(error));
       }
       // Input was right at the start; and a cache that is full ends no cells whose data are there.
       if (dynamic_cast<const datasets::InputError*>(&error) != nullptr ||

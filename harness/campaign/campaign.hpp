@@ -38,6 +38,8 @@ struct CampaignOptions {
 struct CampaignResult {
   ExitCode exit_code = ExitCode::ok;
   std::vector<Row> rows; ///< one per cell and round, re-used ones included
+  /// Where rows were re-used of a ledger that is not as it was written, a sentence that says so.
+  std::vector<std::string> edited;
 };
 
 /// Runs the campaign and writes ledger.jsonl and gbench.json, which holds all of the ledger, into

@@ -1,6 +1,7 @@
 #include "harness/campaign/cell.hpp"
 
 #include "datasets/npy.hpp"
+#include "harness/campaign/answer_files.hpp"
 #include "harness/campaign/cell_judge.hpp"
 #include "harness/campaign/timed_process.hpp"
 #include "harness/judge/oracle_cache.hpp"
@@ -8,6 +9,7 @@
 #include "harness/system/files.hpp"
 #include "harness/system/memory_group.hpp"
 #include "harness/system/messages.hpp"
+#include "harness/system/shared_memory.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -157,6 +159,7 @@ void save_answer(const std::filesystem::path& stem, const std::string& key, std:
   }
   json trace = row.value("trace", json::object());
   trace["key"] = key;
+  trace["bytes"] = AnswerFiles::sizes(stem);
   trace["iterations"] = answer.iterations;
   if (const json printed = row.value("printed_loss", json::array()); !printed.empty()) {
     trace["printed_loss"] = printed;
@@ -194,7 +197,7 @@ CellEnd CellRunner::run(const KnownVariant& variant, const Workload& work,
     if (!is_out_of_memory(error)) {
       throw;
     }
-    return {{{"status", "out_of_memory"}, {"message", error.what()}}};
+    return {{{"status", "out_of_memory"}, {"message", words_of(error)}}};
   }
 }
 

@@ -7,9 +7,12 @@
 #include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/process_limits.hpp"
+#include "harness/system/program_folder.hpp"
 #include "harness/system/shared_memory.hpp"
+#include "harness/system/utf8.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +23,7 @@
 #include <memory>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 namespace clusterbench {
 namespace {
@@ -102,16 +106,102 @@ std::string in_our_words(std::string why) {
   return why;
 }
 
-// The parser's own answers go the same way as the commands': help that nobody could read is no
-// success.
+// Ledgers and the protocol of the runner are JSON, which is UTF-8: a name of other bytes could not
+// be told there as it is.
+std::string not_utf8(const std::string& what, const std::string& value) {
+  return fmt::format("{} is not UTF-8: \"{}\"; names of other bytes are not supported", what,
+                     as_utf8(value));
+}
+
+// Said before anything is parsed; empty if all is well.
+std::string word_that_is_not_utf8(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i], before = argv[i - 1];
+    if (is_utf8(word)) {
+      continue;
+    }
+    const std::size_t equals = word.find('=');
+    const std::string option = !word.starts_with("--") ? before
+                               : equals != word.npos   ? word.substr(0, equals)
+                                                       : "";
+    const bool is_named = option.starts_with("--") && is_utf8(option);
+    return not_utf8(is_named ? option + ": what it is given" : fmt::format("argument {}", i), word);
+  }
+  return {};
+}
+
+// Folders where files are made and looked for. The current one only counts where a process is told
+// of it.
+std::string folder_that_is_not_utf8(int argc, char** argv) {
+  for (const char* name :
+       {"TMPDIR", "XDG_CACHE_HOME", "HOME", "CLUSTERBENCH_CACHE", "CLUSTERBENCH_TABLES",
+        "CLUSTERBENCH_FOLDER", "CLUSTERBENCH_PEERS", "CLUSTERBENCH_PYTHON"}) {
+    if (const char* value = std::getenv(name); value != nullptr && !is_utf8(value)) {
+      return not_utf8(name, value);
+    }
+  }
+  constexpr std::array<std::string_view, 5> kStartVariants = {"run", "judge", "gate", "quality",
+                                                              "probe"};
+  if (argc < 2 || std::ranges::find(kStartVariants, argv[1]) == kStartVariants.end()) {
+    return {};
+  }
+  std::error_code none; // what has gone is told by whoever needs it
+  if (const std::string here = std::filesystem::current_path(none).string(); !is_utf8(here)) {
+    return not_utf8("the current folder", here);
+  }
+  const std::string own = program_folder().string();
+  return is_utf8(own) ? "" : not_utf8("the folder of this program", own);
+}
+
+// Before the parser, which knows of neither.
+std::string bad_words(const CLI::App& app, int argc, char** argv) {
+  for (const std::string& problem :
+       {word_that_is_not_utf8(argc, argv), folder_that_is_not_utf8(argc, argv)}) {
+    if (!problem.empty()) {
+      return problem;
+    }
+  }
+  return unknown_command(app, argc, argv);
+}
+
+// Why a write to standard output failed before the end: the stream itself remembers no reason.
+int g_write_error = 0;
+
+// The parser's own answers, --help and --version, go the same way as the commands': what nobody
+// could read is no success. Its stream would keep for itself why a write failed.
+int answer_of_parser(const CLI::App& app, const CLI::Success& success) {
+  std::ostringstream answer;
+  const int code = app.exit(success, answer, answer);
+  if (std::fputs(answer.str().c_str(), stdout) < 0) {
+    g_write_error = errno;
+  }
+  return code;
+}
+
+// What a command threw that has no type of its own.
+int report_other(const std::exception& error) {
+  if (std::ferror(stdout) != 0) { // it was printing
+    const auto* const system = dynamic_cast<const std::system_error*>(&error);
+    g_write_error = system != nullptr ? system->code().value() : 0;
+    return static_cast<int>(ExitCode::cannot_write);
+  }
+  const std::string words = words_of(error);
+  if (words != error.what() || !is_out_of_memory(error)) { // no room for another thread, or no lack
+    return report(words.c_str(), ExitCode::cells_missing);
+  }
+  const bool nameless = words == "std::bad_alloc";
+  return report(("there is not enough memory" + (nameless ? std::string() : ": " + words)).c_str(),
+                ExitCode::cells_missing);
+}
+
 int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
-  if (const std::string problem = unknown_command(app, argc, argv); !problem.empty()) {
+  if (const std::string problem = bad_words(app, argc, argv); !problem.empty()) {
     return report(problem.c_str(), ExitCode::usage);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success); // --help, --version
+    return answer_of_parser(app, success);
   } catch (const CLI::ParseError& error) {
     std::ostringstream nothing, why;
     app.exit(error, nothing, why);
@@ -128,16 +218,7 @@ int run_parsed(CLI::App& app, const Action& action, int argc, char** argv) {
     return report(fmt::format("{}: {}", error.path1().string(), error.code().message()).c_str(),
                   ExitCode::usage);
   } catch (const std::exception& error) {
-    // Printing throws no type of its own; the stream knows.
-    if (std::ferror(stdout) != 0) {
-      return static_cast<int>(ExitCode::cannot_write);
-    }
-    const bool nameless = std::string_view(error.what()) == "std::bad_alloc";
-    const bool no_memory = is_out_of_memory(error); // or no room for another thread
-    const std::string message =
-        fmt::format("{}{}{}", no_memory ? "there is not enough memory" : "",
-                    no_memory && !nameless ? ": " : "", nameless ? "" : error.what());
-    return report(message.c_str(), ExitCode::cells_missing);
+    return report_other(error);
   }
 }
 
@@ -196,7 +277,8 @@ int run_command_line(int argc, char** argv) {
   // A disk may say only now that it is full.
   errno = 0;
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    const std::string why = errno != 0 ? fmt::format(": {}", std::strerror(errno)) : "";
+    const int error = g_write_error != 0 ? g_write_error : errno;
+    const std::string why = error != 0 ? fmt::format(": {}", std::strerror(error)) : "";
     return report(("standard output cannot be written" + why).c_str(),
                   graver(static_cast<ExitCode>(code), ExitCode::cannot_write));
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,16 +14,15 @@
 namespace clusterbench {
 namespace {
 
-// What stands after a command or an option.
+// What stands after a command or an option; after these options several may.
 struct Words {
   const char* after; ///< as patterns of the shell's `case`
   const char* words; ///< or empty: the program itself is asked for the names of...
   const char* names; ///< ...these, an argument of `completion`
 };
-constexpr Words kOperands[] = {{"run | table | gate", "", "tables"},
-                               {"explain", "", "variants"},
-                               {"completion", "bash zsh", ""},
-                               {"ledger", "check repair", ""}};
+constexpr Words kOperands[] = {{"run | table | gate", "", "tables"}, {"explain", "", "variants"}};
+// Only next to the command.
+constexpr Words kFirst[] = {{"completion", "bash zsh", ""}, {"ledger", "check repair", ""}};
 constexpr Words kValues[] = {
     {"--variant", "", "variants"}, {"--precision", "f32 f64", ""}, {"--family", "kmeans fcm", ""}};
 
@@ -72,6 +72,21 @@ std::vector<std::string> names_of_options(const CLI::App& command) {
   return names;
 }
 
+// Options that no value follows, of all commands.
+std::string flags_of(const CLI::App& app) {
+  std::set<std::string> flags;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        if (option->get_items_expected_max() == 0) {
+          flags.insert("--" + name);
+        }
+      }
+    }
+  }
+  return fmt::format("{}", fmt::join(flags, "|"));
+}
+
 std::string bash_script(const CLI::App& app) {
   std::vector<std::string> commands;
   std::string options;
@@ -82,30 +97,38 @@ std::string bash_script(const CLI::App& app) {
   }
   return fmt::format(R"script(# Completes the command line of clusterbench in bash.
 _clusterbench() {{
-  local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} words=
+  local word=${{COMP_WORDS[COMP_CWORD]}} option= words= i
   if [[ $word == '=' ]]; then # bash reads --option=value as three words
     word=
-  elif [[ $before == '=' ]]; then
-    before=${{COMP_WORDS[COMP_CWORD - 2]}}
   fi
+  for ((i = COMP_CWORD - 1; i > 1; --i)); do # the option that the word may be a value of
+    if [[ ${{COMP_WORDS[i]}} == -* ]]; then
+      option=${{COMP_WORDS[i]}}
+      break
+    fi
+  done
   if ((COMP_CWORD == 1)); then
     words='{}'
-  elif [[ $before == @({}) ]]; then
-    case $before in
-{}    esac
   elif [[ $word == -* ]]; then
     case ${{COMP_WORDS[1]}} in
 {}    esac
-  elif [[ $before != -* ]]; then
+  elif [[ $option == @({}) ]]; then
+    case $option in
+{}    esac
+  elif [[ $option == @(|{}) || $i -lt $((COMP_CWORD - 1)) ]]; then
     case ${{COMP_WORDS[1]}} in
 {}    esac
+    if ((COMP_CWORD == 2)); then
+      case ${{COMP_WORDS[1]}} in
+{}      esac
+    fi
   fi
   mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
 }}
 complete -o default -F _clusterbench clusterbench
 )script",
-                     fmt::join(commands, " "), patterns(kValues), bash_cases(kValues), options,
-                     bash_cases(kOperands));
+                     fmt::join(commands, " "), options, patterns(kValues), bash_cases(kValues),
+                     flags_of(app), bash_cases(kOperands), bash_cases(kFirst));
 }
 
 // "name:description", as zsh's _describe takes it.
@@ -135,24 +158,36 @@ if (( CURRENT == 2 )); then
 fi
 case $words[2] in
 {}esac
-local option=$words[CURRENT-1]
-if [[ $words[CURRENT] == --*=* ]]; then # --option=value
-  option=${{words[CURRENT]%%=*}}
+local option= word=$words[CURRENT] i
+if [[ $word == --*=* ]]; then # --option=value
+  option=${{word%%=*}}
+  word=${{word#*=}}
   compset -P '*='
+else
+  for ((i = CURRENT - 1; i > 2; --i)); do # the option that the word may be a value of
+    if [[ $words[i] == -* ]]; then
+      option=$words[i]
+      break
+    fi
+  done
 fi
-if [[ $option == ({}) ]]; then
+if [[ $word == -* ]]; then
+  _describe option options
+elif [[ $option == ({}) ]]; then
   case $option in
 {}  esac
-elif [[ $words[CURRENT] == -* ]]; then
-  _describe option options
 else
   case $words[2] in
 {}  esac
+  if (( CURRENT == 3 )); then
+    case $words[2] in
+{}    esac
+  fi
   _files
 fi
 )script",
-                     commands, options, patterns(kValues), zsh_cases(kValues),
-                     zsh_cases(kOperands));
+                     commands, options, patterns(kValues), zsh_cases(kValues), zsh_cases(kOperands),
+                     zsh_cases(kFirst));
 }
 
 std::string variant_names() {

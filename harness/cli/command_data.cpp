@@ -94,8 +94,9 @@ void add_data_command(CLI::App& app, Action& action) {
       ->type_name("FIRST COUNT")
       ->expected(2)
       ->check(whole_number());
-  command->callback([&action, arguments] {
-    action = [arguments] {
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      check_output_names(*command, {{"--out", "file"}});
       if (arguments->list) {
         return list_datasets();
       }

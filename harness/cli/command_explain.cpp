@@ -89,8 +89,11 @@ std::string change(std::optional<double> ratio) {
   if (!ratio || !(*ratio > 0.0)) {
     return "-";
   }
-  return *ratio <= 1.0 ? fmt::format("{:.2f} x faster", 1.0 / *ratio)
-                       : fmt::format("{:.2f} x slower", *ratio);
+  const double times = *ratio <= 1.0 ? 1.0 / *ratio : *ratio;
+  constexpr double kLittle = 1.1; // of which two decimals say little
+  return fmt::format("{} x {}",
+                     times < kLittle ? fmt::format("{:.3f}", times) : with_digits(times, 3),
+                     *ratio <= 1.0 ? "faster" : "slower");
 }
 
 // Of single figures, which tell no difference below the scatter [ms].
@@ -217,6 +220,9 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
               {shortened(after.name, kWidestName), true},
               {"change", true}},
              rows, paints);
+  if (!shift.phases.empty()) {
+    page.paragraph("Phases are those of one recorded run of each, of the last round.");
+  }
   if (shift.per_iteration.paired) {
     page.paragraph("Times per iteration are compared start by start.");
   }

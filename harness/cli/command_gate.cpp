@@ -291,6 +291,7 @@ void add_gate_command(CLI::App& app, Action& action) {
   command->add_option("--out", arguments->out, "Folder for gate.json and gate.md");
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
+      check_output_names(*command, {{"--out", "folder"}});
       refuse_contradictions(*command, *arguments);
       return gate(*arguments);
     };

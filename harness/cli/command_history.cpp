@@ -15,6 +15,7 @@ namespace {
 
 struct HistoryArguments {
   std::vector<std::string> campaigns;
+  std::vector<std::string> cells; ///< globs; empty: all
   double min_effect_percent = 2.0;
   bool as_json = false;
 };
@@ -40,6 +41,9 @@ ExitCode show_history(const HistoryArguments& arguments) {
   for (const std::string& path : arguments.campaigns) {
     std::ranges::move(campaigns_of(path), std::back_inserter(campaigns));
   }
+  std::vector<Timings*> all;
+  std::ranges::transform(campaigns, std::back_inserter(all), [](Timings& each) { return &each; });
+  keep_cells(all, arguments.cells);
   CompareOptions options;
   options.min_effect = arguments.min_effect_percent / 100.0;
   const std::vector<CellHistory> cells = history_of(campaigns, options);
@@ -66,6 +70,9 @@ void add_history_command(CLI::App& app, Action& action) {
       ->add_option("--min-effect", arguments->min_effect_percent,
                    "Changes below so many percent count as none")
       ->capture_default_str();
+  command->add_option(
+      "--cells", arguments->cells,
+      "Shell glob of cells, TABLE/PROBLEM/VARIANT/PRECISION (repeatable; default: all)");
   command->add_flag("--json", arguments->as_json, "As JSON");
   command->callback(
       [&action, arguments] { action = [arguments] { return show_history(*arguments); }; });

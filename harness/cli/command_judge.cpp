@@ -185,6 +185,7 @@ void add_judge_command(CLI::App& app, Action& action) {
                     "The file may do what it likes, and no answer is ranked");
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
+      check_output_names(*command, {{"--out", "folder"}, {"--html", "file"}});
       check(*command, *arguments);
       return judge(*arguments);
     };

@@ -158,7 +158,9 @@ ExitCode run(QualityArguments arguments) {
   if (result.exit_code == ExitCode::interrupted) {
     return result.exit_code;
   }
-  const ExitCode exit_code = show(arguments, measurements_of(result.rows), {});
+  Measurements measurements = measurements_of(result.rows);
+  measurements.edited = result.edited;
+  const ExitCode exit_code = show(arguments, measurements, {});
   fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
   return graver(result.exit_code, exit_code);
 }
@@ -228,6 +230,7 @@ void add_quality_command(CLI::App& app, Action& action) {
                       "Also write the report to FILE (results/quality.schema.json)");
   command->callback([&action, arguments, command] {
     action = [arguments, command] {
+      check_output_names(*command, {{"--out", "folder"}, {"--json", "file"}});
       check(*command, *arguments);
       if (!arguments->json_file.empty()) {
         check_can_write("--json", arguments->json_file, kReportBeginning);

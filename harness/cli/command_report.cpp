@@ -1,5 +1,6 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/ledger/ledger.hpp"
 #include "harness/problem/table.hpp"
 #include "harness/report/page/page_data.hpp"
@@ -76,8 +77,12 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_option("--source", arguments->source,
                       "Source tree that says what the variants are (default: near the program or "
                       "the working folder)");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return write_report(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      check_output_names(*command, {{"--out", "file"}});
+      return write_report(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

@@ -110,11 +110,7 @@ void refuse_contradictions(const CLI::App& command, const RunArguments& argument
   if (arguments.tables.empty() && given("--quick")) {
     throw InputError("--quick takes the smaller sizes of a table; an ad-hoc problem has its own");
   }
-  for (const char* option : {"--out", "--save"}) {
-    if (given(option) && command.get_option(option)->as<std::string>().empty()) {
-      throw InputError(fmt::format("{}: the name of a folder is missing", option));
-    }
-  }
+  check_output_names(command, {{"--out", "folder"}, {"--save", "folder"}});
 }
 
 // Without --variant every variant of the family that this machine can run takes the problem.
@@ -275,8 +271,9 @@ ExitCode run(const RunArguments& arguments) {
   }
   std::vector<TableReport> reports;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    reports.push_back(
-        make_table_report(tables[i], measurements_of(result.rows, tables[i].name), published[i]));
+    Measurements measurements = measurements_of(result.rows, tables[i].name);
+    measurements.edited = result.edited;
+    reports.push_back(make_table_report(tables[i], std::move(measurements), published[i]));
   }
   if (arguments.as_json) {
     print_json(reports, options, result.exit_code);

@@ -93,6 +93,14 @@ std::size_t parse_memory(const std::string& option, const std::string& text) {
   return count << shift;
 }
 
+void check_output_names(const CLI::App& command, std::initializer_list<OutputOption> outputs) {
+  for (const auto& [option, what] : outputs) {
+    if (command.count(option) > 0 && command.get_option(option)->as<std::string>().empty()) {
+      throw datasets::InputError(fmt::format("{}: the name of a {} is missing", option, what));
+    }
+  }
+}
+
 std::filesystem::path run_folder(const std::string& out) {
   if (!out.empty()) {
     return out;

@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,16 @@ std::vector<Precision> parse_precisions(const std::vector<std::string>& words);
 /// Bytes that an option such as --memory names: a number and K, M or G. Throws
 /// datasets::InputError, also for too few to run anything in.
 std::size_t parse_memory(const std::string& option, const std::string& text);
+
+/// An output that an option names.
+struct OutputOption {
+  const char* option;
+  const char* what; ///< "file" or "folder"
+};
+
+/// Throws datasets::InputError for an output that is given an empty name, by a variable that is not
+/// set say, instead of writing nowhere.
+void check_output_names(const CLI::App& command, std::initializer_list<OutputOption> outputs);
 
 /// The folder that --out names, or a new one in results/runs, called by the time.
 std::filesystem::path run_folder(const std::string& out);

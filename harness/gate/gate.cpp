@@ -2,6 +2,7 @@
 
 #include "datasets/errors.hpp"
 #include "harness/gate/answer_check.hpp"
+#include "harness/gate/build_modules.hpp"
 #include "harness/gate/suspicion.hpp"
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/ledger/statistics.hpp"
@@ -29,6 +30,13 @@ struct EarlyVerdict {
 
 std::string explained(const WorkerFailure& failure) {
   return fmt::format("{} ({})", failure.what(), failure.status());
+}
+
+// What a cell is that the base does not run, and whose answer of the new build is not wrong.
+std::string verdict_without(const SideFailure& of_base, const char* where_it_lacks_the_cell) {
+  return is_damage(of_base)        ? "failed"
+         : lacks_the_cell(of_base) ? where_it_lacks_the_cell
+                                   : "not_compared";
 }
 
 const KnownVariant& known_variant(const CellSpec& cell) {
@@ -68,6 +76,12 @@ ExitCode exit_code_of(const std::vector<std::string>& verdicts) {
     code = graver(code, kCodes.at(verdict));
   }
   return code;
+}
+
+Gate::Gate(GateOptions options) : options_(std::move(options)) {
+  for (const std::filesystem::path& build : options_.builds) {
+    variants_of_build(build); // found now, not when the first cells have been measured
+  }
 }
 
 // A pair's figure is the median of its turns' ratios. Where the machine was hardly ever quiet all
@@ -211,15 +225,15 @@ void Gate::run_new_alone(const CellSpec& cell, const KnownVariant& variant,
       }
     }
     if (!answers.judges_values()) {
-      return end("not_compared", "new: too large a cell for its answer to be verified");
+      return end(verdict_without(of_base, "not_compared"),
+                 "new: too large a cell for its answer to be verified");
     }
-    end(lacks_the_cell(of_base) ? "new" : "not_compared", "the new build's answer is right");
+    end(verdict_without(of_base, "new"), "the new build's answer is right");
   } catch (const SideFailure& of_new) {
     if (of_new.status() == "interrupted") {
       throw;
     }
-    const std::string without_new = lacks_the_cell(of_base) ? "absent" : "not_compared";
-    end(lacks_the_cell(of_new) ? without_new : "failed", explained(of_new));
+    end(lacks_the_cell(of_new) ? verdict_without(of_base, "absent") : "failed", explained(of_new));
   }
 }
 

@@ -30,9 +30,10 @@ struct GatedCell {
   /// `slower`: two independent batches of pairs said so. `same`: a slowdown of the minimum effect
   /// is excluded. `inconclusive`: neither. `suspicious`: the new build is faster than any bound
   /// allows (suspicion.hpp). `wrong`: the new build's answer is wrong. `failed`: the new build
-  /// crashes, or cannot run a cell that the base can. Where the base gives nothing to compare with,
-  /// the new build runs alone and is verified. `new`: it is right, and the base does not have the
-  /// cell. `absent`: neither has it. `not_compared`: the base crashed or is wrong.
+  /// crashes, or cannot run a cell that the base can; or a build cannot load a module that it has.
+  /// Where the base gives nothing to compare with, the new build runs alone and is verified. `new`:
+  /// it is right, and the base does not have the cell. `absent`: neither has it. `not_compared`:
+  /// the base crashed or is wrong.
   std::string verdict;
   std::string name;
   std::string message;
@@ -56,7 +57,8 @@ bool any_compared(const std::vector<std::string>& verdicts);
 /// Runs pairs of one cell after another. Equal data of consecutive cells are loaded once.
 class Gate {
 public:
-  explicit Gate(GateOptions options) : options_(std::move(options)) {}
+  /// Throws datasets::InputError for a build without its modules.
+  explicit Gate(GateOptions options);
 
   /// Throws datasets::InputError if the cell is bad.
   GatedCell run(const CellSpec& cell);

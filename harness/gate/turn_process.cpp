@@ -1,11 +1,12 @@
 #include "harness/gate/turn_process.hpp"
 
+#include "harness/gate/build_modules.hpp"
 #include "harness/gate/processors.hpp"
 #include "harness/machine/disturbance.hpp"
 #include "harness/system/process.hpp"
-#include "harness/worker/module.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <limits>
@@ -29,7 +30,7 @@ TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T
                            cell.variant.gives_entering, &cell.work.points->weights),
       processor_(processor) {
   const std::string& name = cell.variant.meta.name;
-  if (!std::filesystem::exists(module_file(build / "modules", name))) {
+  if (!variants_of_build(build).contains(name)) {
     throw WorkerFailure("unknown", fmt::format("this build has no {}", name));
   }
   WorkerOptions options = cell.options;
@@ -39,14 +40,29 @@ TurnProcess<T>::TurnProcess(const std::filesystem::path& build, const CellTask<T
   if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
     // Threads that wait for work would take the processor from the other side's turn for
     // milliseconds; so they do for a fraction of one.
-    options.environment.push_back("GOMP_SPINCOUNT=10000");
+    options.environment.emplace_back("GOMP_SPINCOUNT=10000");
   }
-  worker_.emplace(cell.variant, options);
+  load(options);
   if (const int gpus = gpus_of(cell.variant.meta, options.gpus); gpus > 0) {
     gpu_ = std::make_unique<GpuPaceReader>(gpus);
   }
   worker_->points(memory_.request());
   worker_->prepare();
+}
+
+// A build that has the variant and cannot load it is damaged: half a copy, say, or a module that
+// has gone since. What is told apart from a fault of the variant's own.
+template <typename T>
+void TurnProcess<T>::load(const WorkerOptions& options) {
+  try {
+    worker_.emplace(cell_.variant, options);
+  } catch (const WorkerFailure& failure) {
+    constexpr std::array kNoDamage = {"refused", "unavailable", "interrupted"};
+    if (std::ranges::find(kNoDamage, failure.status()) != kNoDamage.end()) {
+      throw;
+    }
+    throw WorkerFailure("not_loaded", failure.what(), failure.last_words());
+  }
 }
 
 template <typename T>

@@ -35,8 +35,14 @@ inline bool lacks_the_cell(const WorkerFailure& failure) {
   return failure.status() == "unknown" || failure.status() == "refused";
 }
 
+/// The build has the variant, and its module cannot be loaded: nothing that a gate may pass over.
+inline bool is_damage(const WorkerFailure& failure) {
+  return failure.status() == "not_loaded";
+}
+
 /// Prepares the cell when it is made. Run i of every process starts from the cell's start i. Every
-/// function throws WorkerFailure; `unknown`: the build does not have the variant.
+/// function throws WorkerFailure; `unknown`: the build does not have the variant; `not_loaded`: it
+/// has it, and cannot load it. Throws datasets::InputError for a build without its modules.
 template <typename T>
 class TurnProcess {
 public:
@@ -57,6 +63,7 @@ public:
   std::string finish();
 
 private:
+  void load(const WorkerOptions& options);
   double run_once();
 
   const CellTask<T>& cell_;

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace clusterbench {
@@ -30,12 +32,22 @@ off_t whole_lines(int descriptor) {
   return end;
 }
 
-// The last line of a file of whole lines, without its end.
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r") == std::string::npos;
+}
+
+// The last line of a file of whole lines that is not blank, without its end: readers skip those.
 std::string last_line(int descriptor, off_t end) {
   std::string line;
   char c = 0;
-  for (off_t at = end - 2; at >= 0 && pread(descriptor, &c, 1, at) == 1 && c != '\n'; --at) {
-    line += c;
+  for (off_t at = end - 1; at >= 0 && pread(descriptor, &c, 1, at) == 1; --at) {
+    if (c != '\n') {
+      line += c;
+    } else if (is_blank(line)) {
+      line.clear();
+    } else {
+      break;
+    }
   }
   return {line.rbegin(), line.rend()};
 }
@@ -44,10 +56,26 @@ std::string last_line(int descriptor, off_t end) {
 std::string last_chain(int descriptor) {
   try {
     const std::string line = last_line(descriptor, lseek(descriptor, 0, SEEK_END));
-    return line.empty() ? std::string() : take_apart(line).chain;
+    return is_blank(line) ? std::string() : take_apart(line).chain;
   } catch (const json::exception&) {
     return {};
   }
+}
+
+// Opens a file that no other campaign writes to; makes it if need be.
+int open_alone(const std::filesystem::path& file, int flags, const std::filesystem::path& folder) {
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666);
+  if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+    return descriptor;
+  }
+  const int error = errno;
+  if (descriptor >= 0) {
+    close(descriptor);
+  }
+  throw OutputError(
+      descriptor >= 0 && error == EWOULDBLOCK
+          ? fmt::format("{}: another campaign is writing to this folder", folder.string())
+          : fmt::format("{}: {}", file.string(), std::strerror(error)));
 }
 
 } // namespace
@@ -58,28 +86,43 @@ std::filesystem::path ledger_file(const std::filesystem::path& path) {
 
 Ledger::Ledger(const std::filesystem::path& folder) : path_(folder / "ledger.jsonl") {
   make_output_folder(folder);
-  const auto lock = folder / "lock";
-  lock_descriptor_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (lock_descriptor_ < 0) {
-    throw OutputError(fmt::format("{}: {}", lock.string(), std::strerror(errno)));
+  lock_descriptor_ = open_alone(folder / "lock", 0, folder);
+  try {
+    // Itself, too: somebody may remove the lock, and a link of another folder lead to it.
+    descriptor_ = open_alone(path_, O_APPEND, folder);
+    size_ = whole_lines(descriptor_);
+    if (ftruncate(descriptor_, size_) != 0) {
+      throw OutputError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
+    }
+    chain_ = last_chain(descriptor_);
+  } catch (const OutputError&) {
+    close_all();
+    throw;
   }
-  if (flock(lock_descriptor_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_descriptor_);
-    throw OutputError(
-        fmt::format("{}: another campaign is writing to this folder", folder.string()));
-  }
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor_ < 0 || ftruncate(descriptor_, whole_lines(descriptor_)) != 0) {
-    const int error = errno;
-    close(lock_descriptor_);
-    throw OutputError(fmt::format("{}: {}", path_.string(), std::strerror(error)));
-  }
-  chain_ = last_chain(descriptor_);
 }
 
 Ledger::~Ledger() {
-  close(descriptor_);
-  close(lock_descriptor_);
+  close_all();
+}
+
+void Ledger::close_all() const {
+  for (const int descriptor : {descriptor_, lock_descriptor_}) {
+    if (descriptor >= 0) {
+      close(descriptor);
+    }
+  }
+}
+
+void Ledger::check_undisturbed() const {
+  struct stat ours = {};
+  struct stat named = {};
+  if (fstat(descriptor_, &ours) != 0 || stat(path_.c_str(), &named) != 0 ||
+      ours.st_dev != named.st_dev || ours.st_ino != named.st_ino || ours.st_size != size_) {
+    throw OutputError(
+        fmt::format("{}: it was replaced, removed or cut by another program during the run; the "
+                    "rows so far may be lost with it",
+                    path_.string()));
+  }
 }
 
 void Ledger::append(const json& line) {
@@ -87,7 +130,7 @@ void Ledger::append(const json& line) {
   const std::string body = line.dump(-1, ' ', false, json::error_handler_t::replace);
   const std::string chain = chain_after(chain_, body);
   const std::string text = with_chain(body, chain) + "\n";
-  const off_t before = lseek(descriptor_, 0, SEEK_END);
+  check_undisturbed();
   ssize_t got = 0;
   for (std::size_t written = 0; got >= 0 && written < text.size();) {
     // After a short one the next write says why.
@@ -97,11 +140,12 @@ void Ledger::append(const json& line) {
   }
   if (got < 0 || fdatasync(descriptor_) != 0) {
     const int error = errno;
-    const bool cut = ftruncate(descriptor_, before) == 0;
+    const bool cut = ftruncate(descriptor_, size_) == 0;
     throw OutputError(fmt::format("{}: {}{}", path_.string(), std::strerror(error),
                                   cut ? "" : "; its last line is torn"));
   }
   chain_ = chain;
+  size_ += static_cast<off_t>(text.size());
 }
 
 LedgerContent read_ledger(const std::filesystem::path& path) {
@@ -130,6 +174,31 @@ LedgerContent read_ledger(const std::filesystem::path& path) {
   return std::move(reader).content();
 }
 
+namespace {
+
+// Files below a folder that are called as a ledger is.
+std::vector<std::string> files_below(const std::filesystem::path& folder) {
+  std::vector<std::string> below;
+  std::error_code error;
+  std::filesystem::path at = folder; // which is read next, if it is a folder
+  std::filesystem::recursive_directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::end(entry); entry.increment(error)) {
+    at = entry->path();
+    const std::string name = at.filename();
+    std::error_code ignored; // whoever reads it tells
+    if (name.starts_with("ledger") && name.ends_with(".jsonl") && !entry->is_directory(ignored)) {
+      below.push_back(at);
+    }
+  }
+  if (error) {
+    throw InputError(fmt::format("{}: cannot be read: {}", at.string(), error.message()));
+  }
+  std::ranges::sort(below);
+  return below;
+}
+
+} // namespace
+
 std::vector<std::string> ledgers_below(const std::vector<std::string>& paths) {
   std::vector<std::string> ledgers;
   for (const std::string& path : paths) {
@@ -137,17 +206,10 @@ std::vector<std::string> ledgers_below(const std::vector<std::string>& paths) {
       ledgers.push_back(path);
       continue;
     }
-    std::vector<std::string> below;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with("ledger") && name.ends_with(".jsonl")) {
-        below.push_back(entry.path());
-      }
-    }
+    std::vector<std::string> below = files_below(path);
     if (below.empty()) {
       throw InputError(fmt::format("{}: holds no ledger.jsonl", path));
     }
-    std::ranges::sort(below);
     std::ranges::move(below, std::back_inserter(ledgers));
   }
   return ledgers;

@@ -1,10 +1,16 @@
 #include "harness/machine/environment.hpp"
 
 #include "datasets/sha256.hpp"
+#include "harness/machine/usable_processors.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <initializer_list>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <span>
@@ -43,9 +49,12 @@ json comparable_environment(const json& provenance) {
     return environment; // written before limits of the same machine were told apart
   }
   take("cpu", {"allowed", "governor", "mhz_max"});
-  take("system", {"hypervisor", "cpu_quota"});
+  take("system", {"hypervisor"});
+  const json quota = provenance.at("system").value("cpu_quota", json());
+  environment["system"]["cpu_quota"] =
+      quota.is_string() ? processors_of_quota(quota.get<std::string>()) : 0.0;
   const json total = provenance.at("memory").value("total_bytes", json());
-  if (total.is_number()) { // a kernel keeps some of it, not always the same
+  if (total.is_number()) {
     constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
     environment["memory"]["total_gib"] = static_cast<int>(std::round(total.get<double>() / kGib));
   }
@@ -62,40 +71,118 @@ std::string environment_hash(const json& provenance) {
 
 namespace {
 
-// The environment's fields by their path. A flag of the processor is a field of its own, so that
-// one that is missing is one difference.
-json fields_of(json environment) {
-  const json::json_pointer place("/cpu/flags");
-  if (environment.contains(place) && environment.at(place).is_array()) {
-    json flags = json::object();
-    for (const json& flag : environment.at(place)) {
-      flags[flag.is_string() ? flag.get<std::string>() : flag.dump()] = true;
-    }
-    environment.at(place) = flags;
+// What newer ledgers compare beyond older ones, of which nothing is known there.
+constexpr const char* kNewer[] = {"/cpu/allowed",       "/cpu/governor",     "/cpu/mhz_max",
+                                  "/system/hypervisor", "/system/cpu_quota", "/memory/total_gib"};
+
+bool is_newer(const json& environment) {
+  return environment.contains(json::json_pointer("/system/hypervisor"));
+}
+
+// The environment's values by their path. Those of flags, of GPUs and of memory are told otherwise.
+std::map<std::string, std::string> fields_of(json environment, bool without_newer) {
+  if (environment.contains("cpu")) {
+    environment["cpu"].erase("flags");
   }
-  return environment.flatten();
+  environment.erase("memory");
+  const json flat = environment.flatten();
+  std::map<std::string, std::string> fields;
+  for (const auto& [path, value] : flat.items()) {
+    const bool newer = std::ranges::count(kNewer, path) > 0 || path.ends_with("/mig");
+    if (!value.is_null() && !(without_newer && newer)) { // null and absent are no difference
+      fields[path.substr(1)] = value.dump();
+    }
+  }
+  return fields;
+}
+
+std::set<std::string> flags_of(const json& environment) {
+  std::set<std::string> flags;
+  const json::json_pointer place("/cpu/flags");
+  for (const json& flag : environment.contains(place) ? environment.at(place) : json::array()) {
+    flags.insert(flag.is_string() ? flag.get<std::string>() : flag.dump());
+  }
+  return flags;
+}
+
+// "avx, avx2 and 7 more" of what the one has beyond the other.
+std::string beyond(const std::set<std::string>& one, const std::set<std::string>& other) {
+  constexpr std::size_t kMost = 5;
+  std::vector<std::string> more;
+  std::ranges::set_difference(one, other, std::back_inserter(more));
+  const std::size_t shown = std::min(more.size(), kMost);
+  const std::string text = fmt::format(
+      "{}", fmt::join(more.begin(), more.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  return more.size() > shown ? fmt::format("{} and {} more", text, more.size() - shown) : text;
+}
+
+void tell_flags(const json& a, const json& b, std::vector<std::string>& differences) {
+  const auto flags_a = flags_of(a), flags_b = flags_of(b);
+  if (flags_a == flags_b) {
+    return;
+  }
+  std::vector<std::string> parts;
+  if (const std::string more = beyond(flags_a, flags_b); !more.empty()) {
+    parts.push_back("only the first has " + more);
+  }
+  if (const std::string more = beyond(flags_b, flags_a); !more.empty()) {
+    parts.push_back("only the second has " + more);
+  }
+  differences.push_back(fmt::format("cpu/flags: {}", fmt::join(parts, ", ")));
+}
+
+// A kernel keeps some of it for itself, not always the same.
+void tell_memory(const json& a, const json& b, std::vector<std::string>& differences) {
+  const json::json_pointer place("/memory/total_gib");
+  if (a.contains(place) && b.contains(place)) {
+    const int gib_a = a.at(place), gib_b = b.at(place);
+    if (std::abs(gib_a - gib_b) > 1) {
+      differences.push_back(fmt::format("memory: {} GiB, {} GiB", gib_a, gib_b));
+    }
+  }
+}
+
+// Where one has more than the other, their number alone.
+void tell_number_of_gpus(json& a, json& b, std::vector<std::string>& differences) {
+  const json none = json::array();
+  const json gpus_a = a.value("gpus", none), gpus_b = b.value("gpus", none);
+  if (gpus_a.size() == gpus_b.size()) {
+    return;
+  }
+  const auto text = [](const json& gpus) {
+    return gpus.empty() ? std::string("none")
+                        : fmt::format("{} x {}", gpus.size(), gpus[0]["name"].dump());
+  };
+  differences.push_back(fmt::format("gpus: {}, {}", text(gpus_a), text(gpus_b)));
+  a.erase("gpus");
+  b.erase("gpus");
 }
 
 } // namespace
 
-std::vector<std::string> environment_differences(const json& a, const json& b) {
-  const json flat_a = fields_of(a);
-  const json flat_b = fields_of(b);
-  std::set<std::string> fields;
-  for (const json* flat : {&flat_a, &flat_b}) {
-    for (const auto& [field, value] : flat->items()) {
-      fields.insert(field);
-    }
-  }
+std::vector<std::string> environment_differences(const json& first, const json& second) {
+  json a = first, b = second;
   std::vector<std::string> differences;
-  for (const std::string& field : fields) {
-    const auto text = [&](const json& flat) {
-      return flat.contains(field) ? flat.at(field).dump() : std::string("absent");
-    };
-    if (text(flat_a) != text(flat_b)) {
-      differences.push_back(fmt::format("{}: {}, {}", field.substr(1), text(flat_a), text(flat_b)));
+  tell_number_of_gpus(a, b, differences);
+  const bool without_newer = is_newer(a) != is_newer(b);
+  const auto fields_a = fields_of(a, without_newer), fields_b = fields_of(b, without_newer);
+  std::set<std::string> paths;
+  for (const auto* fields : {&fields_a, &fields_b}) {
+    for (const auto& [path, value] : *fields) {
+      paths.insert(path);
     }
   }
+  for (const std::string& path : paths) {
+    const auto text = [&](const auto& fields) {
+      const auto found = fields.find(path);
+      return found == fields.end() ? "none" : found->second;
+    };
+    if (text(fields_a) != text(fields_b)) {
+      differences.push_back(fmt::format("{}: {}, {}", path, text(fields_a), text(fields_b)));
+    }
+  }
+  tell_flags(a, b, differences);
+  tell_memory(a, b, differences);
   return differences;
 }
 

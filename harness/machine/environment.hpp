@@ -16,7 +16,8 @@ nlohmann::json comparable_environment(const nlohmann::json& provenance);
 /// Identifies that environment: SHA-256 of its JSON.
 std::string environment_hash(const nlohmann::json& provenance);
 
-/// What differs between two environments, one line per field: "cpu/model: A, B".
+/// What differs between two environments, each in a few words: "cpu/model: A, B". Where one is of a
+/// ledger that is too old to tell something, that is no difference.
 std::vector<std::string> environment_differences(const nlohmann::json& a, const nlohmann::json& b);
 
 } // namespace clusterbench

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -54,8 +55,13 @@ std::optional<int> other_tasks(const std::vector<pid_t>& ours) {
 
 OtherTasksWatch::OtherTasksWatch(std::vector<pid_t> ours, int threads)
     : ours_(std::move(ours)),
-      free_cores_(std::max(0, static_cast<int>(usable_processors().size()) / 2 - threads)),
-      looking_([this] { look_now_and_then(); }) {}
+      free_cores_(std::max(0, static_cast<int>(usable_processors().size()) / 2 - threads)) {
+  try {
+    looking_ = std::jthread([this] { look_now_and_then(); });
+  } catch (const std::system_error&) {
+    // no room for another thread: the looks at the beginning and at the end have to do
+  }
+}
 
 OtherTasksWatch::~OtherTasksWatch() {
   const std::scoped_lock lock(mutex_);

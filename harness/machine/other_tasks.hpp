@@ -16,7 +16,8 @@ namespace clusterbench {
 /// cannot be read, or counts for more processors than this process may use.
 std::optional<int> other_tasks(const std::vector<pid_t>& ours);
 
-/// What others did while something was timed: looks once when asked, and every 50 ms between.
+/// What others did while something was timed: looks once when asked, and every 50 ms between where
+/// a thread can be started for that.
 class OtherTasksWatch {
 public:
   /// ours: the processes that are timed, on so many threads together.

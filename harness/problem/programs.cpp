@@ -13,8 +13,10 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
+#include <sys/stat.h>
 #include <utility>
 
 namespace clusterbench {
@@ -121,6 +123,57 @@ ProgramStart start_with_python(const KnownVariant& variant) {
   return start;
 }
 
+fs::path module_of(const KnownVariant& variant) {
+  return variant.module.empty() ? program_folder() / "modules" / (variant.meta.name + ".so")
+                                : variant.module;
+}
+
+/// What tells without reading it that a file is not the one that it was.
+struct FileMark {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  time_t seconds = 0;
+  long nanoseconds = 0;
+  bool operator==(const FileMark&) const = default;
+};
+
+// Nothing: there is no such file.
+std::optional<FileMark> mark_of(const fs::path& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return FileMark{status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                  status.st_mtim.tv_nsec};
+}
+
+/// A module as this process met it first. All of a build's hold a hundred megabytes, so that each
+/// is read when it is needed, and read again only where its mark tells of a change.
+struct MetModule {
+  std::optional<FileMark> mark;
+  std::string sha256; ///< empty: not read yet, or not there
+};
+
+MetModule& met_module(const KnownVariant& variant) {
+  static std::map<fs::path, MetModule> met;
+  const fs::path file = module_of(variant);
+  const auto [found, is_new] = met.try_emplace(file);
+  if (is_new) {
+    found->second.mark = mark_of(file);
+  }
+  return found->second;
+}
+
+// Empty where it cannot be read: what it says is the business of whoever loads it.
+std::string sha256_or_nothing(const fs::path& file) {
+  try {
+    return datasets::sha256_file(file);
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 } // namespace
 
 void note_wanted_modules(const KnownVariant& variant) {
@@ -180,9 +233,11 @@ ProgramStart start_of(const KnownVariant& variant) {
 
 std::string fingerprint(const KnownVariant& variant) {
   if (!variant.is_program) {
-    return datasets::sha256_file(variant.module.empty()
-                                     ? program_folder() / "modules" / (variant.meta.name + ".so")
-                                     : variant.module);
+    MetModule& met = met_module(variant);
+    if (met.sha256.empty() && met.mark && met.mark == mark_of(module_of(variant))) {
+      met.sha256 = sha256_or_nothing(module_of(variant));
+    }
+    return met.sha256;
   }
   const ProgramStart start = start_of(variant);
   json parts = {start.interpreter, start.modules};
@@ -199,6 +254,30 @@ std::string fingerprint(const KnownVariant& variant) {
   }
   const std::string text = parts.dump();
   return datasets::sha256_hex(std::as_bytes(std::span(text)));
+}
+
+void note_module(const KnownVariant& variant) {
+  met_module(variant);
+}
+
+std::string change_of_module(const KnownVariant& variant) {
+  if (variant.is_program) {
+    return {};
+  }
+  MetModule& met = met_module(variant);
+  const fs::path file = module_of(variant);
+  const std::optional<FileMark> mark = mark_of(file);
+  if (mark == met.mark) {
+    return {};
+  }
+  if (!mark) {
+    return fmt::format("the module changed during the run: {} is no longer there", file.string());
+  }
+  if (met.sha256.empty() || sha256_or_nothing(file) != met.sha256) {
+    return fmt::format("the module changed during the run: {} is another file", file.string());
+  }
+  met.mark = mark; // the same bytes again
+  return {};
 }
 
 } // namespace clusterbench

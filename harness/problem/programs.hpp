@@ -37,7 +37,15 @@ struct ProgramStart {
 ProgramStart start_of(const KnownVariant& variant);
 
 /// Changes when the variant's module, or its program, what that shares with others, or its
-/// libraries do.
+/// libraries do. Of a module it is that of the file as this process met it first; empty if there
+/// was none that could be read.
 std::string fingerprint(const KnownVariant& variant);
+
+/// Empty, or why the variant's module is no longer the file that this process met first: it has
+/// gone, or holds other bytes. Always empty of a program, which is no module.
+std::string change_of_module(const KnownVariant& variant);
+
+/// Remembers which file a module is, without reading it. To be called when a variant is made known.
+void note_module(const KnownVariant& variant);
 
 } // namespace clusterbench

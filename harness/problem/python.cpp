@@ -1,6 +1,7 @@
 #include "harness/problem/python.hpp"
 
 #include "harness/system/short_answer.hpp"
+#include "harness/system/utf8.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -38,6 +39,23 @@ std::vector<int> components(const std::string& version) {
   return numbers;
 }
 
+// The last line that an interpreter writes before it gives up, mostly the error itself. Asked for
+// only where it has given no answer: among the lines of an answer warnings would be a nuisance.
+std::string last_words_of(const std::vector<std::string>& command) {
+  constexpr std::size_t kMostBytes = 300;
+  std::string last;
+  const auto keep = [&](const std::string& line) {
+    if (line.find_first_not_of(" \t\r") != std::string::npos) {
+      last = line.substr(0, kMostBytes);
+    }
+    return false;
+  };
+  constexpr std::chrono::seconds kPatience{2}; // it has ended before
+  ask_shortly({.command = command, .text = "", .hears_errors = true, .patience = kPatience}, keep);
+  const bool is_of_env = last.starts_with(command.front() + ": "); // there is no such interpreter
+  return is_of_env ? "" : as_utf8(last);
+}
+
 } // namespace
 
 std::vector<std::string> python_commands() {
@@ -69,12 +87,15 @@ Python look_at_python(const std::string& command, const std::vector<PythonModule
     return true;
   };
   ask_shortly({words, ""}, tells_its_version);
+  if (python.version.empty()) {
+    python.last_words = last_words_of(words);
+  }
   return python;
 }
 
 std::string missing_modules(const Python& python, const std::vector<PythonModule>& modules) {
   if (python.version.empty()) {
-    return "it does not run";
+    return python.last_words.empty() ? "it does not run" : "it does not run: " + python.last_words;
   }
   std::string missing;
   for (const PythonModule& module : modules) {

@@ -16,6 +16,7 @@ struct Python {
   std::string version; ///< empty if it does not run
   /// Versions of those modules that were asked for and found; empty: found, version unknown.
   std::map<std::string, std::string> modules;
+  std::string last_words = {}; ///< why it does not run, where it says so
 };
 
 /// $CLUSTERBENCH_PYTHON, python3 and /usr/bin/python3, in the order in which they are tried.

@@ -35,6 +35,7 @@ void add_modules(std::deque<KnownVariant>& variants) {
       throw datasets::InputError(fmt::format("{}: {}", path.string(), error.what()));
     }
     variants.back().backend = backend;
+    note_module(variants.back());
   }
 }
 
@@ -81,6 +82,7 @@ void add_variant(KnownVariant variant) {
                     variant.file.string(), variant.meta.name, (*at)->file.string()));
   }
   note_wanted_modules(variant);
+  note_module(variant);
   variants.insert(at, &known_variants().emplace_back(std::move(variant)));
 }
 

@@ -43,10 +43,10 @@ int digits_of_rounds(const Rounds& rounds) {
 
 int digits_of(double relative_width) {
   if (!(relative_width > 0.0)) {
-    return relative_width == 0.0 ? kUnknown : 1; // as if it were not a number
+    return relative_width == 0.0 ? kUnknown : 2; // as if it were not a number
   }
   constexpr double kRounding = 1e-9; // that 10 % is 10 %, however it was computed
-  return std::clamp(static_cast<int>(std::ceil(-std::log10(relative_width) - kRounding)) + 1, 1,
+  return std::clamp(static_cast<int>(std::ceil(-std::log10(relative_width) - kRounding)) + 1, 2,
                     kMost);
 }
 
@@ -67,9 +67,9 @@ std::string ms_text(double ms, const Interval& interval) {
 std::string ms_text(double ms, const Interval& interval, bool is_range) {
   const int digits = digits_of((interval.high - interval.low) / ms);
   const int exponent = exponent_of(rounded_text(ms, digits));
-  const auto end = [&](double value) { // at the place of a single digit an end might be 0
-    return digits == 1 || needs_exponent(ms, exponent) ? with_digits(value, digits)
-                                                       : at_place(value, exponent - digits + 1);
+  const auto end = [&](double value) {
+    return needs_exponent(ms, exponent) ? with_digits(value, digits)
+                                        : at_place(value, exponent - digits + 1);
   };
   const std::string low = end(interval.low), high = end(interval.high);
   return ms_text(ms, interval) +
@@ -122,7 +122,7 @@ std::string single_ms_text(const Measured& cell, std::optional<double> ms) {
 std::string ratio_text(double ratio, const Interval& interval, bool is_range) {
   const double width = interval.high - interval.low;
   const int decimals =
-      width > 0.0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(width))) + 1, 1, 3) : 3;
+      width > 0.0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(width))) + 1, 1, 3) : 2;
   // Where an end would be 0 or all would be hundreds with a decimal, digits count, not decimals.
   const auto text = [&](double value) {
     return interval.low < 0.1 || interval.high >= 100.0

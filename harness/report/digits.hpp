@@ -9,8 +9,8 @@
 
 namespace clusterbench {
 
-/// How many digits a figure is worth whose interval is so wide, as a share of it: one where it is
-/// as wide as the figure, two at 10 %, three at 1 %, never more than four.
+/// How many digits a figure is worth whose interval is so wide, as a share of it: two at 10 % and
+/// more, since one alone may move it by a third, three at 1 %, never more than four.
 int digits_of(double relative_width);
 
 /// Rounded to so many digits, without an exponent between 0.0001 and a million; empty for what is

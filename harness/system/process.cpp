@@ -3,6 +3,7 @@
 #include "datasets/output_file.hpp"
 #include "harness/system/exit_codes.hpp"
 #include "harness/system/find_program.hpp"
+#include "harness/system/process_limits.hpp"
 
 #include <algorithm>
 #include <array>
@@ -201,7 +202,9 @@ int start_process(const ProcessOptions& options) {
     if (pid > 0) {
       waitpid(pid, nullptr, 0);
     }
-    throw std::runtime_error(fmt::format("cannot start {}: {}", program, std::strerror(error)));
+    throw std::runtime_error(
+        fmt::format("cannot start {}: {}", program,
+                    error == EAGAIN ? why_none_can_start() : std::strerror(error)));
   }
   started().insert(pid);
   return pid;

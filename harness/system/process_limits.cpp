@@ -42,6 +42,15 @@ std::string too_low_limit() {
   return too_few_files(kFiles);
 }
 
+std::string why_none_can_start() {
+  rlimit limit{};
+  const bool is_limited = getrlimit(RLIMIT_NPROC, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return fmt::format("no thread or process could be started: the limit of processes is reached "
+                     "({}), or there is no memory for its stack",
+                     is_limited ? fmt::format("ulimit -u {}", limit.rlim_cur)
+                                : "the machine's, or a control group's");
+}
+
 void require_open_files() {
   if (const std::string why = too_few_files(kFilesOfCampaign); !why.empty()) {
     throw std::runtime_error(why);

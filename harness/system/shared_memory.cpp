@@ -2,6 +2,7 @@
 
 #include "datasets/errors.hpp"
 #include "harness/system/available_memory.hpp"
+#include "harness/system/process_limits.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -51,6 +52,13 @@ bool is_out_of_memory(const std::exception& error) {
   return dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
          (system != nullptr && (system->code() == std::errc::resource_unavailable_try_again ||
                                 system->code() == std::errc::not_enough_memory));
+}
+
+std::string words_of(const std::exception& error) {
+  const auto* const system = dynamic_cast<const std::system_error*>(&error);
+  return system != nullptr && system->code() == std::errc::resource_unavailable_try_again
+             ? why_none_can_start()
+             : error.what();
 }
 
 SharedMemory::SharedMemory(const std::string& name, std::size_t bytes)

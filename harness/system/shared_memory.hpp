@@ -16,6 +16,10 @@ using datasets::OutOfMemory;
 /// Whether an error says that there is no memory: also none for the stack of one more thread.
 bool is_out_of_memory(const std::exception& error);
 
+/// What such an error is told as, or any other: its own words, or the limit that it means where
+/// these are only "Resource temporarily unavailable".
+std::string words_of(const std::exception& error);
+
 /// Owns a memfd and its mapping. The child inherits the descriptor and opens it by number.
 class SharedMemory {
 public:

@@ -43,4 +43,14 @@ const RegisteredVariant& load_module(const std::filesystem::path& file) {
   return variants.front();
 }
 
+const RegisteredVariant& load_module_of(const std::string& variant,
+                                        const std::filesystem::path& file) {
+  const RegisteredVariant& registered = load_module(file);
+  if (registered.meta.name != variant) {
+    throw std::runtime_error(
+        fmt::format("{}: holds {}, not {}", file.string(), registered.meta.name, variant));
+  }
+  return registered;
+}
+
 } // namespace clusterbench

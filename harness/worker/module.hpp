@@ -16,4 +16,9 @@ std::filesystem::path module_file(const std::filesystem::path& folder, const std
 /// another version of the contract, or it holds no variant or several.
 const RegisteredVariant& load_module(const std::filesystem::path& file);
 
+/// The same of a module that must hold the variant of that name: a file that was exchanged for
+/// another's is not measured under the old name.
+const RegisteredVariant& load_module_of(const std::string& variant,
+                                        const std::filesystem::path& file);
+
 } // namespace clusterbench

@@ -1,6 +1,7 @@
 #include "harness/worker/server.hpp"
 
 #include "harness/system/sandbox.hpp"
+#include "harness/system/shared_memory.hpp"
 #include "harness/worker/device_memory.hpp"
 #include "harness/worker/module.hpp"
 
@@ -82,9 +83,11 @@ json Server::load(const json& request) {
     reply = join_ranks(request);
   }
   modules_ = request.at("folder").get<std::string>();
-  variant_ = &load_module(request.contains("module")
-                              ? std::filesystem::path(request.at("module").get<std::string>())
-                              : module_file(modules_, request.at("variant")));
+  const std::string name = request.at("variant");
+  variant_ =
+      &load_module_of(name, request.contains("module")
+                                ? std::filesystem::path(request.at("module").get<std::string>())
+                                : module_file(modules_, name));
   if (computes_on_gpus(variant_->meta.device)) {
     const auto start = std::chrono::steady_clock::now();
     if (is_rank_) {
@@ -165,7 +168,7 @@ json failure(const std::exception& error) {
   if (dynamic_cast<const NoDevices*>(&error) != nullptr) {
     return {{"reply", "unavailable"}, {"reason", error.what()}};
   }
-  const std::string message = error.what();
+  const std::string message = words_of(error);
   const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
                          message.find("cudaErrorMemoryAllocation") != std::string::npos;
   return {{"reply", no_memory ? "out_of_memory" : "error"},

@@ -257,7 +257,8 @@ void Session<T>::prepare_next() {
     delegate_ = delegates_.front();
     delegates_.erase(delegates_.begin());
     try {
-      const RegisteredVariant& registered = load_module(module_file(modules_, delegate_));
+      const RegisteredVariant& registered =
+          load_module_of(delegate_, module_file(modules_, delegate_));
       if (shape_.weighted && !registered.meta.takes_weights) {
         throw Refusal("it takes no weights of points");
       }

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,6 +52,21 @@ int threads_of(const Meta& meta, const WorkerOptions& options) {
 // one H200 took 0.33 ms, round trips of 0.07 included.
 constexpr double kDeviceStart = 3e-4;
 
+// What names the limit where the kernel has ended a process for its processor time: by SIGXCPU at
+// the soft limit, by SIGKILL at the hard one. Else empty.
+std::string limit_of_processor_time(int signal, double used) {
+  rlimit limit{}; // ours, which the process has inherited
+  if ((signal != SIGKILL && signal != SIGXCPU) || getrlimit(RLIMIT_CPU, &limit) != 0) {
+    return {};
+  }
+  const rlim_t seconds = signal == SIGXCPU ? limit.rlim_cur : limit.rlim_max;
+  constexpr double kNearly = 0.9; // of it was seen to be used: the last tick is not
+  return seconds != RLIM_INFINITY && used >= kNearly * static_cast<double>(seconds)
+             ? fmt::format(": it had used the {} s of processor time that are allowed (ulimit -t)",
+                           seconds)
+             : "";
+}
+
 constexpr double kSecondsPerByte = 2e-9; // of reading a start, or writing an answer
 
 } // namespace
@@ -69,6 +85,9 @@ Worker::Worker(const KnownVariant& variant, WorkerOptions options)
   }
   if (options_.build.empty()) {
     options_.build = program_folder();
+    if (const std::string change = change_of_module(variant); !change.empty()) {
+      throw WorkerFailure("error", change); // rows would be another's times under its name
+    }
   }
   const auto begin = Clock::now();
   try {
@@ -391,6 +410,7 @@ std::string Worker::last_words() const {
 // The worker has closed the channel: says how it ended.
 void Worker::explain_end() {
   peak_rss_ = peak_rss_bytes();
+  const double used = processor_seconds();
   const auto first_gone = ranks_ != nullptr ? ranks_->only_one_gone() : std::nullopt;
   // mpirun asks the other ranks to end, and waits for them.
   const ProcessOutcome outcome =
@@ -411,7 +431,8 @@ void Worker::explain_end() {
                                       peak_rss_ >> 20));
     }
     throw WorkerFailure("crashed",
-                        fmt::format("signal {} ({})", outcome.signal, strsignal(outcome.signal)),
+                        fmt::format("signal {} ({}){}", outcome.signal, strsignal(outcome.signal),
+                                    limit_of_processor_time(outcome.signal, used)),
                         last_words());
   case ProcessOutcome::Kind::interrupted:
     throw WorkerFailure("interrupted", "the campaign was interrupted");

@@ -35,8 +35,9 @@ def write(folder, lines):
 
 
 def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, samples=9, cpu=None,
-           virtual=None, **changes):
-    """A header of a machine; with `changes`, of one that is not what its hash says."""
+           virtual=None, newer=False, **changes):
+    """A header of a machine; with `changes`, of one that is not what its hash says. newer: that tells the
+    limits of the same machine apart."""
     cpu = {"model": model, "cores": 2, "online": 2} | (cpu or {})
     devices = [{"name": name, "driver_version": "1"} for name in gpus]
     environment = {"cpu": cpu, "environment": {},
@@ -48,12 +49,18 @@ def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, sam
         for each in environment["gpus"]:
             each |= dict.fromkeys(("memory_total_bytes", "power_limit_watts", "sm_max_mhz",
                                    "memory_max_mhz"))
+        if newer:
+            environment["cpu"] |= {key: cpu.get(key) for key in ("allowed", "governor", "mhz_max")}
+            environment["system"] |= {"hypervisor": None, "cpu_quota": 0.0}
+            for each in environment["gpus"]:
+                each["mig"] = None
     else:  # as ledgers were before hosts of one name were told apart
         environment["kernel"] = "k"
     line = {"type": "header", "schema": SCHEMA, "time": "2026-11-20T00:00:00Z",
             "environment_hash": sha256(canonical(environment)), "sampling": {"samples": samples},
             "provenance": {"cpu": cpu, "environment": {},
-                           "system": {"kernel": "k", "virtual_machine": virtual},
+                           "system": {"kernel": "k", "virtual_machine": virtual} |
+                           ({"hypervisor": None} if newer else {}), "memory": {},
                            "gpu": {"devices": devices}},
             "limits": limits or {}}
     if seed is not None:

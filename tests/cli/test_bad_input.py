@@ -362,6 +362,40 @@ class Refused(Program):
                 {"name": "kmeans_own/../x", "idea": "", "source": ""}]}) + "\n")
         self.refused("--peer", program, command="list", says=["kmeans_own/../x", "slash"])
 
+    def test_names_that_are_no_utf8(self):
+        bad = os.fsdecode(b"a\xff.npy")
+        says = ["is not UTF-8", "a\ufffd.npy"]
+        (self.folder / bad).write_bytes(b"")
+        for option, value in (("--data", bad), ("--init", f"file:{bad}"), ("--weights", bad),
+                              ("--peer", bad)):
+            for words in ([option, value], [f"{option}={value}"]):
+                self.refused(*GOOD, *words, says=[f"{option}: what it is given", *says])
+        for option in ("--out", "--save"):
+            self.refused(*GOOD, option, bad, says=[f"{option}: what it is given", *says])
+        for words in (["history", bad, bad], ["compare", bad, bad], ["ledger", bad], ["report", bad],
+                      ["judge", bad], ["data", bad]):
+            self.refused(*words[1:], command=words[0], says=["argument 2", *says])
+        self.refused("--from", bad, command="quality", says=["--from: what it is given", *says])
+
+    def test_folders_that_are_no_utf8(self):
+        bad = os.fsdecode(b"a\xff")
+        (self.folder / bad).mkdir()
+        for name in ("TMPDIR", "XDG_CACHE_HOME", "HOME"):
+            before = self.environment.get(name)
+            self.environment[name] = str(self.folder / bad)
+            self.refused(*GOOD, says=[name, "is not UTF-8", "a\ufffd"])
+            self.refused(command="list", says=[name, "is not UTF-8", "a\ufffd"])
+            if before is None:
+                del self.environment[name]
+            else:
+                self.environment[name] = before
+        self.folder /= bad
+        self.refused(*GOOD, says=["the current folder is not UTF-8", "a\ufffd"])
+
+    def test_names_in_utf8(self):
+        self.points(np.random.default_rng(1).random((50, 2)), "pünkte.npy")
+        self.run_program("run", *replaced("--data", "pünkte.npy"), *QUICK, "--out", "größe")
+
     def test_paths_that_cannot_be_looked_at(self):
         (self.folder / "loop").symlink_to("loop")
         for words in (["ledger", "loop"], ["compare", "loop", "loop"], ["list", "--peer", "loop"],

@@ -123,7 +123,7 @@ class Statistics(Compare):
                                  "would tell")
                 self.assertAlmostEqual(cell["ratio"], factor, delta=0.01 * factor)
         text = self.run_program("compare", "base", "new", exit_code=3).stdout
-        self.assertRegex(text, r"--rounds 8 --starts 1 --out FOLDER")
+        self.assertRegex(text, r"with --rounds 8 --starts 1\n")
 
     def test_a_busy_machine_is_no_slowdown(self):
         def campaign(factor, microseconds):
@@ -232,7 +232,7 @@ class Statistics(Compare):
             text = self.run_program("compare", "base", "new", form, exit_code=3).stdout
             self.assertIn(f"{before}{command} --out FOLDER\n", text)
         told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=3).stdout)
-        self.assertEqual(told["next_command"], command)
+        self.assertEqual(told["next_command"], command + " --out FOLDER")
 
     def test_the_command_runs_the_variants_that_need_rounds(self):
         wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
@@ -247,7 +247,14 @@ class Statistics(Compare):
         campaign("new", 1.05)
         told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=3).stdout)
         self.assertRegex(told["next_command"],
-                         r"^cb run t --quick --variant kmeans_simd --rounds \d+ --starts 1$")
+                         r"^cb run t --quick --variant kmeans_simd --rounds \d+ --starts 1 --out FOLDER$")
+        filtered = json.loads(self.run_program("compare", "base", "new", "--json", "--cells", "*simd*",
+                                               exit_code=(1, 3)).stdout)
+        self.assertEqual((filtered["cells_left_out"], told["cells_left_out"]), (1, 0))
+        if filtered["next_command"]:
+            self.assertEqual(filtered["next_command"].split(" --rounds")[0], told["next_command"].split(" --rounds")[0])
+        text = self.run_program("compare", "base", "new", "--cells", "*simd*", exit_code=(1, 3)).stdout
+        self.assertIn("--cells left out 1 cell of the base", text)
         told = json.loads(self.run_program("compare", "base", "new", "--cells", "*serial*", "--json").stdout)
         self.assertIsNone(told["next_command"])
 
@@ -264,6 +271,21 @@ class Statistics(Compare):
                 needed += [] if cell["rounds_needed"] is None else [cell["rounds_needed"]]
             self.assertTrue(needed)
             self.assertGreaterEqual(min(needed), 12 * again)
+
+
+    def test_the_mean_of_one_cell_is_the_cell(self):
+        wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
+        result = self.compare(rounds("c", [10.0], wide[:3]), rounds("c", [10.5], wide[:3]), exit_code=3)
+        for mine, its in zip(result["geometric_mean_interval"], result["cells"][0]["interval"]):
+            self.assertAlmostEqual(mine, its, places=9)
+
+    def test_a_base_without_its_command(self):
+        wide = [1.0, 1.06, 0.97, 1.03, 0.95, 1.02, 1.01, 0.99]
+        result = self.compare(rounds("c", [10.0], wide), rounds("c", [10.5], wide), exit_code=3)
+        self.assertIsNone(result["next_command"])
+        needed = result["cells"][0]["rounds_needed"]
+        self.assertIn(f"next: both campaigns again, with --rounds {needed} --starts 1\n",
+                      self.run_program("compare", "base", "new", exit_code=3).stdout)
 
 
 class Verdicts(Compare):
@@ -450,6 +472,20 @@ class Environments(Compare):
                 self.write("new", rows, cpu={**facts, fact: value})
                 done = self.run_program("compare", "base", "new", exit_code=4)
                 self.assertIn(f"cpu/{fact}", done.stderr)
+
+    def test_older_ledgers_do_not_tell_all(self):
+        """That is no difference, where the rest is the same."""
+        facts = {"model": "AMD EPYC", "microcode": "0x1", "flags": ["avx2"]}
+        rows = rounds("c", Verdicts.STEADY)
+        self.write("old", rows, cpu=facts)
+        self.write("new", rows, cpu=facts | {"allowed": 2}, newer=True)
+        self.run_program("compare", "old", "new")
+        self.run_program("compare", "new", "old")
+        self.write("other", rows, cpu=facts | {"allowed": 1}, newer=True)
+        self.assertIn("cpu/allowed: 2, 1", self.run_program("compare", "new", "other", exit_code=4).stderr)
+        self.write("other", rows, cpu=facts | {"model": "b"}, newer=True)
+        self.assertIn('cpu/model: "AMD EPYC", "b"',
+                      self.run_program("compare", "old", "other", exit_code=4).stderr)
 
     def test_rates_of_the_probe_may_scatter_but_not_double(self):
         rows = rounds("c", Verdicts.STEADY)

@@ -45,6 +45,16 @@ class Completion(Program):
         # bash reads --option=value as three words
         self.assertEqual(self.offered("run", "--precision", "="), ["f32", "f64"])
         self.assertEqual(self.offered("run", "--variant", "=", "kmeans_serial_p"), ["kmeans_serial_points"])
+        # these take several words
+        self.assertEqual(self.offered("run", "--variant", "a", "kmeans_serial_p"), ["kmeans_serial_points"])
+        self.assertEqual(self.offered("run", "--data", ""), [])  # a file: bash's own
+
+    def test_operands_after_options(self):
+        self.assertEqual(self.offered("run", "--quick", "article00"), [f"article00{i}" for i in range(5)])
+        self.assertEqual(self.offered("run", "--k", "3", "article001"), ["article001"])
+        self.assertEqual(self.offered("explain", "--no-diff", "kmeans_serial_p"), ["kmeans_serial_points"])
+        self.assertEqual(self.offered("ledger", "check", ""), [])
+        self.assertEqual(self.offered("completion", "bash", ""), [])
 
     def test_zsh(self):
         script = self.run_program("completion", "zsh").stdout

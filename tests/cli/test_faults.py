@@ -3,6 +3,7 @@ row and nothing else."""
 
 import json
 import os
+import pathlib
 import pty
 import re
 import shutil
@@ -438,6 +439,39 @@ class Data(Program):
         self.assertEqual(self.limited("-S -n 16", *run).returncode, 0)  # which may be raised
         self.assertEqual(self.limited("-n 1024", *run, "--resume").returncode, 0)
 
+    def test_the_limit_of_processes_is_named(self):
+        self.points(60)
+        prefix = []
+        if os.geteuid() == 0:  # root has no such limit
+            prefix = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+            for folder in (self.folder, pathlib.Path(self.cache)):
+                folder.chmod(0o777)
+            if subprocess.run([*prefix, BINARY, "--version"], capture_output=True,
+                              check=False).returncode != 0:
+                self.skipTest("nobody else may run the program here")
+        for limit in (1, 2, 3):
+            with self.subTest(limit):
+                done = subprocess.run(
+                    [*prefix, "bash", "-c", f'ulimit -u {limit} && exec "$@"', "bash", BINARY, "run", "--data",
+                     "points.npy", "--k", "3", "--iterations", "4", "--variant", "kmeans_serial", *QUICK, "--out",
+                     f"out{limit}"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True, timeout=60)
+                self.assertIn(done.returncode, (0, 5), done.stderr)
+                [row] = ledger(self.folder / f"out{limit}")[1]
+                if limit == 1 or row["status"] != "ok":  # what looks around meanwhile can do without
+                    self.assertEqual(row["status"], "error", row["message"])
+                    self.assertIn("no thread or process could be started", row["message"])
+                    self.assertIn(f"ulimit -u {limit}", row["message"])
+
+    def test_the_limit_of_processor_time_is_named(self):
+        done = self.limited("-t 3", "run", "--data", "uniform:20000,8,1", "--k", "64", "--iterations",
+                            "100000", "--variant", "kmeans_serial", *QUICK, "--out", "out")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        [row] = ledger(self.folder / "out")[1]
+        self.assertEqual(row["status"], "crashed")
+        self.assertRegex(row["message"], r"signal (9|24) \(.*\): it had used the 3 s of processor time "
+                                         r"that are allowed \(ulimit -t\)")
+
     def test_a_cache_that_nothing_names(self):
         self.points(60)
         for name in ("CLUSTERBENCH_CACHE", "XDG_CACHE_HOME", "HOME"):
@@ -452,17 +486,98 @@ class Data(Program):
 
     def test_no_memory_for_a_thread(self):
         self.points(60)
-        codes = set()
-        for limit in range(24 << 10, 52 << 10, 2 << 10):  # a thread's stack wants 8 MiB
+        codes = {}
+        for limit in [4 << 10, *range(24 << 10, 52 << 10, 2 << 10)]:  # a thread's stack wants 8 MiB
             with self.subTest(limit):
                 done = subprocess.run(
                     ["bash", "-c", f'ulimit -d {limit}; exec "$@"', "bash", BINARY, "run", "--data", "points.npy",
                      "--k", "3", "--iterations", "4", "--variant", "kmeans_serial", *QUICK, "--out", f"out{limit}"],
                     cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
                     text=True, timeout=60)
-                codes.add(done.returncode)
-        self.assertLessEqual(codes, {0, 5, 64})
-        self.assertIn(5, codes)
+                codes[limit] = done.returncode
+        self.assertLessEqual(set(codes.values()), {0, 5, 64})
+        self.assertEqual(codes[4 << 10], 0)  # where none can be started, everything does without
+
+
+class Modules(Program):
+    """Files of modules that change while a campaign runs."""
+
+    TWO = ("kmeans_serial", "kmeans_serial_points")
+
+    def setUp(self):
+        super().setUp()
+        build = pathlib.Path(BINARY).parent
+        self.modules = self.folder / "build" / "modules"
+        self.modules.mkdir(parents=True)
+        (self.folder / "build" / "clusterbench-runner").symlink_to(build / "clusterbench-runner")
+        lines = (build / "modules" / "list").read_text().splitlines()
+        (self.modules / "list").write_text(
+            "".join(line + "\n" for line in lines if line.split()[0] in self.TWO))
+        for name in self.TWO:
+            for file in (f"{name}.so", f"{name}.json"):
+                shutil.copy2(build / "modules" / file, self.modules / file)
+        self.module = self.modules / f"{self.TWO[1]}.so"
+        self.environment["CLUSTERBENCH_FOLDER"] = str(self.folder / "build")
+
+    def changed(self, change, exit_code):
+        """The rows of three rounds, of which the first was whole when the change was made."""
+        words = [word for name in self.TWO for word in ("--variant", name)]
+        process = self.start("run", "--data", "uniform:20000,2,1", "--k", 8, "--iterations", 20,
+                             *words, "--rounds", 3, *QUICK, "--out", "out")
+        path = self.folder / "out" / "ledger.jsonl"
+        while not path.exists() or path.read_bytes().count(b"\n") < 3:
+            self.assertIsNone(process.poll(), "ended before the module could be changed")
+            time.sleep(0.002)
+        change()
+        _, errors = process.communicate(timeout=100)
+        self.assertEqual(process.returncode, exit_code, errors)
+        rows = ledger(self.folder / "out")[1]
+        self.assertEqual(len(rows), 6)
+        self.assertEqual([row["status"] for row in rows if row["variant"] == self.TWO[0]], ["ok"] * 3)
+        mine = [row for row in rows if row["variant"] == self.TWO[1]]
+        self.assertEqual(mine[0]["status"], "ok")
+        return mine
+
+    def replace_with(self, file):
+        shutil.copy2(file, self.folder / "copy.so")
+        os.replace(self.folder / "copy.so", self.module)
+
+    def test_anothers_module_is_not_measured_under_its_name(self):
+        for number, change in enumerate((
+                lambda: self.replace_with(self.modules / f"{self.TWO[0]}.so"),
+                lambda: self.module.write_bytes((self.modules / f"{self.TWO[0]}.so").read_bytes()),
+                lambda: self.module.write_bytes(b""))):
+            with self.subTest(number):
+                shutil.rmtree(self.folder / "out", ignore_errors=True)
+                kept = self.module.read_bytes()
+                last = self.changed(change, 5)[-1]
+                self.assertEqual(last["status"], "error", last["message"])
+                self.assertIn("the module changed during the run", last["message"])
+                self.assertIn(self.module.name, last["message"])
+                self.module.write_bytes(kept)
+
+    def test_the_same_bytes_again_are_no_change(self):
+        rows = self.changed(lambda: self.replace_with(self.module), 0)
+        self.assertEqual([row["status"] for row in rows], ["ok"] * 3)
+
+    def test_one_that_goes_costs_its_own_rows(self):
+        last = self.changed(self.module.unlink, 5)[-1]
+        self.assertEqual(last["status"], "error")
+        self.assertRegex(last["message"], r"the module changed during the run: .* is no longer there")
+
+    def test_one_that_is_not_there_at_all(self):
+        self.module.unlink()
+        rows = self.campaign("--data", "uniform:200,2,1", "--k", 3, "--iterations", 3, "--variant",
+                             self.TWO[0], "--variant", self.TWO[1], exit_code=5)
+        self.assertEqual({row["variant"]: row["status"] for row in rows},
+                         {self.TWO[0]: "ok", self.TWO[1]: "error"})
+
+    def test_one_under_anothers_name(self):
+        shutil.copy2(self.modules / f"{self.TWO[0]}.so", self.module)
+        [row] = self.campaign("--data", "uniform:200,2,1", "--k", 3, "--iterations", 3, "--variant",
+                              self.TWO[1], exit_code=5)
+        self.assertEqual(row["status"], "error")
+        self.assertIn(f"holds {self.TWO[0]}, not {self.TWO[1]}", row["message"])
 
 
 class Oracle(Program):

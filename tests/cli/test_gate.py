@@ -198,6 +198,61 @@ class Gate(Program):
         self.assertEqual(cell["verdict"], "failed")
         self.assertIn("this build has no kmeans_faulty_none", cell["message"])
 
+    def test_half_a_copy_is_no_build(self):
+        """Whatever it lacks is not taken for a variant that it never had."""
+        def without_list(modules):
+            (modules / "list").unlink()
+        def empty_list(modules):
+            without_list(modules)
+            (modules / "list").write_text("")
+        def cut_list(modules):
+            text = (modules / "list").read_text()
+            without_list(modules)
+            (modules / "list").write_text(text[:len(text) // 2].rstrip("\n"))
+        def without(name):
+            return lambda modules: (modules / name).unlink()
+        whole = self.build("whole")
+        for number, (harm, names) in enumerate((
+                (shutil.rmtree, "list"), (without_list, "list"), (empty_list, "list"), (cut_list, "list"),
+                (without("kmeans_serial.so"), "kmeans_serial.so"),
+                (without("kmeans_serial.json"), "kmeans_serial.json"))):
+            half = self.build(f"half{number}")
+            harm(half / "modules")
+            for base, new in ((half, whole), (whole, half)):
+                with self.subTest(names, number=number, base=base.name):
+                    done = self.run_program("gate", "--base", base, "--new", new, CELL, "--json",
+                                            "--out", "out", program=FAULTY, exit_code=64)
+                    self.assertEqual(done.stdout, "")
+                    self.assertIn(str(half / "modules" / names), done.stderr)
+            done = self.run_program("gate", "--base", half, "--calibrate", CELL, program=FAULTY,
+                                    exit_code=64)
+            self.assertIn(str(half / "modules" / names), done.stderr)
+
+    def test_a_module_that_cannot_be_loaded_fails(self):
+        base, new = self.build("base"), self.build("new")
+        (base / "modules" / "kmeans_serial.so").unlink()
+        (base / "modules" / "kmeans_serial.so").write_bytes(b"")
+        cell = self.gate(base, new, exit_code=5)
+        self.assertEqual(cell["verdict"], "failed")
+        self.assertRegex(cell["message"], r"^base: .*kmeans_serial\.so: .*file too short.* \(not_loaded\)")
+        self.assertIn("the new build's answer is right", cell["message"])
+        # Though another cell is compared.
+        self.gate(base, new, CELL, "small/tiny/kmeans_serial_points/f32", exit_code=5)
+        wrong = self.build("wrong", "kmeans_serial=wrong")
+        self.assertEqual(self.gate(base, wrong, exit_code=2)["verdict"], "wrong")
+
+    def test_a_module_that_goes_while_the_gate_runs(self):
+        base = self.build("base")
+        module = base / "modules" / "kmeans_serial.so"
+        runner = base / "clusterbench-runner"
+        runner.write_text(runner.read_text().replace(
+            "exec ", f"[ \"$1\" = --protocol ] || rm -f '{module}'\nexec "))
+        cell = self.gate(base, self.build("new"), exit_code=5)
+        self.assertEqual(cell["verdict"], "failed")
+        self.assertIn("kmeans_serial.so", cell["message"])
+        self.assertIn("No such file", cell["message"])
+        self.assertFalse(module.exists())
+
     def test_other_programs(self):
         junk = self.folder / "junk"
         junk.write_bytes(b"\0 no program")

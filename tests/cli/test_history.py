@@ -26,7 +26,7 @@ class History(Compare):
         self.assertAlmostEqual(cell["moments"][2]["ratio"], 1.2, places=3)
         self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0145, places=3)
         text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
-        self.assertRegex(text, r"> +m2 +12.0 .*slower")
+        self.assertRegex(text, r"> +m2 +12.02 .*slower")
         self.assertIn("1 cell, 2 changes (>)", text)
 
     def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
@@ -67,6 +67,27 @@ class History(Compare):
         self.assertLess(high, 1.05)
         text = self.run_program("history", *(f"m{i}" for i in range(24))).stdout
         self.assertRegex(text, r"> +m12 .*slower, all since")
+
+    def test_what_was_told_is_told_whatever_follows(self):
+        noise = [0.004, -0.003, 0.001, -0.002, 0.003, -0.004, 0.0, 0.002, -0.001, 0.003, -0.003, 0.001]
+        before = [1.0 + x for x in noise]
+        campaigns = [*before, *(1.03 * x for x in before), *before]  # and mended
+        cell, = self.history(*campaigns)
+        told = [(i, moment["verdict"]) for i, moment in enumerate(cell["moments"])
+                if moment["verdict"] in ("slower", "faster")]
+        self.assertEqual(told, [(12, "slower"), (24, "faster")])
+
+    def test_cells_are_chosen(self):
+        self.history(1.0, 1.2, names=("t/a/v/f32", "t/b/v/f32"))
+        cells = json.loads(self.run_program("history", "m0", "m1", "--cells", "*/b/*", "--json").stdout)["cells"]
+        self.assertEqual([cell["name"] for cell in cells], ["t/b/v/f32"])
+        done = self.run_program("history", "m0", "m1", "--cells", "c", exit_code=64)
+        self.assertIn("--cells c: no cell of", done.stderr)
+
+    def test_another_environment_is_named(self):
+        (cell,) = self.history(1.0, 1.0, headers={1: {"model": "another"}})
+        self.assertIn('cpu/model: "Intel(R) Xeon(R) Processor", "another"', cell["moments"][1]["message"])
+        self.assertIn("cpu/model", self.run_program("history", "m0", "m1").stdout)
 
     def test_a_folder_of_campaigns_is_read_in_the_order_of_time(self):
         for name, factor, day in (("tue", 1.2, 2), ("mon", 1.0, 1), ("wed", 1.2, 3)):

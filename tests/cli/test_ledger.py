@@ -167,7 +167,7 @@ class Chain(Program):
             done = self.run_program(*command, exit_code=4)
             self.assertIn("out/ledger.jsonl: edited: line 2", done.stdout)
         done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out",
-                                "out", "--resume")
+                                "out", "--resume", exit_code=4)
         self.assertIn("edited: line 2", done.stderr)
         self.assertIn("edited: line 2", self.run_program("ledger", "out", exit_code=4).stdout)
 

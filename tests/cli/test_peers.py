@@ -183,6 +183,13 @@ class Listed(Peers):
         if reason:
             self.assertTrue(reason.startswith("/nowhere/python: it does not run; python3: it does"))
 
+    def test_why_a_python_does_not_run(self):
+        (self.folder / "json.py").write_text("raise NameError('planted')\n")
+        self.environment["PYTHONPATH"] = str(self.folder)
+        listed = self.listed()
+        self.assertEqual(listed["kmeans_serial"]["unavailable"], "")
+        self.assertIn("it does not run: NameError: planted", listed["kmeans_numpy"]["unavailable"])
+
     def test_a_row_of_what_is_missing(self):
         """No failure, but there is nothing else: exit code 6."""
         missing = [name for name, variant in self.listed().items()

@@ -49,7 +49,7 @@ class CannotWrite(Program):
                 done = subprocess.run([BINARY, *words], cwd=self.folder, env=self.environment,
                                       stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE)
                 self.assertEqual(done.returncode, 74, done.stderr)
-                self.assertIn(b"standard output", done.stderr)
+                self.assertIn(b"standard output cannot be written: No space left", done.stderr)
         self.assertEqual([row["status"] for row in ledger(self.folder / "out")[1]], ["ok"])
 
     def test_cache_that_cannot_be_written(self):

@@ -41,7 +41,7 @@ Lines differences(const json& a, const json& b) {
 TEST(Environment, OneFlagThatIsMissingIsOneDifference) {
   json other = machine();
   other["cpu"]["flags"] = {"avx2", "fma"};
-  EXPECT_EQ(differences(machine(), other), (Lines{"cpu/flags/avx: true, absent"}));
+  EXPECT_EQ(differences(machine(), other), Lines{"cpu/flags: only the first has avx"});
 }
 
 TEST(Environment, LimitsOfTheSameMachineDiffer) {
@@ -50,12 +50,12 @@ TEST(Environment, LimitsOfTheSameMachineDiffer) {
     json value;
   } const changes[] = {
       {"cpu", "allowed", "cpu/allowed: 2, 1", 1},
-      {"cpu", "governor", "cpu/governor: null, \"powersave\"", "powersave"},
-      {"cpu", "mhz_max", "cpu/mhz_max: null, 3000.0", 3000.0},
-      {"system", "cpu_quota", "system/cpu_quota: \"max 100000\", \"50000 100000\"", "50000 100000"},
+      {"cpu", "governor", "cpu/governor: none, \"powersave\"", "powersave"},
+      {"cpu", "mhz_max", "cpu/mhz_max: none, 3000.0", 3000.0},
+      {"system", "cpu_quota", "system/cpu_quota: 0.0, 0.5", "50000 100000"},
       {"system", "hypervisor", "system/hypervisor: \"KVMKVMKVM\", \"VMwareVMware\"",
        "VMwareVMware"},
-      {"memory", "total_bytes", "memory/total_gib: 24, 12", std::size_t{12} << 30},
+      {"memory", "total_bytes", "memory: 24 GiB, 12 GiB", std::size_t{12} << 30},
   };
   for (const auto& change : changes) {
     json other = machine();
@@ -70,8 +70,22 @@ TEST(Environment, LimitsOfTheSameMachineDiffer) {
 
 TEST(Environment, WhatAKernelKeepsForItselfIsNoDifference) {
   json other = machine();
-  other["memory"]["total_bytes"] = (std::size_t{24} << 30) - (std::size_t{100} << 20);
+  other["memory"]["total_bytes"] = (std::size_t{24} << 30) - (std::size_t{700} << 20);
+  other["system"]["cpu_quota"] = nullptr; // no quota, like "max"
   EXPECT_EQ(differences(machine(), other), Lines{});
+}
+
+TEST(Environment, DifferencesAreShort) {
+  json other = machine();
+  other["gpu"]["devices"] = json::array();
+  EXPECT_EQ(differences(machine(), other), Lines{"gpus: 1 x \"G\", none"});
+  other = machine();
+  other["environment"]["OMP_NUM_THREADS"] = "4";
+  EXPECT_EQ(differences(machine(), other), Lines{"environment/OMP_NUM_THREADS: none, \"4\""});
+  other = machine();
+  other["cpu"]["flags"] = {"avx", "avx2", "b", "c", "d", "e", "f", "fma", "g"};
+  EXPECT_EQ(differences(machine(), other),
+            Lines{"cpu/flags: only the second has b, c, d, e, f and 1 more"});
 }
 
 // Ledgers of then hold the hash of what was compared then.
@@ -82,6 +96,8 @@ TEST(Environment, OfOlderLedgersIsWhatItWas) {
   changed["cpu"]["allowed"] = 1;
   changed["memory"]["total_bytes"] = 1;
   EXPECT_EQ(environment_hash(old), environment_hash(changed));
+  EXPECT_EQ(differences(old, machine()), Lines{}); // it does not tell the rest
+  EXPECT_EQ(differences(machine(), old), Lines{});
 }
 
 TEST(Environment, OfThisMachineIsTheSameTwice) {

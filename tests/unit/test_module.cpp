@@ -62,6 +62,17 @@ TEST(Module, HoldsOneVariant) {
   expect_complaint(module_of_tests("two_registered"), "holds 2 registrations, a module has one");
 }
 
+TEST(Module, IsTheOneThatIsAskedFor) {
+  const fs::path file = module_of_tests("kmeans_takes_all");
+  EXPECT_EQ(load_module_of("kmeans_takes_all", file).meta.name, "kmeans_takes_all");
+  try {
+    load_module_of("kmeans_refuses_start", file);
+    FAIL() << "another's module was taken";
+  } catch (const std::runtime_error& error) {
+    EXPECT_EQ(error.what(), file.string() + ": holds kmeans_takes_all, not kmeans_refuses_start");
+  }
+}
+
 // Each has registries and statics of its own, in whatever order they are loaded.
 TEST(Module, EachKeepsToItself) {
   const RegisteredVariant& one = load_module(module_of_tests("kmeans_takes_all"));

@@ -141,6 +141,8 @@ TEST(Python, MissingModulesAreNamedWithVersions) {
   EXPECT_EQ(missing_modules(python, {{"numpy", "numpy", "1.20"}, {"torch", "torch", ""}}),
             "numpy 1.19.5, at least 1.20 is needed, no module torch");
   EXPECT_EQ(missing_modules({"python3", "", {}}, {}), "it does not run");
+  EXPECT_EQ(missing_modules({"python3", "", {}, "NameError: x"}, {}),
+            "it does not run: NameError: x");
 }
 
 } // namespace

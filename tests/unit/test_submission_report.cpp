@@ -125,7 +125,7 @@ TEST(Digits, ATimeAndItsIntervalEndAtTheSamePlace) {
   EXPECT_EQ(ms_text(12345.6, {11789.0, 12944.0}, false), "12300 [11800, 12900]");
   // rounded, it has another leading digit
   EXPECT_EQ(ms_text(9.98, {9.3, 10.6}, true), "10 (9 .. 11)");
-  EXPECT_EQ(ms_text(0.00512, {0.0004, 0.0113}, true), "0.005 (0.0004 .. 0.01)");
+  EXPECT_EQ(ms_text(0.00512, {0.0004, 0.0113}, true), "0.0051 (0.0004 .. 0.0113)");
   EXPECT_EQ(ms_text(0.0000512, {0.00004, 0.00006}, true), "5.1e-05 (4e-05 .. 6e-05)");
   EXPECT_EQ(ms_text(3.14159, {3.14159, 3.14159}, true), "3.14 (3.14 .. 3.14)"); // one sample
 }

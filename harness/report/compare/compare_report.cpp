@@ -73,13 +73,20 @@ std::vector<std::string> rules(const Comparison& comparison) {
         return cell.change && cell.change->is_range;
       })) {
     rules.push_back(
-        "In round brackets stands no 95 %, but the least and the greatest: of too few processes.");
+        "In round brackets stands no 95 %, but the least and the greatest: of too few processes, "
+        "or of a busy machine.");
   }
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && !cell.change->paired;
       })) {
     rules.push_back("Not all cells could be compared start by start: `run --starts SEED` gives two "
                     "campaigns the same starts.");
+  }
+  if (comparison.left_out > 0) {
+    rules.push_back(
+        fmt::format("--cells left out {} cell{} of the base; false alarms are as rare as "
+                    "that among those that were kept, if nobody had seen their times.",
+                    comparison.left_out, comparison.left_out == 1 ? "" : "s"));
   }
   if (!comparison.environments_differ.empty()) {
     rules.push_back(
@@ -98,7 +105,10 @@ Next next_of(const Comparison& comparison) {
                                [&](const ComparedCell& cell) { return cell.verdict == verdict; });
   };
   if (!comparison.command.empty()) {
-    return {"next: both campaigns again, each with", comparison.command + " --out FOLDER"};
+    return {"next: both campaigns again, each with", comparison.command};
+  }
+  if (const auto rounds = comparison.rounds_needed()) {
+    return {fmt::format("next: both campaigns again, with --rounds {} --starts 1", *rounds), ""};
   }
   if (any("slower") || any("inconclusive")) {
     return {"next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes",
@@ -196,6 +206,7 @@ json to_json(const Comparison& comparison) {
                                           ? json{comparison.geometric_mean_interval->low,
                                                  comparison.geometric_mean_interval->high}
                                           : json()},
+          {"cells_left_out", comparison.left_out},
           {"next_command", comparison.command.empty() ? json() : json(comparison.command)},
           {"exit_code", static_cast<int>(comparison.exit_code())}};
 }

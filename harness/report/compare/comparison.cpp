@@ -6,6 +6,7 @@
 #include "harness/system/shell_words.hpp"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -261,8 +262,8 @@ std::optional<std::size_t> rounds_that_tell(const MeasuredTwice& cell, std::size
   const std::size_t have = std::min(cell.base.rounds.size(), cell.fresh.rounds.size());
   const std::size_t least = std::max(kUsualRounds, have + (have + 1) / 2);
   const auto& test = cell.test;
-  if (!test) {
-    return kUsualRounds;
+  if (!test) { // of as many as there are, where the machine was busy
+    return std::max(kUsualRounds, have);
   }
   const double effect = std::log1p(options.min_effect);
   const double size = std::abs(test->log_ratio());
@@ -275,10 +276,30 @@ std::optional<std::size_t> rounds_that_tell(const MeasuredTwice& cell, std::size
                                                       : std::nullopt;
 }
 
+// Of the mean of cells' logarithms. Only what processes differ by is estimated, of each cell from
+// its own (Satterthwaite 1946).
+struct VarianceOfMean {
+  double sum = 0.0, sum_of_squares_by_degrees = 0.0;
+
+  void add(const ProcessTest& test) {
+    const double all = std::pow(test.standard_error(), 2);
+    sum += all - std::pow(test.campaign_scatter(), 2);
+    sum_of_squares_by_degrees += all * all / test.degrees();
+  }
+
+  double reach_of_95_percent(double cells, double campaign_scatter) const {
+    const double variance = sum / (cells * cells) + campaign_scatter * campaign_scatter;
+    const double degrees = variance * variance * std::pow(cells, 4) / sum_of_squares_by_degrees;
+    return std::sqrt(variance) *
+           boost::math::quantile(boost::math::students_t(std::clamp(degrees, 1.0, 1e6)), 0.975);
+  }
+};
+
 // Adds what takes all cells to say: verdicts, and the mean of the cells' logarithms.
 void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   std::vector<double> p_values;
-  double sum = 0.0, variance_of_processes = 0.0, campaign_scatter = kCampaignScatter;
+  double sum = 0.0, campaign_scatter = kCampaignScatter;
+  VarianceOfMean of_processes;
   bool has_scatter = true;
   for (const MeasuredTwice& cell : measured) {
     const Change& change = *comparison.cells[cell.index].change;
@@ -288,8 +309,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     sum += std::log(change.ratio);
     if (cell.test) {
       campaign_scatter = std::max(campaign_scatter, cell.test->campaign_scatter());
-      variance_of_processes +=
-          std::pow(cell.test->standard_error(), 2) - std::pow(cell.test->campaign_scatter(), 2);
+      of_processes.add(*cell.test);
     }
     has_scatter = has_scatter && cell.test;
   }
@@ -328,9 +348,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
   const auto count = static_cast<double>(measured.size());
   comparison.geometric_mean = std::exp(sum / count);
   if (has_scatter) { // the machine of a minute later is the same for all cells
-    constexpr double kTwoSided95 = 1.959964;
-    const double reach = kTwoSided95 * std::sqrt(variance_of_processes / (count * count) +
-                                                 std::pow(campaign_scatter, 2));
+    const double reach = of_processes.reach_of_95_percent(count, campaign_scatter);
     comparison.geometric_mean_interval = {std::exp(sum / count - reach),
                                           std::exp(sum / count + reach)};
   }
@@ -338,26 +356,23 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
 
 // The variants whose cells need more rounds, or none where all cells of the base do.
 std::set<std::string> variants_to_run(const Comparison& comparison, const Timings& base) {
-  std::set<std::string> needed, all;
+  std::set<std::string> needed;
   for (const ComparedCell& cell : comparison.cells) {
     if (cell.verdict == "inconclusive" && cell.change->rounds_needed) {
       needed.insert(cell.variant);
     }
   }
-  for (const auto& [name, cell] : base.cells) {
-    all.insert(cell.variant);
-  }
-  return needed == all || needed.contains("") ? std::set<std::string>() : needed;
+  return needed == base.variants || needed.contains("") ? std::set<std::string>() : needed;
 }
 
 // As a shell takes it: the base's command, for those variants alone that need the rounds.
 std::string command_for(const Comparison& comparison, const Timings& base) {
   const auto rounds = comparison.rounds_needed();
-  if (!rounds) {
+  if (!rounds || base.command.empty()) {
     return "";
   }
   const std::set<std::string> variants = variants_to_run(comparison, base);
-  std::string text = base.command.empty() ? "clusterbench run ..." : "";
+  std::string text;
   bool names_variants = false; // the option takes all words up to the next option
   for (const std::string& word : base.command) {
     if (word.starts_with("-")) {
@@ -371,7 +386,7 @@ std::string command_for(const Comparison& comparison, const Timings& base) {
   for (const std::string& variant : variants) {
     text += " --variant " + quoted_for_shell(variant);
   }
-  return fmt::format("{} --rounds {} --starts 1", text, *rounds);
+  return fmt::format("{} --rounds {} --starts 1 --out FOLDER", text, *rounds);
 }
 
 // A probe's rates scatter with what else runs, but not like this.
@@ -447,12 +462,9 @@ std::vector<std::string> environment_mismatch(const Timings& base, const Timings
   if (base.environments == fresh.environments) {
     return mismatch_of_rates(base, fresh);
   }
-  std::vector<std::string> differences =
+  const std::vector<std::string> differences =
       environment_differences(base.environment, fresh.environment);
-  if (differences.empty()) {
-    differences.push_back("environment_hash");
-  }
-  return differences;
+  return differences.empty() ? mismatch_of_rates(base, fresh) : differences;
 }
 
 Comparison compare_timings(const Timings& base, const Timings& fresh,
@@ -461,6 +473,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   comparison.base = base.source;
   comparison.fresh = fresh.source;
   comparison.options = options;
+  comparison.left_out = base.left_out;
   const bool is_virtual =
       on_virtual_machine(base.environment) || on_virtual_machine(fresh.environment);
   std::vector<MeasuredTwice> measured;

@@ -59,8 +59,9 @@ struct Comparison {
   std::optional<Interval> geometric_mean_interval; ///< 95 %; empty if one is of too few processes
   std::string environments_differ;                 ///< in what; empty: they do not
   std::vector<std::string> edited; ///< of each ledger that is not as it was written, a sentence
-  /// That runs both again with rounds_needed(), only --out is left to add; empty where no number of
-  /// rounds tells.
+  std::size_t left_out = 0;        ///< cells of the base, by keep_cells()
+  /// That runs both again with rounds_needed(), where FOLDER is to be replaced; empty where no
+  /// number of rounds tells, or the base does not say its command.
   std::string command;
 
   /// 2 for a newly wrong cell, 5 for a missing or newly failed one, 4 for a ledger that was edited,

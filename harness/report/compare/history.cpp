@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -76,6 +77,15 @@ bool ends_a_stretch(const std::string& verdict) {
   return verdict != "same" && verdict != "inconclusive";
 }
 
+int own_digits(const CellTimings& cell) {
+  constexpr int kUnknown = 3;
+  if (cell.runs_ms.empty()) {
+    return kUnknown;
+  }
+  const PooledRounds pooled = pool_rounds(cell.runs_ms);
+  return digits_of((pooled.interval.high - pooled.interval.low) / pooled.median);
+}
+
 double median_of(const CellTimings& cell) {
   return cell.runs_ms.empty() ? 0.0 : median_of_rounds(cell.runs_ms);
 }
@@ -94,33 +104,30 @@ using Steps = std::map<std::size_t, Step>;
 
 class Follower {
 public:
-  Follower(const Track& track, const CompareOptions& options, const Steps& steps)
-      : options_(options), steps_(steps), history_{track.cell, track.cell.name, {}} {
+  Follower(const Track& track, const CompareOptions& options, double level_of_steps,
+           const Steps& steps)
+      : options_(options), level_of_steps_(level_of_steps),
+        steps_(steps), history_{track.cell, track.cell.name, {}} {
     for (const auto& [campaign, name] : track.campaigns) {
+      if (found_) {
+        break; // all that follows is compared with another first
+      }
       history_.moments.push_back(moment_of(only(*campaign, name)));
     }
   }
 
   CellHistory&& history() && { return std::move(history_); }
 
-  /// The clearest step that no single campaign tells, of all stretches.
-  std::optional<std::pair<std::size_t, Step>> clearest(double level) const {
-    std::optional<std::pair<std::size_t, Step>> found;
-    for (const Stretch& stretch : stretches_) {
-      const auto step = clearest_step(stretch.logs, stretch.scatter, options_.min_effect, level);
-      if (step && (!found || step->p < found->second.p)) {
-        found = {stretch.moments[step->at], *step};
-      }
-    }
-    return found;
-  }
+  /// The first step that campaigns together told.
+  const std::optional<std::pair<std::size_t, Step>>& found() const { return found_; }
 
 private:
   Moment moment_of(Timings here) {
     const std::size_t number = history_.moments.size();
     const CellTimings& cell = here.cells.begin()->second;
-    Moment moment{here.source, cell.status, median_of(cell), {}};
+    Moment moment{here.source, cell.status, median_of(cell), own_digits(cell), {}};
     if (cell.status != "ok") {
+      moment.message = cell.message;
       return moment;
     }
     const auto stretch =
@@ -129,6 +136,11 @@ private:
         });
     if (stretch == stretches_.rend()) {
       moment.verdict = stretches_.empty() ? "first" : "other environment";
+      moment.message =
+          stretches_.empty()
+              ? ""
+              : fmt::format("{}",
+                            fmt::join(environment_mismatch(stretches_.back().first, here), "; "));
       begin_stretch(std::move(here), number);
       return moment;
     }
@@ -143,13 +155,12 @@ private:
     }
     const ComparedCell compared = compare_timings(stretch->first, here, options_).cells.at(0);
     moment.verdict = compared.verdict;
+    moment.message = compared.message;
     moment.change = compared.change;
     if (ends_a_stretch(compared.verdict)) {
       begin_stretch(std::move(here), number);
     } else if (compared.change && !compared.change->is_range) {
-      stretch->moments.push_back(number);
-      stretch->logs.push_back(std::log(compared.change->ratio));
-      stretch->scatter = std::max(stretch->scatter, compared.change->campaign_scatter);
+      add_to(*stretch, number, *compared.change);
     }
     return moment;
   }
@@ -158,22 +169,35 @@ private:
     stretches_.push_back({std::move(first), {number}, {0.0}});
   }
 
+  // Asked again with each campaign, so that what was told once is told whatever comes after.
+  void add_to(Stretch& stretch, std::size_t number, const Change& change) {
+    stretch.moments.push_back(number);
+    stretch.logs.push_back(std::log(change.ratio));
+    stretch.scatter = std::max(stretch.scatter, change.campaign_scatter);
+    const auto step =
+        clearest_step(stretch.logs, stretch.scatter, options_.min_effect, level_of_steps_);
+    if (step) {
+      found_ = {stretch.moments[step->at], *step};
+    }
+  }
+
   const CompareOptions& options_;
+  double level_of_steps_;
   const Steps& steps_;
   CellHistory history_;
   std::vector<Stretch> stretches_; // the last one of an environment goes on
+  std::optional<std::pair<std::size_t, Step>> found_;
 };
 
 CellHistory history_of_cell(const Track& track, const CompareOptions& options,
                             double level_of_steps) {
   Steps steps;
   while (true) {
-    Follower follower(track, options, steps);
-    const auto found = follower.clearest(level_of_steps);
-    if (!found) {
+    Follower follower(track, options, level_of_steps, steps);
+    if (!follower.found()) {
       return std::move(follower).history();
     }
-    steps.insert(*found);
+    steps.insert(*follower.found());
   }
 }
 
@@ -185,14 +209,7 @@ std::string since_first(const Moment& moment) {
 }
 
 std::string ms_text(const Moment& moment) {
-  if (!(moment.ms > 0.0)) {
-    return {};
-  }
-  constexpr int kUnknown = 3;
-  const auto& change = moment.change;
-  return with_digits(
-      moment.ms, change ? digits_of((change->interval.high - change->interval.low) / change->ratio)
-                        : kUnknown);
+  return moment.ms > 0.0 ? with_digits(moment.ms, moment.digits) : "";
 }
 
 Paint paint_of(const Moment& moment) {
@@ -220,8 +237,9 @@ std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, Compa
     comparisons += track.campaigns.size() - 1;
     names[track.cell.name].push_back(track.cell);
   }
+  // A third: each campaign asks again.
   const double level_of_steps =
-      options.level / static_cast<double>(std::max<std::size_t>(tracks.size(), 1));
+      options.level / 3.0 / static_cast<double>(std::max<std::size_t>(tracks.size(), 1));
   options.level /= static_cast<double>(std::max<std::size_t>(comparisons, 1));
   std::vector<CellHistory> cells;
   for (const Track& track : tracks) {
@@ -272,19 +290,26 @@ std::string render_history(const std::vector<CellHistory>& cells,
       if (is_change(moment) && ++changes <= kMostChanges) {
         changed +=
             "  " +
-            painted(fmt::format("{} by {} at {}", moment.verdict, since_first(moment), source),
+            painted(fmt::format("{} at {}: times {}", moment.verdict, source, since_first(moment)),
                     paint_of(moment), style) +
-            ": " + shortened(name, 44) + "\n";
+            ", " + shortened(name, 44) + "\n";
+      }
+    }
+    std::string environments;
+    for (const Moment& moment : history.moments) {
+      if (moment.verdict == "other environment") {
+        environments +=
+            wrapped(escaped(moment.source + ": " + moment.message, TextStyle::terminal), "  ");
       }
     }
     text += name + "\n" +
             text_table({{"", false},
                         {"campaign", false},
                         {"ms", true},
-                        {"over the stretch's first", true},
+                        {"over what was before", true},
                         {"verdict", false}},
                        lines, style, paints) +
-            "\n";
+            environments + "\n";
   }
   text +=
       fmt::format("{} cell{}, {} change{} (>)\n", cells.size(), cells.size() == 1 ? "" : "s",
@@ -304,7 +329,10 @@ json to_json(const std::vector<CellHistory>& cells, const std::vector<std::strin
   for (const CellHistory& history : cells) {
     json moments = json::array();
     for (const Moment& moment : history.moments) {
-      json entry = {{"source", moment.source}, {"verdict", moment.verdict}, {"ms", nullptr}};
+      json entry = {{"source", moment.source},
+                    {"verdict", moment.verdict},
+                    {"message", moment.message},
+                    {"ms", nullptr}};
       if (moment.ms > 0.0) {
         entry["ms"] = moment.ms;
       }

@@ -15,9 +15,11 @@ struct Moment {
   /// Of compare, against the stretch's first campaign; `first` for that itself.
   std::string verdict;
   double ms = 0.0;              ///< median of runs; 0 where there is none
+  int digits = 3;               ///< that it is worth
   std::optional<Change> change; ///< since the stretch's first campaign
   /// Slower or faster are the campaigns from here on together, not this one alone.
   bool with_later = false;
+  std::string message = {}; ///< what differs in another environment, or what compare says
 };
 
 /// A stretch ends where the cell is slower or faster than in the stretch's first campaign: so a
@@ -31,7 +33,8 @@ struct CellHistory {
 };
 
 /// campaigns: in the order that is followed. The level is divided by the number of comparisons of
-/// all cells, and once more, for steps that several campaigns tell, by the number of cells.
+/// all cells. Steps that only several campaigns tell have another third of it, divided by the
+/// number of cells.
 std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, CompareOptions options);
 
 /// Of each campaign's ledger that is not as it was written, a sentence.

@@ -16,16 +16,17 @@ struct Step {
   std::size_t at = 0; ///< the first of the series after it
   double ratio = 1.0; ///< after / before
   Interval interval;  ///< of the ratio, 95 %
-  double p = 1.0;     ///< of a step as large at any place, where there is none
+  double p = 1.0;     ///< of a step as clear at any place, where there is none
 };
 
-/// The clearest step of a series, if there is one of at least min_effect (0.02 is 2 %) that has a p
-/// of at most the level. logs: the logarithm of each campaign's time, in order. scatter: the least
-/// that equal campaigns' logarithms differ by (standard deviation), also where these differ by
-/// less.
+/// The clearest step of a series, if it is of at least min_effect (0.02 is 2 %) and its p at most
+/// the level. logs: the logarithm of each campaign's time, in order. scatter: the least that equal
+/// campaigns' logarithms differ by (standard deviation), also where these differ by less.
 ///
-/// Of each place the two-sided t test of the campaigns before it and after it, with one variance,
-/// and Bonferroni's bound for all places.
+/// Of each place the two-sided t test of the campaigns before and after it, with one variance, and
+/// Bonferroni's bound for the places. Where neighbours are alike, as on a machine that is slow for
+/// days, there are fewer independent campaigns: the variance is stretched by (1 + r) / (1 - r) for
+/// the residuals' correlation r of neighbours. That tells such days from a step only in part.
 std::optional<Step> clearest_step(const std::vector<double>& logs, double scatter,
                                   double min_effect, double level);
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
 #include <utility>
 
 namespace clusterbench {
@@ -97,6 +99,7 @@ Timings from_ledger(const std::filesystem::path& path) {
   Timings timings;
   timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
   for (const Measured& cell : measurements.cells) {
+    timings.variants.insert(cell.representative().variant);
     timings.cells[{name_with_devices(cell.name(), cell.gpus(), cell.ranks()), cell.threads(),
                    cell.identity()}] = timings_of(cell);
     for (const Row& row : cell.rounds) {
@@ -130,6 +133,27 @@ std::string shown_name(const CellName& cell, const std::vector<CellName>& of_tha
   }
   const std::string differs = difference(cell.problem, problems);
   return differs.empty() ? text : text + ", " + differs;
+}
+
+void keep_cells(const std::vector<Timings*>& campaigns, const std::vector<std::string>& globs) {
+  if (globs.empty()) {
+    return;
+  }
+  std::size_t left = 0;
+  std::vector<std::string> sources;
+  for (Timings* campaign : campaigns) {
+    campaign->left_out += std::erase_if(campaign->cells, [&](const auto& cell) {
+      return std::ranges::none_of(globs, [&](const std::string& glob) {
+        return fnmatch(glob.c_str(), cell.first.name.c_str(), 0) == 0;
+      });
+    });
+    left += campaign->cells.size();
+    sources.push_back(campaign->source);
+  }
+  if (left == 0) {
+    throw InputError(fmt::format("--cells {}: no cell of {} matches", fmt::join(globs, " "),
+                                 fmt::join(sources, " or ")));
+  }
 }
 
 Timings read_timings(const std::filesystem::path& path) {

@@ -53,11 +53,17 @@ struct Timings {
   std::string started; ///< when the first of its rows' headers was written, ISO 8601; ledgers only
   /// The words that made it, without --rounds, --starts, --out and --resume; ledgers only.
   std::vector<std::string> command;
-  std::string edited; ///< a sentence, if a ledger is not as it was written
+  std::string edited;             ///< a sentence, if a ledger is not as it was written
+  std::set<std::string> variants; ///< of all its cells, also those left out; ledgers only
+  std::size_t left_out = 0;       ///< cells, by keep_cells()
 };
 
 /// Reads a folder with a ledger.jsonl, a ledger, or a JSON file of Google Benchmark. Throws
 /// datasets::InputError for files that are missing, damaged or of another kind.
 Timings read_timings(const std::filesystem::path& path);
+
+/// Leaves out the cells whose name no glob matches; a glob's * matches slashes too. Throws
+/// datasets::InputError where none of any campaign is left. No globs: all stay.
+void keep_cells(const std::vector<Timings*>& campaigns, const std::vector<std::string>& globs);
 
 } // namespace clusterbench

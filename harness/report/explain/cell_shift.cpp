@@ -52,11 +52,12 @@ Costs costs_of_runs(const Measured& cell) {
   return costs;
 }
 
-// Half of all samples lie within one deviation; nearly all within three.
+// Half of all samples lie within one deviation, nearly all within three; two of them differ by
+// twice that at most.
 double scatter_ms(const Costs& before, const Costs& after) {
   double most = 0.0;
   for (const Costs* costs : {&before, &after}) {
-    most = std::max(most, costs->rounds.empty() ? 0.0 : 3.0 * deviation_of_rounds(costs->ms()));
+    most = std::max(most, costs->rounds.empty() ? 0.0 : 6.0 * deviation_of_rounds(costs->ms()));
   }
   return most;
 }

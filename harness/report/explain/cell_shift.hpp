@@ -24,7 +24,7 @@ struct CellShift {
   std::optional<Ratio> run;   ///< of their runs
   std::vector<PhaseShift> phases;
   /// What single figures of a pass, and of a whole answer, must differ by at least to differ [ms]:
-  /// nearly all samples of the side that scatters more lie within it.
+  /// nearly all samples of the side that scatters more do not differ by more.
   double pass_scatter_ms = 0.0, whole_scatter_ms = 0.0;
 };
 

@@ -51,7 +51,9 @@ std::string page_text(std::string page_template, const nlohmann::json& data) {
   if (mark == std::string::npos) {
     throw std::runtime_error("report: the page's template has no place for the data");
   }
-  page_template.replace(mark, kMark.size(), without_tags(data.dump()));
+  page_template.replace(
+      mark, kMark.size(),
+      without_tags(data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)));
   return page_template;
 }
 
