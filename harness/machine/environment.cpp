@@ -49,10 +49,7 @@ json comparable_environment(const json& provenance) {
     return environment; // written before limits of the same machine were told apart
   }
   take("cpu", {"allowed", "governor", "mhz_max"});
-  take("system", {"hypervisor"});
-  const json quota = provenance.at("system").value("cpu_quota", json());
-  environment["system"]["cpu_quota"] =
-      quota.is_string() ? processors_of_quota(quota.get<std::string>()) : 0.0;
+  take("system", {"hypervisor", "cpu_quota"});
   const json total = provenance.at("memory").value("total_bytes", json());
   if (total.is_number()) {
     constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
@@ -85,6 +82,11 @@ std::map<std::string, std::string> fields_of(json environment, bool without_newe
     environment["cpu"].erase("flags");
   }
   environment.erase("memory");
+  if (const json::json_pointer quota("/system/cpu_quota"); environment.contains(quota)) {
+    const json text = environment.at(quota); // none at all, and "max", are no quota
+    const double processors = text.is_string() ? processors_of_quota(text.get<std::string>()) : 0.0;
+    environment.at(quota) = processors > 0.0 ? json(processors) : json();
+  }
   const json flat = environment.flatten();
   std::map<std::string, std::string> fields;
   for (const auto& [path, value] : flat.items()) {

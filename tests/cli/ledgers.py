@@ -51,7 +51,7 @@ def header(model="Intel(R) Xeon(R) Processor", seed=7, gpus=(), limits=None, sam
                                    "memory_max_mhz"))
         if newer:
             environment["cpu"] |= {key: cpu.get(key) for key in ("allowed", "governor", "mhz_max")}
-            environment["system"] |= {"hypervisor": None, "cpu_quota": 0.0}
+            environment["system"] |= {"hypervisor": None, "cpu_quota": None}
             for each in environment["gpus"]:
                 each["mig"] = None
     else:  # as ledgers were before hosts of one name were told apart

@@ -417,6 +417,19 @@ class Refused(Program):
             self.assertIn(option, done.stderr)
             self.assertEqual(self.files(), [])
 
+    def test_outputs_without_a_name(self):
+        problem = ["--data", "uniform:50,2,1", "--k", 3]
+        for words, what in ((["quality", *problem, "--out", "q", "--json", ""], "file"),
+                            (["quality", *problem, "--out", ""], "folder"),
+                            (["data", "uniform:9,2,1", "--out", ""], "file"),
+                            (["judge", "x.cpp", "--html", ""], "file"),
+                            (["judge", "x.cpp", "--out", ""], "folder"),
+                            (["report", "out", "--out", ""], "file"),
+                            (["gate", "--base", ".", "--new", ".", "--out", ""], "folder")):
+            with self.subTest(words):
+                self.refused(*words[1:], command=words[0],
+                             says=[f"{words[-2]}: the name of a {what} is missing"])
+
     def test_data_is_written_under_a_name_that_is_read(self):
         self.refused("uniform:9,2,1", "--out", "copy", command="data", says=["--out copy", ".npy"])
 
@@ -513,6 +526,30 @@ class Refused(Program):
     def test_a_ledger_that_is_a_folder(self):
         (self.folder / "out" / "ledger.jsonl").mkdir(parents=True)
         self.refused("article004", "--from", "out", command="table", says=["out/ledger.jsonl"])
+        for folder in ("out", "out/ledger.jsonl"):
+            self.refused(folder, command="ledger", says=[f"{folder}: holds no ledger.jsonl"])
+        ledgers.write(self.folder / "out" / "sound", [ledgers.header()])
+        done = self.run_program("ledger", "check", "out")
+        self.assertEqual(done.stdout, "out/sound/ledger.jsonl: sound: 0 rows\n")
+
+    def test_a_folder_that_cannot_be_read_is_named(self):
+        ledgers.write(self.folder / "out", [ledgers.header()])
+        shut = self.folder / "out" / "shut"
+        shut.mkdir()
+        shut.chmod(0)
+        self.addCleanup(shut.chmod, 0o755)
+        self.folder.chmod(0o755)
+        somebody = {"user": 65534, "extra_groups": []} if os.geteuid() == 0 else {}  # root may
+        for folder in ("out", "out/shut"):
+            try:
+                done = subprocess.run([BINARY, "ledger", "check", folder], cwd=self.folder,
+                                      env=self.environment, stdin=subprocess.DEVNULL,
+                                      capture_output=True, text=True, **somebody)
+            except PermissionError:
+                self.skipTest("nobody but this user can run the program")
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertEqual(done.stderr,
+                             "clusterbench: out/shut: cannot be read: Permission denied\n")
 
     # ---- contradictions
 

@@ -171,6 +171,35 @@ class Chain(Program):
         self.assertIn("edited: line 2", done.stderr)
         self.assertIn("edited: line 2", self.run_program("ledger", "out", exit_code=4).stdout)
 
+    def test_re_used_rows_of_an_edited_ledger_are_told(self):
+        words = ["run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out", "out"]
+        self.run_program(*words)
+        path = self.folder / "out" / "ledger.jsonl"
+        header, row = path.read_text().splitlines(keepends=True)
+        faster = json.loads(row)
+        faster["samples_ms"] = [0.001 * ms for ms in faster["samples_ms"]]
+        path.write_text(header + json.dumps(faster) + "\n")
+        done = self.run_program(*words, "--resume", exit_code=4)
+        self.assertIn("re-used 1 rows", done.stderr)
+        self.assertIn("out/ledger.jsonl: edited: line 2 is not as it was written", done.stdout)
+        report = json.loads(self.run_program(*words, "--resume", "--json", exit_code=4).stdout)
+        self.assertEqual(report["exit_code"], 4)
+        self.assertRegex(report["tables"][0]["edited"][0], "edited: line 2")
+        # What the run measures itself is no business of the edit.
+        other = [4 if word == 3 else word for word in words]
+        for done in (self.run_program(*other, "--resume"), self.run_program(*words)):
+            self.assertIn("edited: line 2", done.stderr)
+            self.assertNotIn("edited", done.stdout)
+
+    def test_blank_lines_at_the_end_break_no_chain(self):
+        words = ["run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out", "out"]
+        for blank in ("\n", "\n \t\n\r\n"):
+            self.run_program(*words)
+            with (self.folder / "out" / "ledger.jsonl").open("a", newline="") as file:
+                file.write(blank)
+        self.run_program(*words)
+        self.assertNotIn("edited", self.run_program("ledger", "out").stdout)
+
 
 class GoogleBenchmark(Program):
     def measured(self, out):

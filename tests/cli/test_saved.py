@@ -2,6 +2,7 @@
 --resume takes from the ledger, too."""
 
 import json
+import os
 import unittest
 
 import numpy as np
@@ -95,6 +96,25 @@ class Saved(Program):
         said, _ = self.resume(*SERIAL)
         self.assertIn("re-used 0 rows", said)
         self.assertEqual(len(np.load(self.folder / "saved" / "kmeans_serial.centroids.npy")), 3)
+
+    def test_an_answer_that_was_cut_is_made_again(self):
+        whole, = self.save(*SERIAL)
+        labels, centroids, trace = (self.folder / "saved" / f"kmeans_serial.{name}" for name in
+                                    ("labels.npy", "centroids.npy", "trace.json"))
+        without_sizes = json.dumps({"key": whole["key"], "iterations": 3})  # of an earlier build
+        for harm in (lambda: os.truncate(labels, 10), centroids.unlink,
+                     lambda: trace.write_text(without_sizes)):
+            harm()
+            said, _ = self.resume(*SERIAL)
+            self.assertIn("re-used 0 rows", said)
+            self.assertIn("ran 1 cells again whose answers were not in saved", said)
+            self.assertEqual(np.load(labels).shape, (2000,))
+            self.assertEqual(np.load(centroids).shape, (3, 2))
+            self.assertEqual(self.trace("kmeans_serial")["bytes"],
+                             {"labels.npy": labels.stat().st_size,
+                              "centroids.npy": centroids.stat().st_size})
+        said, _ = self.resume(*SERIAL)
+        self.assertIn("re-used 1 rows", said)
 
     def test_rows_without_an_answer_are_re_used(self):
         cells = [*PROBLEM, "--variant", "kmeans_serial", "--variant", "fcm_serial"]

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 import unittest
 
 from program import BINARY, GOOD, Program, QUICK, ledger, replaced
@@ -83,15 +84,57 @@ class CannotWrite(Program):
         done = self.run_program("run", *GOOD, *QUICK, "--out", "out", "--save", "saved", "--resume")
         self.assertIn("ran 1 cells again", done.stderr)
 
-    def test_two_campaigns_in_one_folder(self):
+    def start_slowly(self, iterations=200000):
+        """A campaign into `out` that has written its header and is busy with its first cell."""
         slow = replaced("--data", "uniform:2000,2,1", "--variant", "kmeans_serial",
-                        "--iterations", 200000)
-        first = self.start("run", *slow, *QUICK, "--out", "out")
-        self.addCleanup(first.communicate)
-        self.addCleanup(first.kill)
-        while not (self.folder / "out" / "ledger.jsonl").exists():
-            self.assertIsNone(first.poll())
+                        "--iterations", iterations)
+        process = self.start("run", *slow, *QUICK, "--out", "out")
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        path = self.folder / "out" / "ledger.jsonl"
+        while not path.exists() or not path.read_bytes().endswith(b"\n"):
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+        return process
+
+    def test_two_campaigns_in_one_folder(self):
+        self.start_slowly()
         self.cannot_write(*GOOD, *QUICK, "--out", "out", says=["out", "another campaign"])
+
+    def test_two_campaigns_in_one_ledger(self):
+        """Also where the lock is gone, or another folder's link leads to the ledger."""
+        self.start_slowly()
+        path = self.folder / "out" / "ledger.jsonl"
+        before = path.read_bytes()
+        (self.folder / "out" / "lock").unlink()
+        (self.folder / "other").mkdir()
+        (self.folder / "other" / "ledger.jsonl").symlink_to("../out/ledger.jsonl")
+        for out in ("out", "other"):
+            self.cannot_write(*GOOD, *QUICK, "--out", out,
+                              says=[f"{out}: another campaign is writing to this folder"])
+        self.assertTrue(path.read_bytes().startswith(before))
+
+    def test_a_ledger_that_goes_during_the_run(self):
+        """It is said, and nothing is written to what took its place."""
+        path = self.folder / "out" / "ledger.jsonl"
+
+        def replace():
+            (self.folder / "new").write_text("mine")
+            os.replace(self.folder / "new", path)
+
+        for harm, left in ((path.unlink, None), (replace, b"mine"),
+                           (lambda: os.truncate(path, 10), 10), (lambda: os.truncate(path, 0), 0)):
+            process = self.start_slowly(iterations=2000)  # seconds
+            before = path.read_bytes()
+            harm()
+            errors = process.communicate(timeout=120)[1].decode()
+            self.assertEqual(process.returncode, 74, errors)
+            self.assertIn("out/ledger.jsonl: it was replaced, removed or cut by another program "
+                          "during the run; the rows so far", errors)
+            self.assertEqual(self.left_running(), [])
+            found = path.read_bytes() if path.exists() else None
+            self.assertEqual(found, before[:left] if isinstance(left, int) else left)
+            path.unlink(missing_ok=True)
 
     def test_limit_of_a_files_size(self):
         """Beyond it a write is an error and no signal: whole lines are left, and it goes on."""

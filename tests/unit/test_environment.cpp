@@ -52,7 +52,7 @@ TEST(Environment, LimitsOfTheSameMachineDiffer) {
       {"cpu", "allowed", "cpu/allowed: 2, 1", 1},
       {"cpu", "governor", "cpu/governor: none, \"powersave\"", "powersave"},
       {"cpu", "mhz_max", "cpu/mhz_max: none, 3000.0", 3000.0},
-      {"system", "cpu_quota", "system/cpu_quota: 0.0, 0.5", "50000 100000"},
+      {"system", "cpu_quota", "system/cpu_quota: none, 0.5", "50000 100000"},
       {"system", "hypervisor", "system/hypervisor: \"KVMKVMKVM\", \"VMwareVMware\"",
        "VMwareVMware"},
       {"memory", "total_bytes", "memory: 24 GiB, 12 GiB", std::size_t{12} << 30},

@@ -290,6 +290,63 @@ TEST_F(LedgerOnDisk, OneCampaignAtATime) {
   EXPECT_EQ(content(), with_chain("{\"a\":1}", chain_after("", "{\"a\":1}")) + "\n");
 }
 
+TEST_F(LedgerOnDisk, OneCampaignAtATimeWhateverBecomesOfTheLock) {
+  Ledger first(folder_);
+  fs::remove(folder_ / "lock");
+  fs::create_directory(folder_ / "other");
+  fs::create_symlink("../ledger.jsonl", folder_ / "other" / "ledger.jsonl");
+  for (const fs::path& folder : {folder_, folder_ / "other"}) {
+    expect_contains(message_of<OutputError>([&] { Ledger second(folder); }), "another campaign");
+  }
+  first.append({{"a", 1}}); // undisturbed
+}
+
+TEST_F(LedgerOnDisk, AnotherProgramsChangeIsTold) {
+  const fs::path path = folder_ / "ledger.jsonl";
+  const std::vector<std::function<void()>> harms = {
+      [&] { fs::remove(path); }, [&] { fs::resize_file(path, 3); },
+      [&] { std::ofstream(path, std::ios::app) << "more\n"; },
+      [&] {
+        fs::copy_file(path, folder_ / "copy");
+        fs::rename(folder_ / "copy", path);
+      }};
+  for (const auto& harm : harms) {
+    fs::remove(path);
+    Ledger ledger(folder_);
+    ledger.append({{"a", 1}});
+    EXPECT_NO_THROW(ledger.check_undisturbed());
+    harm();
+    const std::string before = content();
+    expect_contains(message_of<OutputError>([&] { ledger.check_undisturbed(); }),
+                    "ledger.jsonl: it was replaced, removed or cut by another program");
+    EXPECT_THROW(ledger.append({{"a", 2}}), OutputError);
+    EXPECT_EQ(content(), before);
+  }
+}
+
+TEST_F(LedgerOnDisk, ACampaignGoesOnBehindBlankLines) {
+  for (const char* blank : {"\n", "\n \t\n", "\r\n\r\n"}) {
+    write("");
+    append({made_up::header(), row("x")});
+    write(content() + blank);
+    append({row("y")});
+    EXPECT_EQ(read_ledger(folder_).edited, "");
+    EXPECT_EQ(read_ledger(folder_).rows.size(), 2U);
+  }
+  write("\n\n"); // and where there is nothing else
+  append({made_up::header()});
+  EXPECT_EQ(read_ledger(folder_).edited, "");
+}
+
+TEST_F(LedgerOnDisk, LedgersBelowAreNoFolders) {
+  fs::create_directories(folder_ / "a" / "ledger.jsonl");
+  const std::string folder = folder_.string();
+  expect_contains(message_of<InputError>([&] { ledgers_below({folder}); }), "holds no ledger");
+  std::ofstream(folder_ / "a" / "ledger.jsonl" / "ledger-2.jsonl") << "\n";
+  EXPECT_EQ(ledgers_below({folder}),
+            std::vector{(folder_ / "a" / "ledger.jsonl" / "ledger-2.jsonl").string()});
+}
+
 TEST_F(LedgerOnDisk, AFullDiskInTheMiddleOfALineTearsNothing) {
   Ledger ledger(folder_);
   ledger.append({{"a", 1}});
