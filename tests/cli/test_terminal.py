@@ -214,7 +214,7 @@ class Width(Terminal):
         text = self.on_a_terminal("history", "base", "new")
         self.fits(text)
         self.assertIn("4 cells, 2 changes (>)", text)
-        self.assertIn("\x1b[1;31m", self.colours_of(text, "slower by 1.5"))
+        self.assertIn("\x1b[1;31m", self.colours_of(text, "slower at new: times 1.5"))
 
     def test_list_and_explain(self):
         text = self.on_a_terminal("list")
