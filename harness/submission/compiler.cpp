@@ -72,21 +72,25 @@ bool mentions(const fs::path& source, const char* word) {
   return text.find(word) != std::string::npos;
 }
 
-// For the GPU that is here; without one, for those that the build was made for.
-std::vector<std::string> cuda_architectures() {
-  if (cuda_missing_reason().empty()) {
-    return {"-arch=native"};
-  }
-  std::string built = build_info::cuda_architectures();
-  std::ranges::replace(built, ';', ' ');
+} // namespace
+
+std::vector<std::string> architecture_flags(const std::string& architectures) {
   std::vector<std::string> flags;
-  for (const std::string& number : words_of(built.empty() ? "80 90" : built.c_str())) {
-    flags.push_back(fmt::format("-gencode=arch=compute_{0},code=sm_{0}", number));
+  std::istringstream items(architectures);
+  for (std::string item; std::getline(items, item, ';');) {
+    const std::string number = item.substr(0, item.find('-'));
+    if (item == "native" || item.starts_with("all")) {
+      flags.push_back("-arch=" + item);
+    } else if (item.ends_with("-virtual")) {
+      flags.push_back(fmt::format("-gencode=arch=compute_{0},code=compute_{0}", number));
+    } else if (item.ends_with("-real")) {
+      flags.push_back(fmt::format("-gencode=arch=compute_{0},code=sm_{0}", number));
+    } else {
+      flags.push_back(fmt::format("-gencode=arch=compute_{0},code=[compute_{0},sm_{0}]", number));
+    }
   }
   return flags;
 }
-
-} // namespace
 
 std::vector<std::string> compile_command(const fs::path& source, FileKind kind,
                                          const fs::path& module) {
@@ -98,7 +102,11 @@ std::vector<std::string> compile_command(const fs::path& source, FileKind kind,
   if (kind == FileKind::cuda) {
     add({"-std=c++20", "-O3", "-lineinfo", "--shared", "-cudart=static",
          "-Xcompiler=-fPIC,-fvisibility=hidden"});
-    add(cuda_architectures());
+    // For the GPU that is here; without one, for those that the build was made for.
+    const std::string built = build_info::cuda_architectures();
+    add(architecture_flags(cuda_missing_reason().empty() ? "native"
+                           : built.empty()               ? "80;90"
+                                                         : built));
   } else {
     add({"-std=c++20"});
     add(words_of(build_info::flags()));

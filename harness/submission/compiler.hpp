@@ -15,6 +15,11 @@ struct Compilation {
   double seconds = 0.0;
 };
 
+/// nvcc's flags for `architectures`, a list as CMake's CUDA_ARCHITECTURES has it, such as
+/// "80-virtual;90": a number alone stands for machine code and PTX, "-real" and "-virtual" for one
+/// of the two; "native", "all" and "all-major" are nvcc's own words.
+std::vector<std::string> architecture_flags(const std::string& architectures);
+
 /// The command that makes `module` of `source`: the compiler and the flags of this build for C++;
 /// nvcc of this build, of $CUDACXX, the PATH or /usr/local/cuda for CUDA. Throws
 /// datasets::InputError if there is no such compiler.
