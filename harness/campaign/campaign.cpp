@@ -5,6 +5,8 @@
 #include "datasets/random_state.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/campaign/answer_files.hpp"
+#include "harness/campaign/earlier_rows.hpp"
+#include "harness/campaign/gbench_file.hpp"
 #include "harness/ledger/collapse_text.hpp"
 #include "harness/ledger/ledger.hpp"
 #include "harness/ledger/limits.hpp"
@@ -32,7 +34,6 @@
 #include <iterator>
 #include <map>
 #include <numeric>
-#include <random>
 #include <set>
 #include <sstream>
 
@@ -49,11 +50,6 @@ std::string now_utc() {
 std::string hash_of(const json& value) {
   const std::string text = value.dump();
   return datasets::sha256_hex(std::as_bytes(std::span(text)));
-}
-
-std::string cell_name(const CellSpec& cell) {
-  return fmt::format("{}/{}/{}/{}", cell.table, cell.problem_id, cell.variant,
-                     to_string(cell.precision));
 }
 
 json problem_json(const CellSpec& cell) {
@@ -77,6 +73,32 @@ json problem_json(const CellSpec& cell, const Workload& work) {
   return problem;
 }
 
+// What keeps a cell from being ranked, for whoever reads the ledger without this build.
+void add_what_it_computes(json& row, const Meta& meta) {
+  if (meta.arithmetic != Arithmetic::as_data) {
+    row["arithmetic"] = to_string(meta.arithmetic);
+  }
+  if (meta.multiplier != Multiplier::fma) {
+    row["multiplier"] = to_string(meta.multiplier);
+  }
+  if (meta.approximate_within > 0.0) {
+    row["approximate_within"] = meta.approximate_within;
+  }
+  if (meta.reseeds_empty) {
+    row["reseeds_empty"] = true;
+  }
+}
+
+void add_conversions(json& row, const PointSet& points) {
+  row["load_ms"] = points.load_ms;
+  if (!points.conversion.empty()) {
+    row["conversion"] = points.conversion;
+  }
+  if (!points.weights_conversion.empty()) {
+    row["weights_conversion"] = points.weights_conversion;
+  }
+}
+
 // Empty for a cell without a time. Why it has none is in its row, and in the table.
 std::string figures_text(const Row& row) {
   if (row.samples_ms.empty()) {
@@ -90,78 +112,6 @@ std::string figures_text(const Row& row) {
       others > kMostUseByOthers
           ? fmt::format("; other programs use the GPU ({:.0f} % of the time)", 100.0 * others)
           : "");
-}
-
-ExitCode end_of(const Row& row) {
-  return exit_code_of(row.status);
-}
-
-// What of a cell its name does not tell, for our own reader.
-json cell_json(const Row& row) {
-  json cell = {{"name", row.name}, {"threads", row.threads}};
-  for (const auto& [key, number] : {std::pair{"gpus", row.gpus}, std::pair{"ranks", row.ranks}}) {
-    if (number > 1) {
-      cell[key] = number;
-    }
-  }
-  cell["definition"] = row.identity.definition;
-  cell["hash"] = row.identity.hash;
-  if (row.identity.limits) {
-    cell["limits"] = *row.identity.limits;
-  }
-  return cell;
-}
-
-// What Google Benchmark's own tools read: its context, and one row per raw sample. They know cells
-// by name alone, so that one with several numbers of threads has these in it, as theirs do.
-void write_gbench(const std::filesystem::path& path, const std::vector<Row>& rows) {
-  json context;
-  json benchmarks = json::array();
-  std::map<std::string, std::set<int>> threads;
-  for (const Row& row : rows) {
-    threads[row.name].insert(row.threads);
-  }
-  for (const Row& row : rows) {
-    json benchmark = row.field("gbench_row");
-    if (row.ok() && !benchmark.is_null()) {
-      context = row.field("gbench_context");
-      const json cpu_ms = row.field("cpu_ms");
-      if (!benchmark.is_object() || !cpu_ms.is_array() || cpu_ms.size() != row.samples_ms.size()) {
-        continue; // of a ledger that somebody edited
-      }
-      benchmark["cell"] = cell_json(row);
-      if (threads.at(row.name).size() > 1) {
-        benchmark["name"] = benchmark["run_name"] =
-            fmt::format("{}/threads:{}", row.name, row.threads);
-      }
-      for (std::size_t i = 0; i < row.samples_ms.size(); ++i) {
-        benchmark["repetition_index"] = i;
-        benchmark["real_time"] = row.samples_ms[i];
-        benchmark["cpu_time"] = cpu_ms.at(i);
-        benchmarks.push_back(benchmark);
-      }
-    }
-  }
-  if (!context.is_null()) {
-    write_text_file(path, json{{"context", context}, {"benchmarks", benchmarks}}.dump(2) + "\n");
-  }
-}
-
-// Rows of earlier invocations by key: those that count and are settled, because running their cells
-// again would tell no more. A crash or a lack of time or memory may have had its cause outside, or
-// have it no longer. Answers of a run without a sandbox vouch for none with it, and its times are
-// others.
-std::map<std::string, Row> settled_rows(std::vector<Row> rows, bool sandboxed) {
-  std::map<std::string, Row> settled;
-  for (Row& row : rows_that_count(std::move(rows))) {
-    const bool never_ran = row.status == "refused" || row.status == "unavailable";
-    const ExitCode end = end_of(row);
-    if ((end == ExitCode::ok || end == ExitCode::wrong_result) &&
-        (never_ran || row.unsandboxed != sandboxed)) {
-      settled.insert_or_assign(row.key, std::move(row));
-    }
-  }
-  return settled;
 }
 
 // A name that stands in no file is misspelt. One of a backend that is not built is a row that says
@@ -218,55 +168,6 @@ WorkloadBuilder checked_problems(const CampaignOptions& options) {
     }
   }
   return builder;
-}
-
-// Whether rows below the header may be of a campaign with these options, as far as it tells.
-bool has_settings(const Header& header, const CampaignOptions& options) {
-  const auto is = [&](const char* field, const json& value) {
-    return header.line.value(field, json()) == value;
-  };
-  return is("threads", options.cell.threads) && is("gpus", options.cell.gpus) &&
-         is("ranks", options.cell.ranks) && is("sampling", options.cell.sampling);
-}
-
-// The starts of most rows of the campaign's own cells; of equally many the newest. Empty: it has
-// none.
-std::optional<std::uint64_t> seed_of_own_rows(const CampaignOptions& options,
-                                              const LedgerContent& earlier) {
-  std::set<std::pair<std::string, std::string>> own;
-  for (const CellSpec& cell : options.cells) {
-    own.emplace(cell_name(cell), definition_of(to_json(cell.problem).dump()));
-  }
-  std::set<const Header*> headers;
-  for (const auto& header : earlier.headers) {
-    if (header->starts_seed && has_settings(*header, options)) {
-      headers.insert(header.get());
-    }
-  }
-  std::map<std::uint64_t, std::size_t> counts;
-  std::optional<std::uint64_t> best;
-  for (const Row& row : earlier.rows) {
-    if (headers.contains(row.header.get()) && own.contains({row.name, row.identity.definition})) {
-      const std::uint64_t seed = *row.header->starts_seed;
-      best = ++counts[seed] >= counts[best.value_or(seed)] ? seed : best;
-    }
-  }
-  return best;
-}
-
-// A campaign that is resumed goes on with the starts that it began with: its cells and those to
-// come have the same. Another may have been appended since.
-std::uint64_t starts_seed(const CampaignOptions& options, const LedgerContent& earlier) {
-  if (options.starts_seed) {
-    return *options.starts_seed;
-  }
-  if (const auto own = seed_of_own_rows(options, earlier); options.resume && own) {
-    return *own;
-  }
-  if (options.resume && !earlier.headers.empty() && earlier.headers.back()->starts_seed) {
-    return *earlier.headers.back()->starts_seed;
-  }
-  return std::random_device{}(); // 32 bits: what readers of JSON keep exactly
 }
 
 CellOptions cell_options(const CampaignOptions& options, std::uint64_t seed) {
@@ -336,7 +237,7 @@ public:
         progress.start(cell_name(cell));
         const Row& row = run_cell(cell, round);
         progress.finish(cell_name(cell), row.status, figures_text(row));
-        result_.exit_code = graver(result_.exit_code, end_of(row));
+        result_.exit_code = graver(result_.exit_code, exit_code_of(row.status));
         spent[index].add(row);
         if (interrupt_signal() != 0) {
           break;
@@ -426,17 +327,43 @@ private:
     return order;
   }
 
+  json begun_row(const CellSpec& cell, int round) const {
+    return {{"type", "cell"},
+            {"schema", kLedgerSchema},
+            {"table", cell.table},
+            {"name", cell_name(cell)},
+            {"variant", cell.variant},
+            {"precision", to_string(cell.precision)},
+            {"threads", options_.cell.threads},
+            {"round", round},
+            {"time", now_utc()}};
+  }
+
+  struct Devices {
+    int gpus, ranks; ///< 0: the variant knows of none
+  };
+
+  // Where the variant comes from, and what it runs on.
+  Devices add_devices(json& row, const KnownVariant& variant) const {
+    row["device"] = to_string(variant.meta.device);
+    row["backend"] = variant.backend;
+    if (!variant.submission.is_null()) {
+      row["submission"] = variant.submission;
+    }
+    const Devices devices = {gpus_of(variant.meta, options_.cell.gpus),
+                             ranks_of(variant.meta, options_.cell.ranks, options_.cell.gpus)};
+    if (devices.gpus > 0) {
+      row["gpus"] = devices.gpus;
+    } else if (devices.ranks > 0) { // ranks with a GPU each are as many as GPUs
+      row["ranks"] = devices.ranks;
+      row["threads"] = std::max(options_.cell.threads, devices.ranks); // a rank has at least one
+    }
+    return devices;
+  }
+
   const Row& run_cell(const CellSpec& cell, int round) {
     const KnownVariant* variant = find_variant(cell.variant);
-    json row = {{"type", "cell"},
-                {"schema", kLedgerSchema},
-                {"table", cell.table},
-                {"name", cell_name(cell)},
-                {"variant", cell.variant},
-                {"precision", to_string(cell.precision)},
-                {"threads", options_.cell.threads},
-                {"round", round},
-                {"time", now_utc()}};
+    json row = begun_row(cell, round);
     if (variant == nullptr) {
       row["device"] = "";
       row["problem"] = problem_json(cell);
@@ -447,25 +374,13 @@ private:
                                    backend->missing_reason);
       return is_known(row) ? reuse(row) : keep(row);
     }
-    row["device"] = to_string(variant->meta.device);
-    const int gpus = gpus_of(variant->meta, options_.cell.gpus);
-    if (gpus > 0) {
-      row["gpus"] = gpus;
-    }
-    const int ranks = ranks_of(variant->meta, options_.cell.ranks, options_.cell.gpus);
-    if (ranks > 0 && gpus == 0) { // ranks with a GPU each are as many as GPUs
-      row["ranks"] = ranks;
-      row["threads"] = std::max(options_.cell.threads, ranks); // a rank has at least one
-    }
-    row["backend"] = variant->backend;
-    if (!variant->submission.is_null()) {
-      row["submission"] = variant->submission;
-    }
+    const Devices devices = add_devices(row, *variant);
     const auto key_with = [&](const std::string& problem_hash) {
       return hash_of({cell.table, cell.problem_id, cell.variant, problem_hash, round,
-                      options_.cell.threads, gpus, ranks, options_.cell.memory_limit,
-                      options_.cell.device_memory_limit, options_.cell.sampling, binary_hash_,
-                      environment_hash_, fingerprint(*variant), starts_seed_});
+                      options_.cell.threads, devices.gpus, devices.ranks,
+                      options_.cell.memory_limit, options_.cell.device_memory_limit,
+                      options_.cell.sampling, binary_hash_, environment_hash_,
+                      fingerprint(*variant), starts_seed_});
     };
     const std::filesystem::path stem = answers_.stem(cell, round);
     if (const Row* known = known_without_data(cell, key_with)) {
@@ -497,26 +412,8 @@ private:
       throw;
     }
     const Workload& work = *built;
-    // What keeps a cell from being ranked, for whoever reads the ledger without this build.
-    if (variant->meta.arithmetic != Arithmetic::as_data) {
-      row["arithmetic"] = to_string(variant->meta.arithmetic);
-    }
-    if (variant->meta.multiplier != Multiplier::fma) {
-      row["multiplier"] = to_string(variant->meta.multiplier);
-    }
-    if (variant->meta.approximate_within > 0.0) {
-      row["approximate_within"] = variant->meta.approximate_within;
-    }
-    if (variant->meta.reseeds_empty) {
-      row["reseeds_empty"] = true;
-    }
-    row["load_ms"] = work.points->load_ms;
-    if (!work.points->conversion.empty()) {
-      row["conversion"] = work.points->conversion;
-    }
-    if (!work.points->weights_conversion.empty()) {
-      row["weights_conversion"] = work.points->weights_conversion;
-    }
+    add_what_it_computes(row, variant->meta);
+    add_conversions(row, *work.points);
     row["problem"] = problem_json(cell, work);
     row["key"] = key_with(work.hash);
     if (is_known(row)) {

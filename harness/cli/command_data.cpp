@@ -4,6 +4,7 @@
 #include "datasets/sha256.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/system/messages.hpp"
 
 #include <fmt/format.h>
 #include <memory>
@@ -58,9 +59,9 @@ ExitCode make_rows(const DataArguments& arguments) {
   }
   const datasets::Array array = datasets::generate_rows(arguments.name, {first, count});
   write(arguments.out, array);
-  fmt::print("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n",
-             arguments.name, first, first + count - 1, arguments.out, array.rows(), array.cols(),
-             datasets::name_of(array.type()), datasets::sha256_hex(array.bytes()));
+  tell("name:   {}, rows {} to {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", arguments.name,
+       first, first + count - 1, arguments.out, array.rows(), array.cols(),
+       datasets::name_of(array.type()), datasets::sha256_hex(array.bytes()));
   return ExitCode::ok;
 }
 
@@ -71,9 +72,9 @@ ExitCode make_dataset(const DataArguments& arguments) {
     check_out(arguments.out);
     write(arguments.out, datasets::load(resolved, options));
   }
-  fmt::print("name:   {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", resolved.name,
-             arguments.out.empty() ? resolved.file.string() : arguments.out, resolved.rows,
-             resolved.cols, datasets::name_of(resolved.type), resolved.sha256);
+  tell("name:   {}\nfile:   {}\nshape:  {} x {} {}\nsha256: {}\n", resolved.name,
+       arguments.out.empty() ? resolved.file.string() : arguments.out, resolved.rows, resolved.cols,
+       datasets::name_of(resolved.type), resolved.sha256);
   return ExitCode::ok;
 }
 

@@ -129,7 +129,7 @@ ExitCode judge(const JudgeArguments& arguments) {
                                       {"variants", entries}}
                            .dump(2));
   } else {
-    fmt::print("\n{}\nledger: {}\n", text, ledger);
+    fmt::print("\n{}\nledger: {}\n", text, harmless(ledger));
   }
   return judged.campaign.exit_code;
 }

@@ -1,7 +1,9 @@
 #include "harness/cli/commands.hpp"
+#include "harness/cli/options.hpp"
 #include "harness/ledger/ledger.hpp"
 #include "harness/ledger/repair.hpp"
 #include "harness/report/table_json.hpp"
+#include "harness/system/messages.hpp"
 
 #include <fmt/format.h>
 #include <map>
@@ -42,7 +44,7 @@ struct RepairArguments {
 // "line 3 is not JSON" of every damaged line, after the ledger's name.
 void print_damage(const LedgerScan& scan) {
   for (const DamagedLine& line : scan.damaged) {
-    fmt::print("{}: line {} {}\n", scan.file, line.number, line.why);
+    tell("{}: line {} {}\n", scan.file, line.number, line.why);
   }
 }
 
@@ -56,12 +58,12 @@ ExitCode check(const LedgerArguments& arguments) {
     const LedgerScan scan = scan_ledger(path);
     print_damage(scan);
     if (!scan.content.edited.empty()) {
-      fmt::print("{}\n", scan.content.edited);
+      tell("{}\n", scan.content.edited);
     }
     if (!scan.damaged.empty() || !scan.content.edited.empty()) {
       code = ExitCode::environment_mismatch;
     } else {
-      fmt::print("{}: sound: {}\n", scan.file, counted(scan.content.rows.size(), "row"));
+      tell("{}: sound: {}\n", scan.file, counted(scan.content.rows.size(), "row"));
     }
   }
   return code;
@@ -70,20 +72,20 @@ ExitCode check(const LedgerArguments& arguments) {
 ExitCode repair(const RepairArguments& arguments) {
   const LedgerScan scan = scan_ledger(arguments.ledger);
   if (scan.damaged.empty()) {
-    fmt::print("{}: no line is damaged; nothing is written\n", scan.file);
+    tell("{}: no line is damaged; nothing is written\n", scan.file);
     return ExitCode::ok;
   }
   write_repaired(scan, arguments.out);
   print_damage(scan);
-  fmt::print("{}: {} of {}; {}.damaged: {}\n", arguments.out,
-             counted(scan.content.rows.size(), "row"), scan.file, arguments.out,
-             counted(scan.damaged.size(), "damaged line"));
+  tell("{}: {} of {}; {}.damaged: {}\n", arguments.out, counted(scan.content.rows.size(), "row"),
+       scan.file, arguments.out, counted(scan.damaged.size(), "damaged line"));
   return ExitCode::ok;
 }
 
 ExitCode show(const LedgerArguments& arguments) {
   const Measurements measurements = read_measurements(ledgers_below(arguments.paths));
-  fmt::print("{}", arguments.as_json ? to_json(measurements).dump() + "\n" : summary(measurements));
+  fmt::print("{}", arguments.as_json ? to_json(measurements).dump() + "\n"
+                                     : harmless(summary(measurements)));
   return measurements.edited.empty() ? ExitCode::ok : ExitCode::environment_mismatch;
 }
 
@@ -113,7 +115,12 @@ void add_repair_command(CLI::App& ledger, Action& action) {
   command->footer("Examples:\n"
                   "  clusterbench ledger repair out --out repaired/ledger.jsonl\n"
                   "  clusterbench ledger repair out/ledger.jsonl --out sound.jsonl");
-  command->callback([&action, arguments] { action = [arguments] { return repair(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      check_output_names(*command, {{"--out", "file"}});
+      return repair(*arguments);
+    };
+  });
 }
 
 } // namespace

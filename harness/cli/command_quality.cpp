@@ -161,7 +161,7 @@ ExitCode run(QualityArguments arguments) {
   Measurements measurements = measurements_of(result.rows);
   measurements.edited = result.edited;
   const ExitCode exit_code = show(arguments, measurements, {});
-  fmt::print("ledger: {}\n", (options.out / "ledger.jsonl").string());
+  tell("ledger: {}\n", (options.out / "ledger.jsonl").string());
   return graver(result.exit_code, exit_code);
 }
 

@@ -6,6 +6,7 @@
 #include "harness/report/page/page_data.hpp"
 #include "harness/report/page/page_text.hpp"
 #include "harness/system/files.hpp"
+#include "harness/system/messages.hpp"
 #include "harness/system/program_folder.hpp"
 
 #include <algorithm>
@@ -57,9 +58,9 @@ ExitCode write_report(const ReportArguments& arguments) {
   const nlohmann::json data = page_data(measurements, variant_texts(measurements, arguments.source),
                                         article_tables(measurements));
   write_text_file(arguments.out, page_text(page, data));
-  fmt::print("{} cells: {}\n", measurements.cells.size(), arguments.out);
+  tell("{} cells: {}\n", measurements.cells.size(), arguments.out);
   for (const std::string& sentence : measurements.edited) {
-    fmt::print("{}\n", sentence);
+    tell("{}\n", sentence);
   }
   return measurements.edited.empty() ? ExitCode::ok : ExitCode::environment_mismatch;
 }

@@ -12,6 +12,7 @@
 #include "harness/report/closing.hpp"
 #include "harness/report/table_json.hpp"
 #include "harness/report/table_text.hpp"
+#include "harness/system/harmless.hpp"
 #include "harness/system/memory_group.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/progress.hpp"
@@ -285,7 +286,7 @@ ExitCode run(const RunArguments& arguments) {
                table_text(report, arguments.wide ? TableForm::full : TableForm::narrow, style));
   }
   fmt::print("{}{}{}", closing_text(reports, style), unavailable_text(result.rows, style),
-             files_and_next(arguments, options, result, begin));
+             harmless(files_and_next(arguments, options, result, begin)));
   return result.exit_code;
 }
 

@@ -85,8 +85,12 @@ void add_table_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->as_json, "As JSON (results/table.schema.json)");
   command->add_option("--splice", arguments->splice,
                       "Write it into FILE between <!-- table NAME begin --> and end markers");
-  command->callback(
-      [&action, arguments] { action = [arguments] { return show_table(*arguments); }; });
+  command->callback([&action, arguments, command] {
+    action = [arguments, command] {
+      check_output_names(*command, {{"--splice", "file"}});
+      return show_table(*arguments);
+    };
+  });
 }
 
 } // namespace clusterbench

@@ -7,7 +7,6 @@
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/ledger/statistics.hpp"
 #include "harness/machine/measured_limits.hpp"
-#include "harness/problem/cell_choice.hpp"
 
 #include <cmath>
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 
 #include "datasets/errors.hpp"
 #include "harness/gate/suspicion.hpp"
-#include "harness/problem/cell_choice.hpp"
 #include "harness/system/find_program.hpp"
 
 #include <fmt/format.h>

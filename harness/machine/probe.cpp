@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cmath>
@@ -17,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include <pthread.h>
@@ -111,7 +113,8 @@ struct Together {
   bool pinned = false;
 };
 
-/// Runs work(thread) on pinned threads that start together.
+/// Runs work(thread) on pinned threads that start together. Throws std::system_error, and works not
+/// at all, if there cannot be so many.
 Together run_together(std::size_t threads, const std::function<void(std::size_t)>& work) {
   struct Lap {
     Clock::time_point start;
@@ -122,20 +125,35 @@ Together run_together(std::size_t threads, const std::function<void(std::size_t)
   const std::vector<int>& cpus = usable_processors();
   std::vector<Lap> laps(threads);
   std::barrier start(static_cast<std::ptrdiff_t>(threads));
+  std::atomic<bool> are_all_there = true;
   {
     std::vector<std::jthread> workers;
     workers.reserve(threads);
-    for (std::size_t thread = 0; thread < threads; ++thread) {
+    const auto start_thread = [&](std::size_t thread) {
       workers.emplace_back([&, thread] {
         Lap& lap = laps[thread];
         lap.pinned = pin_to(cpus, thread);
         start.arrive_and_wait();
+        if (!are_all_there) {
+          return;
+        }
         const double cpu_before = processor_seconds_of_thread();
         lap.start = Clock::now();
         work(thread);
         lap.end = Clock::now();
         lap.cpu_seconds = processor_seconds_of_thread() - cpu_before;
       });
+    };
+    try {
+      for (std::size_t thread = 0; thread < threads; ++thread) {
+        start_thread(thread);
+      }
+    } catch (const std::system_error&) { // those that wait for the others must not wait for ever
+      are_all_there = false;
+      for (std::size_t missing = threads - workers.size(); missing > 0; --missing) {
+        start.arrive_and_drop();
+      }
+      throw;
     }
   }
   const auto first = std::ranges::min_element(laps, {}, &Lap::start)->start;

@@ -61,11 +61,6 @@ std::vector<CellSpec> cells_beside(const std::vector<Table>& tables) {
 
 } // namespace
 
-std::string cell_name(const CellSpec& cell) {
-  return fmt::format("{}/{}/{}/{}", cell.table, cell.problem_id, cell.variant,
-                     to_string(cell.precision));
-}
-
 std::vector<CellSpec> choose_cells(const std::vector<std::string>& words, bool quick) {
   std::vector<Table> tables;
   for (const std::string& name : table_names()) {

@@ -8,9 +8,6 @@
 
 namespace clusterbench {
 
-/// table/problem/variant/precision, the name of a cell in ledgers and reports.
-std::string cell_name(const CellSpec& cell);
-
 /// The cells that any of `words` names and that two builds can be compared by: their variants are
 /// registered here and run in a process of the build. A word is a table, which stands for its cells
 /// on the CPU, or a shell glob of cell names. A glob that fits no row of a table means every

@@ -96,6 +96,11 @@ Table table_from(const json& definition, bool quick, const std::string& file) {
 
 } // namespace
 
+std::string cell_name(const CellSpec& cell) {
+  return fmt::format("{}/{}/{}/{}", cell.table, cell.problem_id, cell.variant,
+                     to_string(cell.precision));
+}
+
 fs::path tables_folder() {
   if (const char* folder = std::getenv("CLUSTERBENCH_TABLES")) {
     std::error_code none; // also where it may not be looked at

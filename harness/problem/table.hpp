@@ -20,6 +20,9 @@ struct CellSpec {
   std::string file = {}; ///< that defines its table; empty if none does
 };
 
+/// table/problem/variant/precision, the name of a cell in ledgers and reports.
+std::string cell_name(const CellSpec& cell);
+
 struct Table {
   std::string name;
   std::string title;

@@ -29,9 +29,7 @@ std::vector<ReportCell> cells_of(const Table& table, const std::vector<Measured>
   }
   std::vector<ReportCell> cells;
   for (const CellSpec& spec : table.cells) {
-    const std::string name = fmt::format("{}/{}/{}/{}", table.name, spec.problem_id, spec.variant,
-                                         to_string(spec.precision));
-    const auto [begin, end] = by_name.equal_range(name);
+    const auto [begin, end] = by_name.equal_range(cell_name(spec));
     const auto is_own = [&](const auto& entry) { return is_of(*entry.second, spec.problem); };
     const bool has_own = std::any_of(begin, end, is_own);
     for (auto found = begin; found != end; ++found) {

@@ -48,4 +48,10 @@ void say(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
 }
 
+/// Prints lines of text, names of files in them, to standard output. Throws as fmt::print does.
+template <typename... Arguments>
+void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  fmt::print("{}", harmless(fmt::format(format, std::forward<Arguments>(arguments)...)));
+}
+
 } // namespace clusterbench

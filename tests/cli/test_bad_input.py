@@ -425,6 +425,8 @@ class Refused(Program):
                             (["judge", "x.cpp", "--html", ""], "file"),
                             (["judge", "x.cpp", "--out", ""], "folder"),
                             (["report", "out", "--out", ""], "file"),
+                            (["ledger", "repair", "out", "--out", ""], "file"),
+                            (["table", "article000", "--from", "out", "--splice", ""], "file"),
                             (["gate", "--base", ".", "--new", ".", "--out", ""], "folder")):
             with self.subTest(words):
                 self.refused(*words[1:], command=words[0],

@@ -4,7 +4,6 @@ row and nothing else."""
 import json
 import os
 import pathlib
-import pty
 import re
 import shutil
 import subprocess
@@ -449,13 +448,23 @@ class Data(Program):
             if subprocess.run([*prefix, BINARY, "--version"], capture_output=True,
                               check=False).returncode != 0:
                 self.skipTest("nobody else may run the program here")
+
+        def limited(limit, *words):
+            return subprocess.run([*prefix, "bash", "-c", f'ulimit -u {limit} && exec "$@"', "bash", BINARY, *words],
+                                  cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
+                                  capture_output=True, text=True, timeout=60)
+
+        done = limited(3, "probe", "--quick", "--threads", "8")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("no thread or process could be started", done.stderr)
+        run = ["run", "--data", "points.npy", "--k", "3", "--iterations", "4", "--variant", "kmeans_serial"]
+        done = limited(1, *run, "--samples", "1", "--budget", "0", "--out", "probed")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertIn("no limits are measured: ", done.stderr)
+        self.assertEqual(len(ledger(self.folder / "probed")[1]), 1)
         for limit in (1, 2, 3):
             with self.subTest(limit):
-                done = subprocess.run(
-                    [*prefix, "bash", "-c", f'ulimit -u {limit} && exec "$@"', "bash", BINARY, "run", "--data",
-                     "points.npy", "--k", "3", "--iterations", "4", "--variant", "kmeans_serial", *QUICK, "--out",
-                     f"out{limit}"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                    capture_output=True, text=True, timeout=60)
+                done = limited(limit, *run, *QUICK, "--out", f"out{limit}")
                 self.assertIn(done.returncode, (0, 5), done.stderr)
                 [row] = ledger(self.folder / f"out{limit}")[1]
                 if limit == 1 or row["status"] != "ok":  # what looks around meanwhile can do without
@@ -547,59 +556,6 @@ class Oracle(Program):
                                 "kmeans_openmp", "--precision", "f64", *QUICK, "--out", "after")
         self.assertEqual([row["status"] for row in ledger(self.folder / "after")[1]], ["ok", "ok"])
         self.assertEqual(done.stderr.count("are not kept for later campaigns"), 1, done.stderr)
-
-
-class Streams(Program):
-    """What cannot be said costs no row; what was asked for on stdout and cannot be printed is 74."""
-
-    def end_of(self, redirections):
-        arguments = " ".join(map(str, ["run", *PROBLEM, "--variant", "kmeans_serial", "--variant",
-                                       "kmeans_simd", *QUICK, "--out", "out"]))
-        done = subprocess.run(["bash", "-c", f"exec '{BINARY}' {arguments} {redirections}"],
-                              cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
-        rows = ledger(self.folder / "out")[1]
-        self.assertEqual([row["status"] for row in rows], ["ok", "ok"])
-        shutil.rmtree(self.folder / "out")
-        return done.returncode
-
-    def test_messages_that_cannot_be_written_are_ignored(self):
-        self.assertEqual(self.end_of("2>/dev/full"), 0)
-
-    def test_closed_streams(self):
-        for redirections in ("2>&-", "<&-", "<&- 2>&-"):
-            with self.subTest(redirections):
-                self.assertEqual(self.end_of(redirections), 0)
-        self.assertEqual(self.end_of(">&-"), 0)  # as with >/dev/null
-
-    def test_a_terminal_that_erases_nothing_gets_no_escapes(self):
-        for terminal, escapes in (("dumb", False), (None, False), ("xterm", True)):
-            with self.subTest(terminal):
-                self.environment.pop("TERM", None)
-                if terminal is not None:
-                    self.environment["TERM"] = terminal
-                ours, theirs = pty.openpty()
-                process = subprocess.Popen(
-                    [BINARY, "run", *map(str, PROBLEM), "--variant", "kmeans_serial", *QUICK, "--out",
-                     "out"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                    stdout=theirs, stderr=theirs)
-                os.close(theirs)
-                said = b""
-                while True:
-                    try:
-                        piece = os.read(ours, 4096)
-                    except OSError:  # the other end is closed
-                        break
-                    if not piece:
-                        break
-                    said += piece
-                os.close(ours)
-                self.assertEqual(process.wait(), 0)
-                self.assertIn(b"kmeans_serial", said)
-                self.assertEqual(b"\x1b" in said, escapes)
-
-    def test_tables_that_cannot_be_printed(self):
-        self.assertEqual(self.end_of(">/dev/full"), 74)
 
 
 if __name__ == "__main__":

@@ -35,8 +35,8 @@ std::string read_page_template(const std::filesystem::path& program_folder) {
   text << file.rdbuf();
   if (!file || text.str().empty()) {
     throw datasets::InputError(fmt::format(
-        "report: {} is missing: there was no npm when the program was built; make it with "
-        "`apt-get install npm` and `scripts/bundle_page.sh {}`",
+        "report: {} is missing or empty. It is made with the program where npm is installed; "
+        "`apt-get install npm` and `scripts/bundle_page.sh {}` make it now",
         path.string(), program_folder.string()));
   }
   return text.str();
