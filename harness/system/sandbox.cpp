@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
+#include <fstream>
 #include <linux/ioprio.h>
 #include <linux/landlock.h>
+#include <linux/netlink.h>
 #include <net/if.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <set>
+#include <sstream>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -96,6 +100,39 @@ bool keep_proc() {
   return !error;
 }
 
+// Files that are sockets of a program, as the kernel lists them: by the names that it was given.
+std::set<fs::path> files_of_sockets() {
+  constexpr int kColumnsBefore = 7;
+  std::set<fs::path> files;
+  std::ifstream list("/proc/net/unix");
+  for (std::string line; std::getline(list, line);) {
+    std::istringstream columns(line);
+    std::string other, name;
+    for (int column = 0; column < kColumnsBefore; ++column) {
+      columns >> other;
+    }
+    std::error_code is_gone;
+    if (std::getline(columns >> std::ws, name) && name.starts_with('/')) {
+      files.insert(fs::canonical(name, is_gone)); // an empty one, if it is
+    }
+  }
+  return files;
+}
+
+// In a namespace of mounts: a file at which nobody listens stands in place of each socket, but for
+// those in the scratch folder. A terminal multiplexer, the bus of the session or a daemon of
+// containers would start programs outside the sandbox for whoever connects.
+void cover_sockets(const fs::path& scratch) {
+  std::error_code error;
+  const fs::path ours = fs::weakly_canonical(scratch, error);
+  for (const fs::path& file : files_of_sockets()) {
+    const auto [end, unused] = std::mismatch(ours.begin(), ours.end(), file.begin(), file.end());
+    if (end != ours.end() && fs::is_socket(file, error)) {
+      mount("/dev/null", file.c_str(), nullptr, MS_BIND, nullptr);
+    }
+  }
+}
+
 // A network namespace, of which nothing leads out, with its loopback device up.
 bool enter_own_network() {
   if (unshare(CLONE_NEWNET) != 0) {
@@ -119,13 +156,12 @@ public:
                LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |
                LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |
                LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM |
-               LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK |
                (version_ >= 2 ? kRefer : 0) | (version_ >= 3 ? kTruncate : 0);
     of_files_ = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE |
                 (version_ >= 3 ? kTruncate : 0);
     struct { // struct landlock_ruleset_attr as of version 6
       std::uint64_t files, network, scopes;
-    } handled{writing_ | kReading, 0, version_ >= 6 ? kSignals : 0};
+    } handled{writing_ | kDevices | kReading, 0, version_ >= 6 ? kAbstractSockets | kSignals : 0};
     const std::size_t size = version_ >= 6   ? sizeof handled
                              : version_ >= 4 ? sizeof handled.files + sizeof handled.network
                                              : sizeof handled.files;
@@ -140,16 +176,19 @@ public:
   Landlock& operator=(const Landlock&) = delete;
 
   bool offered() const { return rules_ >= 0; }
-  bool keeps_signals() const { return version_ >= 6; }
+  bool has_scopes() const { return version_ >= 6; }
 
   void allow_reading(const fs::path& path) { allow(path, kReading); }
+  // But for making devices: one made in the scratch folder is the same terminal or disk.
   void allow_writing(const fs::path& path) { allow(path, kReading | writing_); }
   bool restrict_self() const { return syscall(SYS_landlock_restrict_self, rules_, 0) == 0; }
 
 private:
   static constexpr std::uint64_t kReading =
       LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-  static constexpr std::uint64_t kSignals = 2;
+  static constexpr std::uint64_t kDevices =
+      LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK;
+  static constexpr std::uint64_t kAbstractSockets = 1, kSignals = 2;
 
   // In and below `path`. What cannot be opened stays forbidden; a link's target is allowed or not
   // where it is.
@@ -234,12 +273,41 @@ public:
   Seccomp(const Seccomp&) = delete;
   Seccomp& operator=(const Seccomp&) = delete;
 
-  // Calls that fail with EPERM, always or for one value of one argument.
+  // Calls that fail with EPERM, always or for one value of one argument, or of some of its bits.
   void forbid(int call) { add(SCMP_ACT_ERRNO(EPERM), call, {}); }
-  void forbid(int call, unsigned argument, long value) {
+  void forbid(int call, unsigned argument, long value, std::uint32_t bits = 0xffffffffU) {
     add(SCMP_ACT_ERRNO(EPERM), call,
-        {scmp_arg_cmp{argument, SCMP_CMP_MASKED_EQ, 0xffffffffU,
-                      static_cast<std::uint32_t>(value)}});
+        {scmp_arg_cmp{argument, SCMP_CMP_MASKED_EQ, bits, static_cast<std::uint32_t>(value)}});
+  }
+  // Calls that seem to succeed, and do nothing.
+  void ignore(int call) { add(SCMP_ACT_ERRNO(0), call, {}); }
+  // Sockets of all families but some.
+  void forbid_families_but(const std::vector<int>& some) {
+    for (const int call : {SCMP_SYS(socket), SCMP_SYS(socketpair)}) {
+      for (int family = 0; family < AF_MAX; ++family) {
+        if (std::ranges::find(some, family) == some.end()) {
+          forbid(call, 0, family);
+        }
+      }
+      add(SCMP_ACT_ERRNO(EPERM), call, {scmp_arg_cmp{0, SCMP_CMP_GE, AF_MAX, 0}});
+    }
+  }
+  // Of netlink, what tells NCCL and Open MPI which devices their network has. For root there is
+  // more: the kernel's log of audits, for one, is that of the whole machine.
+  void forbid_netlink_but_routes() {
+    add(SCMP_ACT_ERRNO(EPERM), SCMP_SYS(socket),
+        {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, 0xffffffffU, AF_NETLINK},
+         scmp_arg_cmp{2, SCMP_CMP_NE, NETLINK_ROUTE, 0}});
+  }
+  // Whose socket it is lies in memory, where no filter looks. So as if there were none: CUDA, which
+  // asks for MPS, and the C library, which asks for nscd, find that on most machines, and go on.
+  // What is sent on a pair of sockets names no address.
+  void forbid_connections() {
+    const std::uint32_t absent = SCMP_ACT_ERRNO(ENOENT);
+    for (const int call : {SCMP_SYS(connect), SCMP_SYS(sendmsg), SCMP_SYS(sendmmsg)}) {
+      add(absent, call, {});
+    }
+    add(absent, SCMP_SYS(sendto), {scmp_arg_cmp{4, SCMP_CMP_NE, 0, 0}});
   }
   // A call that the kernel seems not to know: its callers have another way.
   void hide(int call) { add(SCMP_ACT_ERRNO(ENOSYS), call, {}); }
@@ -268,6 +336,58 @@ private:
   scmp_filter_ctx filter_;
   bool complete_ = true;
 };
+
+// The kernel sends signals for a descriptor to whoever is named its owner, too.
+void forbid_owners_of_descriptors(Seccomp& filter) {
+  for (const int command : {F_SETOWN, F_SETOWN_EX, F_SETSIG, F_NOTIFY}) {
+    filter.forbid(SCMP_SYS(fcntl), 1, command);
+  }
+  filter.forbid(SCMP_SYS(ioctl), 1, FIOSETOWN);
+  filter.forbid(SCMP_SYS(ioctl), 1, SIOCSPGRP);
+}
+
+// Landlock leaves attributes of files alone, and their length up to version 2. Numbers are those of
+// calls that the C library or libseccomp may not know yet.
+void forbid_attributes(Seccomp& filter) {
+  constexpr int kFchmodat2 = 452, kSetxattrat = 463, kRemovexattrat = 466, kFileSetattr = 469;
+  for (const int call :
+       {SCMP_SYS(truncate), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr), SCMP_SYS(fsetxattr),
+        kSetxattrat, SCMP_SYS(removexattr), SCMP_SYS(lremovexattr), SCMP_SYS(fremovexattr),
+        kRemovexattrat, kFileSetattr}) {
+    filter.forbid(call);
+  }
+  // Python's shutil, linkers and Open MPI change these of their own files, and give up if they may
+  // not. They seldom depend on the change.
+  for (const int call :
+       {SCMP_SYS(chmod), SCMP_SYS(fchmod), SCMP_SYS(fchmodat), kFchmodat2, SCMP_SYS(chown),
+        SCMP_SYS(fchown), SCMP_SYS(lchown), SCMP_SYS(fchownat), SCMP_SYS(utime), SCMP_SYS(utimes),
+        SCMP_SYS(utimensat), SCMP_SYS(futimesat)}) {
+    filter.ignore(call);
+  }
+  // As <linux/fs.h> has them, which some versions of <sys/mount.h> cannot stand beside.
+  constexpr std::size_t kSizeOfFsxattr = 28;
+  constexpr unsigned long kSetFlags = _IOW('f', 2, long);
+  constexpr unsigned long kFsSetXattr = _IOW('X', 32, char[kSizeOfFsxattr]);
+  filter.forbid(SCMP_SYS(ioctl), 1, kSetFlags);
+  filter.forbid(SCMP_SYS(ioctl), 1, kFsSetXattr);
+}
+
+void forbid_devices(Seccomp& filter) {
+  for (const long kind : {S_IFCHR, S_IFBLK}) {
+    filter.forbid(SCMP_SYS(mknod), 1, kind, S_IFMT);
+    filter.forbid(SCMP_SYS(mknodat), 2, kind, S_IFMT);
+  }
+}
+
+// Landlock keeps mounts where they are, but not from being copied without what covers them.
+void forbid_mounts(Seccomp& filter) {
+  constexpr int kOpenTree = 428, kMoveMount = 429, kFsopen = 430, kFsmount = 432, kFspick = 433,
+                kMountSetattr = 442, kOpenTreeAttr = 467;
+  for (const int call : {SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), kOpenTree,
+                         kMoveMount, kFsopen, kFsmount, kFspick, kMountSetattr, kOpenTreeAttr}) {
+    filter.forbid(call);
+  }
+}
 
 bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
   Seccomp filter;
@@ -299,15 +419,18 @@ bool restrict_calls(const SandboxPlan& plan, bool has_own_network) {
                          SCMP_SYS(process_vm_readv)}) {
     filter.forbid(call);
   }
-  // Landlock leaves attributes of files alone, and their length up to version 2.
-  for (const int call :
-       {SCMP_SYS(truncate), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr), SCMP_SYS(fsetxattr)}) {
-    filter.forbid(call);
+  forbid_owners_of_descriptors(filter);
+  forbid_attributes(filter);
+  forbid_devices(filter);
+  forbid_mounts(filter);
+  if (has_own_network) {
+    filter.forbid_families_but({AF_UNIX, AF_INET, AF_INET6, AF_NETLINK});
+    filter.forbid_netlink_but_routes();
+  } else {
+    filter.forbid_families_but({AF_UNIX});
   }
-  if (!has_own_network) {
-    for (const int family : {AF_INET, AF_INET6}) {
-      filter.forbid(SCMP_SYS(socket), 0, family);
-    }
+  if (!has_own_network && !plan.may_start_processes) {
+    filter.forbid_connections(); // programs talk to what they start
   }
   filter.hide(SCMP_SYS(io_uring_setup)); // its requests pass no filter
   if (!plan.may_start_processes) {
@@ -331,6 +454,9 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   if (!own_shared_memory) {
     missing.emplace_back("a namespace of mounts: /dev/shm cannot be written to");
   }
+  if (own_shared_memory && (plan.may_start_processes || plan.own_network)) {
+    cover_sockets(plan.scratch); // a network of its own lists other ones
+  }
   const bool has_own_network = plan.own_network && enter_own_network();
   if (plan.own_network && !has_own_network) {
     missing.emplace_back("a network namespace: threads cannot talk over TCP");
@@ -346,8 +472,11 @@ std::vector<std::string> enter_sandbox(const SandboxPlan& plan) {
   Landlock rules;
   if (!rules.offered() || !restrict_files(rules, plan, own_shared_memory, proc_is_kept)) {
     missing.emplace_back("Landlock: files can be written to and read everywhere");
-  } else if (!rules.keeps_signals()) {
-    missing.emplace_back("Landlock's scopes: signals are kept from the parent alone");
+  } else if (!rules.has_scopes()) {
+    const bool may_connect = plan.may_start_processes && !has_own_network;
+    missing.emplace_back(
+        std::string("Landlock's scopes: signals are kept from the parent alone") +
+        (may_connect ? ", and programs may connect to sockets that have no file" : ""));
   }
   if (!restrict_calls(plan, has_own_network)) {
     missing.emplace_back("seccomp: other processes can be signalled and rescheduled");

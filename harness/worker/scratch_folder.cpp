@@ -1,5 +1,6 @@
 #include "harness/worker/scratch_folder.hpp"
 
+#include "harness/system/messages.hpp"
 #include "harness/system/program_folder.hpp"
 #include "harness/worker/replies.hpp"
 
@@ -39,6 +40,29 @@ bool is_mine_and_old(const fs::path& folder) {
          about.st_uid == geteuid() && about.st_mtime + kSeconds < std::time(nullptr);
 }
 
+// Folders that whoever made them has closed, to their owner too: they cannot be emptied.
+void open_folders(const fs::path& top) {
+  std::error_code nothing_to_be_done;
+  chmod(top.c_str(), S_IRWXU);
+  for (fs::recursive_directory_iterator entry(top, nothing_to_be_done), end;
+       !nothing_to_be_done && entry != end; entry.increment(nothing_to_be_done)) {
+    std::error_code is_gone;
+    if (fs::is_directory(entry->symlink_status(is_gone))) {
+      chmod(entry->path().c_str(), S_IRWXU); // before the iterator steps into it
+    }
+  }
+}
+
+std::error_code remove_with_all(const fs::path& folder) {
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (error) {
+    open_folders(folder);
+    fs::remove_all(folder, error);
+  }
+  return error;
+}
+
 } // namespace
 
 void remove_abandoned_scratch_folders(const fs::path& among) {
@@ -49,7 +73,7 @@ void remove_abandoned_scratch_folders(const fs::path& among) {
       continue;
     }
     if (const int descriptor = lock_folder(path); descriptor >= 0) {
-      fs::remove_all(path, nothing_to_be_done);
+      static_cast<void>(remove_with_all(path)); // who left it behind is not here to be told
       close(descriptor);
     }
   }
@@ -72,8 +96,9 @@ ScratchFolder::ScratchFolder() {
 
 void ScratchFolder::remove() {
   if (!path_.empty()) {
-    std::error_code nothing_to_be_done;
-    fs::remove_all(path_, nothing_to_be_done);
+    if (const std::error_code error = remove_with_all(path_)) {
+      say("cannot remove the scratch folder {}: {}\n", path_.string(), error.message());
+    }
     path_.clear();
   }
   if (lock_ >= 0) {

@@ -41,8 +41,8 @@ CHEATS = {
 # What can only be found where a second processor is idle, because only then it has an effect.
 ON_IDLE_PROCESSORS = ["two_threads"]
 # What the sandbox keeps from having an effect: right, and no faster.
-WITHOUT_EFFECT = ["keeps_a_file", "loads_the_machine", "own_clock", "slows_the_session",
-                  "writes_to_terminals"]
+WITHOUT_EFFECT = ["closes_the_ledger", "keeps_a_file", "loads_the_machine", "own_clock",
+                  "slows_the_session", "writes_to_terminals"]
 
 
 def running_tasks():
@@ -108,6 +108,16 @@ class Cheats(Program):
         before = group.read_text()
         self.row("slows_the_session", UNIFORM, 0)
         self.assertEqual(group.read_text(), before)
+
+    def test_files_of_the_judge_stay_open_and_new(self):
+        row = self.row("closes_the_ledger", UNIFORM, 0)
+        if any(what.startswith("seccomp: ") for what in row["sandbox_lacks"]):
+            self.skipTest("this kernel offers no seccomp")
+        out = self.folder / "closes_the_ledger"
+        for path in (self.folder, self.folder / "blobs.npy", out, out / "ledger.jsonl"):
+            about = path.stat()
+            self.assertEqual(about.st_mode & 0o600, 0o600, path)
+            self.assertGreater(about.st_mtime, 1e9, path)
 
     def test_terminals_show_nothing_of_it(self):
         try:

@@ -1,5 +1,6 @@
 // The sandbox is tried in processes of their own: whoever is in it stays in it.
 #include "harness/system/sandbox.hpp"
+#include "harness/worker/scratch_folder.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,8 @@
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
+#include <ifaddrs.h>
+#include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <spawn.h>
@@ -20,6 +23,7 @@
 #include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -27,11 +31,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/time.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <thread>
 #include <unistd.h>
+#include <utime.h>
 #include <vector>
 
 extern char** environ;
@@ -54,6 +62,11 @@ bool writes(const fs::path& file, std::ios::openmode mode = std::ios::app) {
 template <typename... Arguments>
 bool calls(long number, Arguments... arguments) {
   return syscall(number, arguments...) >= 0;
+}
+
+/// Where a call could fail for other reasons, too.
+bool is_forbidden(long result) {
+  return result == -1 && errno == EPERM;
 }
 
 bool starts_true(std::vector<const char*> arguments = {"true"}) {
@@ -225,6 +238,107 @@ TEST_F(Sandbox, NothingIsCutOffOrMarked) {
   EXPECT_EQ(fs::file_size(file), 4U);
 }
 
+// Whoever changes them is told that it did: nothing of use depends on it, and much gives up else.
+TEST_F(Sandbox, ModesOwnersAndTimesStay) {
+  SKIP_WITHOUT("seccomp");
+  constexpr long kFchmodat2 = 452;
+  const fs::path path = top_ / "beside";
+  const std::string name = path.string();
+  const char* const file = name.c_str();
+  const int opened = open(file, O_RDONLY);
+  struct stat before {};
+  ASSERT_EQ(stat(file, &before), 0);
+  const uid_t other = 1234;
+  const timespec times[2]{{1, 0}, {1, 0}};
+  const timeval short_times[2]{{1, 0}, {1, 0}};
+  const utimbuf seconds{1, 1};
+  for (const Attempt& attempt : std::vector<Attempt>{
+           [=] { return chmod(file, 0) == 0; }, [=] { return fchmod(opened, 0) == 0; },
+           [=] { return fchmodat(AT_FDCWD, file, 0, 0) == 0; },
+           [=] { return calls(kFchmodat2, AT_FDCWD, file, 0, AT_SYMLINK_NOFOLLOW); },
+           [=] { return chown(file, other, other) == 0; },
+           [=] { return lchown(file, other, other) == 0; },
+           [=] { return fchown(opened, other, other) == 0; },
+           [=] { return fchownat(AT_FDCWD, file, other, other, 0) == 0; },
+           [=] { return utime(file, &seconds) == 0; },
+           [=] { return utimes(file, short_times) == 0; },
+           [=] { return futimens(opened, times) == 0; },
+           [=] { return futimesat(AT_FDCWD, file, short_times) == 0; },
+           [=] { return utimensat(AT_FDCWD, file, times, AT_SYMLINK_NOFOLLOW) == 0; }}) {
+    EXPECT_TRUE(works(attempt));
+    struct stat after {};
+    ASSERT_EQ(stat(file, &after), 0);
+    EXPECT_EQ(after.st_mode, before.st_mode);
+    EXPECT_EQ(after.st_uid, before.st_uid);
+    EXPECT_EQ(after.st_gid, before.st_gid);
+    EXPECT_EQ(after.st_mtime, before.st_mtime);
+  }
+  plan_.may_start_processes = true;
+  EXPECT_TRUE(works([=] { return starts_true({"chmod", "0", file}); }));
+  EXPECT_TRUE(works([=] { return starts_true({"touch", "-d", "1970-01-02", file}); }));
+  struct stat after {};
+  ASSERT_EQ(stat(file, &after), 0);
+  EXPECT_EQ(after.st_mode, before.st_mode);
+  EXPECT_EQ(after.st_mtime, before.st_mtime);
+  close(opened);
+}
+
+TEST_F(Sandbox, NothingBecomesImmutableAndNoMarkIsTaken) {
+  SKIP_WITHOUT("seccomp");
+  constexpr long kSetxattrat = 463, kRemovexattrat = 466, kFileSetattr = 469;
+  constexpr unsigned long kSetFlags = _IOW('f', 2, long), kFsSetXattr = _IOW('X', 32, char[28]);
+  fs::create_directory(plan_.scratch / "folder");
+  for (const fs::path& path : {top_ / "beside", plan_.scratch / "folder"}) {
+    const std::string name = path.string();
+    const char* const file = name.c_str();
+    const int opened = open(file, O_RDONLY);
+    long flags[4] = {};
+    for (const Attempt& attempt : std::vector<Attempt>{
+             [&] { return is_forbidden(ioctl(opened, kSetFlags, flags)); },
+             [&] { return is_forbidden(ioctl(opened, kFsSetXattr, flags)); },
+             [=] { return is_forbidden(removexattr(file, "user.kept")); },
+             [=] { return is_forbidden(lremovexattr(file, "user.kept")); },
+             [=] { return is_forbidden(fremovexattr(opened, "user.kept")); },
+             [=] { return is_forbidden(syscall(kSetxattrat, opened, "", 0, "", 0, 0)); },
+             [=] { return is_forbidden(syscall(kRemovexattrat, opened, "", 0, "")); },
+             [=] { return is_forbidden(syscall(kFileSetattr, opened, "", 0, 0, 0)); }}) {
+      EXPECT_TRUE(works(attempt));
+    }
+    close(opened);
+  }
+}
+
+// The numbers 0, 0 are those of a device that everybody may make.
+TEST_F(Sandbox, NoDevicesAreMade) {
+  SKIP_WITHOUT("seccomp");
+  const std::string name = (plan_.scratch / "made").string();
+  const char* const made = name.c_str();
+  for (const dev_t device : {makedev(0, 0), makedev(1, 3), makedev(5, 1)}) {
+    EXPECT_FALSE(works([=] { return calls(SYS_mknod, made, S_IFCHR | 0600, device); }));
+    EXPECT_FALSE(works([=] { return calls(SYS_mknod, made, S_IFBLK | 0600, device); }));
+    EXPECT_FALSE(works([=] { return mknodat(AT_FDCWD, made, S_IFCHR | 0600, device) == 0; }));
+    EXPECT_FALSE(works([=] { return mknodat(AT_FDCWD, made, S_IFBLK | 0600, device) == 0; }));
+  }
+  EXPECT_FALSE(fs::exists(made));
+  EXPECT_TRUE(works([=] { return mknod(made, S_IFREG | 0600, 0) == 0 && unlink(made) == 0; }));
+  EXPECT_TRUE(works([=] { return mkfifo(made, 0600) == 0 && unlink(made) == 0; }));
+}
+
+// Else a copy of a folder would show what is covered there.
+TEST_F(Sandbox, MountsAreAsTheyAre) {
+  SKIP_WITHOUT("seccomp");
+  constexpr long kOpenTree = 428, kMountSetattr = 442, kCopy = 1;
+  const std::string name = top_.string();
+  const char* const folder = name.c_str();
+  EXPECT_TRUE(works([=] { return is_forbidden(syscall(kOpenTree, AT_FDCWD, folder, kCopy)); }));
+  EXPECT_TRUE(works([=] { return is_forbidden(mount(folder, folder, "", MS_BIND, nullptr)); }));
+  EXPECT_TRUE(works([=] { return is_forbidden(umount2("/dev/shm", MNT_DETACH)); }));
+  std::uint64_t attributes[4] = {};
+  EXPECT_TRUE(works([&] {
+    return is_forbidden(syscall(kMountSetattr, AT_FDCWD, folder, 0, attributes, sizeof attributes));
+  }));
+}
+
 TEST_F(Sandbox, TheScratchFolderIsFree) {
   EXPECT_TRUE(works([&] {
     const fs::path scratch = plan_.scratch;
@@ -346,6 +460,34 @@ TEST_F(Sandbox, TheParentGetsNoSignals) {
            // By way of its group.
            [=] { return setpgid(0, getpgid(parent)) == 0 && getpgrp() == getpgid(parent); }}) {
     EXPECT_FALSE(works([&] { return setpgid(0, 0) == 0 && attempt(); }));
+  }
+}
+
+TEST_F(Sandbox, TheKernelSendsTheParentNoneForADescriptor) {
+  SKIP_WITHOUT("seccomp");
+  const pid_t parent = getpid();
+  int pipe_ends[2], sockets[2];
+  ASSERT_EQ(pipe(pipe_ends), 0);
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+  const int reading = pipe_ends[0], socket = sockets[0];
+  const f_owner_ex owner{F_OWNER_PID, parent};
+  const std::uint64_t with_other_bits = 1ULL << 32 | F_SETOWN; // the kernel looks at half of it
+  const std::string folder = top_.string();
+  for (const Attempt& attempt : std::vector<Attempt>{
+           [=] { return fcntl(reading, F_SETOWN, parent) == 0; },
+           [=] { return calls(SYS_fcntl, reading, with_other_bits, parent); },
+           [=] { return fcntl(reading, F_SETOWN, -getpgid(parent)) == 0; },
+           [&] { return fcntl(reading, F_SETOWN_EX, &owner) == 0; },
+           [=] { return fcntl(reading, F_SETSIG, SIGKILL) == 0; },
+           [=] { return ioctl(socket, FIOSETOWN, &parent) == 0; },
+           [=] { return ioctl(socket, SIOCSPGRP, &parent) == 0; },
+           [&] { return fcntl(open(folder.c_str(), O_RDONLY), F_NOTIFY, DN_CREATE) == 0; }}) {
+    EXPECT_FALSE(works(attempt));
+    plan_.may_start_processes = !plan_.may_start_processes;
+  }
+  EXPECT_TRUE(works([=] { return fcntl(reading, F_SETFL, O_NONBLOCK) == 0; }));
+  for (const int end : {pipe_ends[0], pipe_ends[1], sockets[0], sockets[1]}) {
+    close(end);
   }
 }
 
@@ -505,8 +647,119 @@ TEST_F(Sandbox, ThereIsNoNetwork) {
   }));
   EXPECT_TRUE(works([] { // what libraries talk to themselves with
     int ends[2];
-    return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0;
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0 && send(ends[0], "x", 1, 0) == 1;
   }));
+}
+
+TEST_F(Sandbox, SocketsOfOtherFamiliesAreNotMade) {
+  SKIP_WITHOUT("seccomp");
+  for (const int family : {AF_UNSPEC, AF_NETLINK, AF_PACKET, AF_ALG, AF_TIPC, AF_VSOCK, AF_XDP,
+                           AF_MAX - 1, AF_MAX, AF_MAX + 7}) {
+    EXPECT_TRUE(works([=] { return is_forbidden(socket(family, SOCK_DGRAM, 0)); })) << family;
+    EXPECT_TRUE(works([=] { return is_forbidden(socket(family, SOCK_RAW, 0)); })) << family;
+    int ends[2];
+    EXPECT_TRUE(works([&] { return is_forbidden(socketpair(family, SOCK_STREAM, 0, ends)); }));
+  }
+  EXPECT_TRUE(works([] { return socket(AF_UNIX, SOCK_STREAM, 0) >= 0; })); // CUDA makes one
+}
+
+/// A socket of this machine. A name that begins with a zero is of no file.
+class LocalSocket {
+public:
+  LocalSocket(int kind, std::string_view name) : descriptor_(socket(AF_UNIX, kind, 0)) {
+    address_.sun_family = AF_UNIX;
+    name.copy(address_.sun_path, sizeof address_.sun_path - 1);
+    size_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  }
+  ~LocalSocket() { close(descriptor_); }
+  LocalSocket(const LocalSocket&) = delete;
+  LocalSocket& operator=(const LocalSocket&) = delete;
+
+  bool listens() const {
+    return bind(descriptor_, general(), size_) == 0 &&
+           (listen(descriptor_, 9) == 0 || errno == EOPNOTSUPP);
+  }
+  bool connects() const { return connect(descriptor_, general(), size_) == 0; }
+  bool sends() const { return sendto(descriptor_, "x", 1, 0, general(), size_) == 1; }
+  bool sends_message() {
+    iovec text{address_.sun_path, 1};
+    msghdr message{};
+    message.msg_name = &address_;
+    message.msg_namelen = size_;
+    message.msg_iov = &text;
+    message.msg_iovlen = 1;
+    return sendmsg(descriptor_, &message, 0) == 1;
+  }
+
+private:
+  const sockaddr* general() const { return reinterpret_cast<const sockaddr*>(&address_); }
+
+  int descriptor_;
+  sockaddr_un address_{};
+  socklen_t size_ = 0;
+};
+
+TEST_F(Sandbox, AModuleReachesNoSocketOfOthers) {
+  SKIP_WITHOUT("seccomp");
+  const std::string abstract = std::string(1, '\0') + "clusterbench-" + std::to_string(getpid());
+  for (const std::string& name : {(top_ / "socket").string(), abstract}) {
+    const LocalSocket listening(SOCK_STREAM, name);
+    ASSERT_TRUE(listening.listens());
+    ASSERT_TRUE(LocalSocket(SOCK_STREAM, name).connects());
+    EXPECT_FALSE(works([&] { return LocalSocket(SOCK_STREAM, name).connects(); }));
+    EXPECT_TRUE(works([&] { // as where there is none
+      return !LocalSocket(SOCK_STREAM, name).connects() && errno == ENOENT;
+    }));
+  }
+  for (const std::string& name : {(top_ / "mailbox").string(), abstract + "-mailbox"}) {
+    const LocalSocket mailbox(SOCK_DGRAM, name);
+    ASSERT_TRUE(mailbox.listens());
+    ASSERT_TRUE(LocalSocket(SOCK_DGRAM, name).sends());
+    ASSERT_TRUE(LocalSocket(SOCK_DGRAM, name).sends_message());
+    EXPECT_FALSE(works([&] { return LocalSocket(SOCK_DGRAM, name).sends(); }));
+    EXPECT_FALSE(works([&] { return LocalSocket(SOCK_DGRAM, name).sends_message(); }));
+    EXPECT_FALSE(works([&] { return LocalSocket(SOCK_DGRAM, name).connects(); }));
+  }
+}
+
+TEST_F(Sandbox, AProgramReachesWhatItHasMade) {
+  plan_.may_start_processes = true;
+  const std::string name = (plan_.scratch / "socket").string();
+  const std::string abstract = std::string(1, '\0') + "clusterbench-" + std::to_string(getpid());
+  for (const std::string& own : {name, abstract}) {
+    EXPECT_TRUE(works([&] {
+      const LocalSocket listening(SOCK_STREAM, own);
+      return listening.listens() && LocalSocket(SOCK_STREAM, own).connects();
+    }));
+  }
+  const std::string other = (plan_.scratch / "ranks").string(); // where ranks find the harness
+  const LocalSocket ours(SOCK_STREAM, other);
+  ASSERT_TRUE(ours.listens());
+  EXPECT_TRUE(works([&] { return LocalSocket(SOCK_STREAM, other).connects(); }));
+}
+
+TEST_F(Sandbox, AProgramReachesNoSocketOfOthers) {
+  plan_.may_start_processes = true;
+  const std::string stream = (top_ / "a socket").string(), mailbox = (top_ / "mailbox").string();
+  const LocalSocket listening(SOCK_STREAM, stream), taking(SOCK_DGRAM, mailbox);
+  ASSERT_TRUE(listening.listens());
+  ASSERT_TRUE(taking.listens());
+  if (!lacks("a namespace of mounts")) {
+    for (const bool own_network : {false, true}) {
+      plan_.own_network = own_network;
+      EXPECT_FALSE(works([&] { return LocalSocket(SOCK_STREAM, stream).connects(); }));
+      EXPECT_FALSE(works([&] { return LocalSocket(SOCK_DGRAM, mailbox).sends(); }));
+      EXPECT_FALSE(works([&] { return LocalSocket(SOCK_DGRAM, mailbox).sends_message(); }));
+    }
+    plan_.own_network = false;
+  }
+  EXPECT_TRUE(LocalSocket(SOCK_STREAM, stream).connects());
+  const std::string abstract = std::string(1, '\0') + "clusterbench-" + std::to_string(getpid());
+  const LocalSocket ours(SOCK_STREAM, abstract);
+  ASSERT_TRUE(ours.listens());
+  SKIP_WITHOUT("Landlock: ");
+  SKIP_WITHOUT("Landlock's scopes");
+  EXPECT_FALSE(works([&] { return LocalSocket(SOCK_STREAM, abstract).connects(); }));
 }
 
 // A listener on the loopback device of its own, and one of ours that it does not reach.
@@ -535,6 +788,16 @@ TEST_F(Sandbox, ANetworkOfItsOwn) {
     return listener(own) && reaches(own);
   }));
   EXPECT_FALSE(works([&] { return reaches(ours); }));
+  // Its libraries ask which devices there are, and nothing else of the kernel.
+  EXPECT_TRUE(works([] {
+    ifaddrs* devices = nullptr;
+    return getifaddrs(&devices) == 0 && devices != nullptr;
+  }));
+  SKIP_WITHOUT("seccomp");
+  EXPECT_TRUE(
+      works([] { return is_forbidden(socket(AF_NETLINK, SOCK_RAW, NETLINK_KOBJECT_UEVENT)); }));
+  EXPECT_TRUE(works([] { return is_forbidden(socket(AF_PACKET, SOCK_RAW, 0)); }));
+  EXPECT_TRUE(works([] { return is_forbidden(socket(AF_VSOCK, SOCK_STREAM, 0)); }));
 }
 
 // ---- children that write below /proc
@@ -584,6 +847,46 @@ TEST_F(Sandbox, AChildThatWritesToItsOwnProcGainsNothingElse) {
   EXPECT_FALSE(
       works([&] { return child_works([&] { return reads(top_ / "cache/hidden/secret"); }); }));
   EXPECT_TRUE(works([&] { return child_works([&] { return writes(plan_.scratch / "new"); }); }));
+}
+
+// ---- the scratch folder, when all is over
+
+TEST(ScratchFolders, GoWithFoldersThatWereClosed) {
+  ScratchFolder scratch;
+  const fs::path path = scratch.path(), closed = path / "closed";
+  fs::create_directories(closed / "deeper" / "still");
+  std::ofstream(closed / "deeper" / "file") << "text";
+  for (const fs::path& folder : {closed / "deeper", closed, path}) {
+    ASSERT_EQ(chmod(folder.c_str(), 0), 0);
+  }
+  testing::internal::CaptureStderr();
+  scratch.remove();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(ScratchFolders, OneThatStaysIsNamed) {
+  constexpr unsigned long kGetFlags = _IOR('f', 1, long), kSetFlags = _IOW('f', 2, long);
+  ScratchFolder scratch;
+  const fs::path path = scratch.path(), kept = path / "kept";
+  std::ofstream(kept) << "text";
+  const int opened = open(kept.c_str(), O_RDONLY);
+  int flags = 0;
+  const bool has_flags = ioctl(opened, kGetFlags, &flags) == 0;
+  int immutable = flags | 0x10;
+  if (!has_flags || ioctl(opened, kSetFlags, &immutable) != 0) {
+    close(opened);
+    GTEST_SKIP() << "no file here can be made immutable";
+  }
+  testing::internal::CaptureStderr();
+  scratch.remove();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("cannot remove the scratch folder " + path.string() + ": "),
+            std::string::npos)
+      << said;
+  ioctl(opened, kSetFlags, &flags);
+  close(opened);
+  fs::remove_all(path);
 }
 
 } // namespace
