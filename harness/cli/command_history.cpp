@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <memory>
+#include <set>
 
 namespace clusterbench {
 namespace {
@@ -33,6 +34,18 @@ std::vector<Timings> campaigns_of(const std::string& path) {
   return campaigns;
 }
 
+// Those that two folders hold, or that are named twice, count once.
+void drop_duplicates(std::vector<Timings>& campaigns) {
+  std::set<std::filesystem::path> seen;
+  std::erase_if(campaigns, [&](const Timings& campaign) {
+    std::filesystem::path file = campaign.source;
+    if (std::filesystem::is_directory(file)) {
+      file /= "ledger.jsonl";
+    }
+    return !seen.insert(std::filesystem::weakly_canonical(file)).second;
+  });
+}
+
 ExitCode show_history(const HistoryArguments& arguments) {
   if (!(arguments.min_effect_percent >= 0.0)) {
     throw datasets::InputError("--min-effect: a percentage that is not negative is needed");
@@ -41,6 +54,7 @@ ExitCode show_history(const HistoryArguments& arguments) {
   for (const std::string& path : arguments.campaigns) {
     std::ranges::move(campaigns_of(path), std::back_inserter(campaigns));
   }
+  drop_duplicates(campaigns);
   std::vector<Timings*> all;
   std::ranges::transform(campaigns, std::back_inserter(all), [](Timings& each) { return &each; });
   keep_cells(all, arguments.cells);

@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from compare_cases import Compare, row, rounds
+from compare_cases import PACES, Compare, row, rounds
 
 
 class History(Compare):
@@ -26,8 +26,9 @@ class History(Compare):
         self.assertAlmostEqual(cell["moments"][2]["ratio"], 1.2, places=3)
         self.assertAlmostEqual(cell["moments"][0]["ms"], 10.0145, places=3)
         text = self.run_program("history", "m0", "m1", "m2", "m3", "m4").stdout
-        self.assertRegex(text, r"> +m2 +12.02 .*slower")
+        self.assertRegex(text, r"> +m2 +2026-11-20 +12.02 .*slower")
         self.assertIn("1 cell, 2 changes (>)", text)
+        self.assertIn("over the first", text)
 
     def test_a_slow_drift_is_seen_once_it_is_large_enough(self):
         (cell,) = self.history(1.0, 1.012, 1.024, 1.036)  # each step is below the 2 % that count
@@ -102,6 +103,109 @@ class History(Compare):
         self.assertIn("runs/mon was measured before runs/tue, which it follows here", text)
         (self.folder / "empty").mkdir()
         self.assertIn("empty", self.run_program("history", "empty", exit_code=64).stderr)
+
+    def follow(self, *campaigns):
+        """The moments of one cell: campaigns are pairs of a factor of the times and how many rounds there
+        were (n), how many tasks of others (busy), or how long the fixed work took (us)."""
+        for i, (factor, state) in enumerate(campaigns):
+            paces = PACES[:state.get("n", len(PACES))]
+            rows = rounds("c", [factor * x for x in self.STEADY], paces)
+            for each in rows:
+                each["other_tasks"] = [state.get("busy", 0.0)] * len(each["samples_ms"])
+                each["fixed_work_us"] = [state.get("us", 50.0)] * len(each["samples_ms"])
+            self.write(f"m{i}", rows)
+        names = [f"m{i}" for i in range(len(campaigns))]
+        (cell,) = json.loads(self.run_program("history", *names, "--json").stdout)["cells"]
+        return cell["moments"], self.run_program("history", *names).stdout
+
+    def assert_verdicts(self, moments, *verdicts):
+        self.assertEqual([moment["verdict"] for moment in moments], list(verdicts))
+
+    def test_a_first_campaign_that_is_no_comparison_gives_way(self):
+        clean = [(1.0, {}), (1.0, {}), (1.5, {}), (1.5, {}), (1.5, {})]
+        for state, why in (({"busy": 1.0}, "other programs kept the machine busy before"),
+                           ({"n": 2}, "fewer than 3 processes"), ({"us": 80.0}, "fixed work took 80 us")):
+            moments, text = self.follow((1.0, state), *clean)
+            self.assert_verdicts(moments, "first", "first", "same", "slower", "same", "same")
+            self.assertAlmostEqual(moments[3]["ratio"], 1.5, places=2)
+            self.assertIn(why, moments[1]["message"])
+            self.assertRegex(text, rf"\n  m1: not compared with those before: .*{why}")
+            self.assertIn("1 cell, 1 change (>)", text)
+
+    def test_campaigns_that_are_no_comparison_hide_no_step(self):
+        for state in ({"busy": 1.0}, {"n": 2}, {"us": 80.0}):
+            moments, text = self.follow((1.0, state), (1.0, {}), (1.0, state), (1.5, {}), (1.5, state), (1.0, {}))
+            seen = "inconclusive" if "us" not in state else "same"  # as quiet as the first one
+            self.assert_verdicts(moments, "first", "first", seen, "slower",
+                                 seen.replace("same", "slower"), "faster")
+            if "us" not in state:
+                self.assertRegex(text, r"\n  m2, m4: ")
+
+    def test_few_rounds_throughout_tell_nothing_and_why(self):
+        few = {"n": 2}
+        moments, text = self.follow((1.0, few), (1.5, few), (1.5, few), (1.5, few), (1.5, few))
+        self.assert_verdicts(moments, "first", *["inconclusive"] * 4)
+        self.assertTrue(moments[1]["interval_is_range"])
+        self.assertAlmostEqual(moments[4]["ratio"], 1.5, places=2)
+        self.assertIn("\n  m1, m2, m3 and 1 more: fewer than 3 processes cannot tell", text)
+        self.assertIn("1 cell, 0 changes (>)", text)
+
+    def test_one_quiet_campaign_hides_no_later_step(self):
+        moments, _ = self.follow((1.0, {"us": 50.0}), (1.0, {"us": 46.0}), (1.0, {"us": 50.0}),
+                                 (1.5, {"us": 50.0}), (1.5, {"us": 46.0}))
+        self.assert_verdicts(moments, "first", "first", "same", "slower", "slower")
+
+    def test_a_time_that_is_none_begins_nothing(self):
+        self.write("m0", rounds("c", self.STEADY))
+        none = rounds("c", self.STEADY)
+        for each in none:
+            each["samples_ms"] = [0.0] * len(each["samples_ms"])
+        self.write("m1", none)
+        self.write("m2", rounds("c", [1.5 * x for x in self.STEADY]))
+        (cell,) = json.loads(self.run_program("history", "m0", "m1", "m2", "--json").stdout)["cells"]
+        self.assert_verdicts(cell["moments"], "first", "failed", "slower")
+
+    def test_campaigns_are_told_apart_by_name_and_time(self):
+        name = "hist/nightly-build-of-the-main-branch-2026-11-0{}-with-the-flags-of-the-release"
+        for day in (1, 2, 3, 4):
+            self.write(name.format(day),
+                       rounds("c", [(1.2 if day > 2 else 1.0) * x for x in self.STEADY]),
+                       time=f"2026-11-0{day}T10:33:00Z")
+        (cell,) = json.loads(self.run_program("history", "hist", "--json").stdout)["cells"]
+        self.assertEqual([moment["time"] for moment in cell["moments"]],
+                         [f"2026-11-0{day}T10:33:00Z" for day in (1, 2, 3, 4)])
+        lines = self.run_program("history", "hist").stdout.splitlines()
+        self.assertLessEqual(max(len(line) for line in lines), 100)
+        shown = [line.split()[1 if line.startswith("  >") else 0] for line in lines[2:6]]
+        self.assertEqual(len(set(shown)), 4, shown)
+        self.assertNotIn("ledger.jsonl", " ".join(lines))
+        self.assertIn(" 2026-11-03  ", lines[4])
+        self.assertRegex("\n".join(lines), r"\n    slower at .*: times 1\.20.*, 2026-11-03$")
+        for hour, folder in enumerate(("one", "two")):
+            self.write(f"day/{folder}", rounds("c", self.STEADY), time=f"2026-11-05T1{hour}:33:00Z")
+        text = self.run_program("history", "day").stdout
+        self.assertRegex(text, r"\n +one +2026-11-05 10:33 .*\n +two +2026-11-05 11:33 ")
+        self.assertNotIn("day/one", text)
+
+    def test_cells_of_one_campaign_are_counted(self):
+        self.write("m0", rounds("a", self.STEADY) + rounds("b", self.STEADY))
+        self.write("m1", rounds("a", self.STEADY) + rounds("c", self.STEADY))
+        text = self.run_program("history", "m0", "m1").stdout
+        self.assertTrue(text.startswith("a\n"))
+        self.assertIn("1 cell, 0 changes (>)\nleft out: 2 cells that only one campaign has", text)
+        self.assertNotIn("\nb\n", text)
+        cells = json.loads(self.run_program("history", "m0", "m1", "--json").stdout)["cells"]
+        self.assertEqual([cell["name"] for cell in cells], ["a", "b", "c"])
+        self.assertIn("2 cells, 0 changes", self.run_program("history", "m0").stdout)  # there is no other
+
+    def test_a_campaign_counts_once(self):
+        for name, factor in (("runs/mon", 1.0), ("runs/tue", 1.2)):
+            self.write(name, rounds("c", [factor * x for x in self.STEADY]))
+        (self.folder / "link").symlink_to("runs")
+        for words in (("runs", "runs"), ("runs", "runs/tue", "runs/mon/ledger.jsonl"),
+                      ("runs/mon", "./runs/mon/", "link")):
+            (cell,) = json.loads(self.run_program("history", *words, "--json").stdout)["cells"]
+            self.assert_verdicts(cell["moments"], "first", "slower")
 
     def test_cells_that_come_and_go(self):
         self.write("m0", rounds("a", self.STEADY))

@@ -12,6 +12,7 @@ namespace clusterbench {
 /// What one campaign says of a cell.
 struct Moment {
   std::string source; ///< the file
+  std::string time;   ///< when it began, ISO 8601; empty: not known
   /// Of compare, against the stretch's first campaign; `first` for that itself.
   std::string verdict;
   double ms = 0.0;              ///< median of runs; 0 where there is none
@@ -19,13 +20,19 @@ struct Moment {
   std::optional<Change> change; ///< since the stretch's first campaign
   /// Slower or faster are the campaigns from here on together, not this one alone.
   bool with_later = false;
-  std::string message = {}; ///< what differs in another environment, or what compare says
+  /// What differs in another environment, why it is compared with none before, or what compare
+  /// says.
+  std::string message = {};
 };
 
 /// A stretch ends where the cell is slower or faster than in the stretch's first campaign: so a
 /// slow drift is seen, too, once it is larger than noise. Every environment has a stretch of its
 /// own, which goes on where others came between, and so does one that a failure interrupts. A step
 /// too small for one campaign ends a stretch, too, where all campaigns since then tell it.
+///
+/// A campaign of few rounds, or of a busy machine, can carry no verdict. It begins a stretch only
+/// where none of its environment goes on, and gives way to the first one that can. One whose
+/// machine was not as quiet as for any stretch of its environment begins one beside these.
 struct CellHistory {
   CellName cell;               ///< as far as any campaign tells it
   std::string shown;           ///< its name, with what tells it from other cells of that name
@@ -33,8 +40,8 @@ struct CellHistory {
 };
 
 /// campaigns: in the order that is followed. The level is divided by the number of comparisons of
-/// all cells. Steps that only several campaigns tell have another third of it, divided by the
-/// number of cells.
+/// all cells. The steps that only several campaigns tell, of one stretch, have another third of it,
+/// divided by the number of cells.
 std::vector<CellHistory> history_of(const std::vector<Timings>& campaigns, CompareOptions options);
 
 /// Of each campaign's ledger that is not as it was written, a sentence.
@@ -43,7 +50,8 @@ std::vector<std::string> edited_of(const std::vector<Timings>& campaigns);
 /// A sentence if a campaign was measured before the one that it follows; empty if none was.
 std::string order_of(const std::vector<Timings>& campaigns);
 
-/// In 100 columns: a table for each cell, the changes in colour, and at the end what changed where.
+/// In 100 columns: a table for each cell that several campaigns have, the changes in colour, and at
+/// the end what changed where and when.
 std::string render_history(const std::vector<CellHistory>& cells,
                            const std::vector<std::string>& edited, const std::string& order,
                            TextStyle style);

@@ -29,13 +29,18 @@ struct Split {
     }
   }
 
+  /// As far as the residuals tell it.
+  double standard_error() const {
+    const double squares =
+        std::inner_product(residuals.begin(), residuals.end(), residuals.begin(), 0.0);
+    return standard_error(std::sqrt(squares / (static_cast<double>(residuals.size()) - 2.0)));
+  }
+
+  /// Where campaigns scatter so much.
   double standard_error(double scatter) const {
     const auto count = static_cast<double>(residuals.size());
     const auto before = static_cast<double>(at);
-    const double squares =
-        std::inner_product(residuals.begin(), residuals.end(), residuals.begin(), 0.0);
-    const double variance = std::max(squares / (count - 2.0), scatter * scatter);
-    return std::sqrt(variance / before + variance / (count - before));
+    return scatter * std::sqrt(1.0 / before + 1.0 / (count - before));
   }
 
   // By how many times fewer the campaigns are that are independent. Of few campaigns their
@@ -56,11 +61,17 @@ struct Split {
   }
 };
 
+// The variance of the residuals is an estimate, and their correlation stretches it. The assumed one
+// is neither: where it is the larger, degrees of freedom are added (Satterthwaite 1946).
 Step step_of(const Split& split, double scatter, std::size_t places) {
+  constexpr double kMostDegrees = 1e6;
   const double stretch = split.stretch();
-  const double error = split.standard_error(scatter) * std::sqrt(stretch);
+  const double own = split.standard_error() * std::sqrt(stretch);
+  const double error = std::max(own, split.standard_error(scatter));
+  const double share = std::pow(own / error, 2);
   const auto count = static_cast<double>(split.residuals.size());
-  const students_t distribution(std::max(count / stretch - 2.0, 1.0));
+  const double degrees = std::max(count / stretch - 2.0, 1.0);
+  const students_t distribution(std::min(degrees / std::max(share * share, 1e-6), kMostDegrees));
   const double reach = error * boost::math::quantile(distribution, 0.975);
   const double tail =
       boost::math::cdf(boost::math::complement(distribution, std::abs(split.change) / error));
@@ -68,6 +79,14 @@ Step step_of(const Split& split, double scatter, std::size_t places) {
           std::exp(split.change),
           {std::exp(split.change - reach), std::exp(split.change + reach)},
           std::min(2.0 * tail * static_cast<double>(places), 1.0)};
+}
+
+// The first look is at the fewest campaigns that there can be a step in. Sums to 1, however many
+// looks follow; half of it has gone after twenty.
+double share_of_look(std::size_t campaigns) {
+  constexpr double kHalf = 20.0;
+  const auto look = static_cast<double>(campaigns - 2 * kLeastCampaigns + 1);
+  return kHalf / ((kHalf + look - 1.0) * (kHalf + look));
 }
 
 } // namespace
@@ -82,7 +101,8 @@ std::optional<Step> clearest_step(const std::vector<double>& logs, double scatte
   double most = -1.0;
   for (std::size_t i = 0; i < places; ++i) {
     Split split(logs, kLeastCampaigns + i);
-    const double t = std::abs(split.change) / split.standard_error(scatter);
+    const double t =
+        std::abs(split.change) / std::max(split.standard_error(), split.standard_error(scatter));
     if (t > most) {
       most = t;
       clearest = std::move(split);
@@ -90,7 +110,8 @@ std::optional<Step> clearest_step(const std::vector<double>& logs, double scatte
   }
   const Step step = step_of(*clearest, scatter, places);
   const bool is_large = std::abs(clearest->change) >= std::log1p(min_effect);
-  return is_large && step.p <= level ? std::optional(step) : std::nullopt;
+  return is_large && step.p <= level * share_of_look(logs.size()) ? std::optional(step)
+                                                                  : std::nullopt;
 }
 
 } // namespace clusterbench
