@@ -1,9 +1,15 @@
 #include "harness/campaign/answer_files.hpp"
 
+#include "datasets/errors.hpp"
+
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <fmt/format.h>
 #include <fstream>
+#include <map>
+#include <optional>
+#include <sys/stat.h>
 #include <system_error>
 #include <utility>
 
@@ -24,11 +30,23 @@ std::string as_file_name(const std::string& text) {
   return name.empty() ? "%" : name;
 }
 
+constexpr std::array kSuffixes = {"labels.npy", "centroids.npy", "memberships.npy", "trace.json"};
+
+using FileIdentity = std::pair<dev_t, ino_t>;
+
+// Empty where there is none: data may have the name of a generator.
+std::optional<FileIdentity> identity_of(const std::string& file) {
+  struct stat status = {};
+  return stat(file.c_str(), &status) == 0
+             ? std::optional<FileIdentity>({status.st_dev, status.st_ino})
+             : std::nullopt;
+}
+
 } // namespace
 
 AnswerFiles::AnswerFiles(std::filesystem::path folder, const std::vector<CellSpec>& cells,
                          int rounds)
-    : folder_(std::move(folder)), several_rounds_(rounds > 1) {
+    : folder_(std::move(folder)), rounds_(rounds) {
   for (const CellSpec& cell : cells) {
     several_problems_ |=
         cell.table != cells.front().table || cell.problem_id != cells.front().problem_id;
@@ -45,10 +63,42 @@ std::filesystem::path AnswerFiles::stem(const CellSpec& cell, int round) const {
   if (several_precisions_) {
     name += fmt::format(".{}", to_string(cell.precision));
   }
-  if (several_rounds_) {
+  if (rounds_ > 1) {
     name += fmt::format(".round{}", round);
   }
   return path / name;
+}
+
+void AnswerFiles::spare_inputs(const std::vector<CellSpec>& cells) const {
+  std::map<FileIdentity, std::string> inputs; // what is said of each
+  const auto add = [&](const std::string& option, const std::string& file) {
+    if (const auto identity = identity_of(file)) {
+      inputs.try_emplace(*identity, option + file);
+    }
+  };
+  for (const CellSpec& cell : wanted() ? cells : std::vector<CellSpec>()) {
+    add("--data ", cell.problem.data);
+    add("--data ", cell.problem.data.substr(0, cell.problem.data.find('#'))); // a table of a file
+    add("--weights ", cell.problem.weights);
+    add("--init file:", cell.problem.init.file);
+  }
+  if (inputs.empty()) {
+    return;
+  }
+  for (const CellSpec& cell : cells) {
+    for (int round = 1; round <= rounds_; ++round) {
+      for (const char* suffix : kSuffixes) {
+        const std::string file = fmt::format("{}.{}", stem(cell, round).string(), suffix);
+        const auto identity = identity_of(file);
+        const auto input = identity ? inputs.find(*identity) : inputs.end();
+        if (input != inputs.end()) {
+          throw datasets::InputError(
+              fmt::format("--save {}: an answer would replace {}, which is the file of {}",
+                          folder_.string(), file, input->second));
+        }
+      }
+    }
+  }
 }
 
 nlohmann::json AnswerFiles::sizes(const std::filesystem::path& stem) {

@@ -24,6 +24,10 @@ public:
   /// .PRECISION where it has several of those, and .roundN where it has several rounds.
   std::filesystem::path stem(const CellSpec& cell, int round) const;
 
+  /// Throws datasets::InputError where a file of an answer would replace one that a cell reads: its
+  /// points, weights or initial state. To be called before anything is written.
+  void spare_inputs(const std::vector<CellSpec>& cells) const;
+
   /// The sizes of an answer's arrays, by suffix, such as {"labels.npy": 8128}: a trace says them.
   static nlohmann::json sizes(const std::filesystem::path& stem);
 
@@ -35,7 +39,7 @@ private:
   std::filesystem::path folder_;
   bool several_problems_ = false;
   bool several_precisions_ = false;
-  bool several_rounds_ = false;
+  int rounds_;
 };
 
 } // namespace clusterbench

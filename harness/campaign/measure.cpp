@@ -1,11 +1,15 @@
 #include "harness/campaign/measure.hpp"
 
+#include "harness/worker/replies.hpp"
+
 #include <algorithm>
 #include <benchmark/benchmark.h>
 #include <chrono>
 #include <exception>
+#include <fmt/format.h>
 #include <iterator>
 #include <sstream>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -27,6 +31,31 @@ public:
     }
   }
 };
+
+// What the library wrote. Behind its own words of the machine come those of BENCHMARK_CONTEXT,
+// which no flag takes back: they are left out, for they may have the names of its own.
+nlohmann::json samples_in(const std::string& text, const std::string& errors) {
+  constexpr int kOfContext = 2; // the depth of its members
+  bool last_of_its_own = false;
+  const auto is_of_the_library = [&](int depth, nlohmann::json::parse_event_t event,
+                                     const nlohmann::json& value) {
+    if (event != nlohmann::json::parse_event_t::key || depth != kOfContext) {
+      return true;
+    }
+    const bool is_own = !last_of_its_own;
+    last_of_its_own = last_of_its_own || value == "library_build_type";
+    return is_own;
+  };
+  nlohmann::json batch = nlohmann::json::parse(text, is_of_the_library, /*allow_exceptions=*/false);
+  if (!batch.is_object() || !batch.contains("context") || !batch.contains("benchmarks") ||
+      batch.at("benchmarks").empty()) {
+    throw WorkerFailure(
+        "error", fmt::format("Google Benchmark gave no sample of it{}{}; a variable BENCHMARK_... "
+                             "of the environment may be the cause",
+                             errors.empty() ? "" : ": ", errors));
+  }
+  return batch;
+}
 
 // One invocation of Google Benchmark: `repetitions` repetitions of one iteration each, so that
 // every number is a raw sample and not a mean. Returns its JSON.
@@ -62,15 +91,38 @@ nlohmann::json run_batch(const std::string& name, std::size_t repetitions,
   if (failure) {
     std::rethrow_exception(failure);
   }
-  return nlohmann::json::parse(text.str());
+  return samples_in(text.str(), errors.str());
 }
 
+// The library takes its flags from the environment, too: a number of samples, a filter that leaves
+// none, a file to write, counters that it cannot read. All of them are said here, so that no
+// variable decides.
 void initialise_library() {
   static const bool once = [] {
-    int argc = 1;
-    static char name[] = "clusterbench"; // the library keeps the pointer
-    char* argv[] = {name, nullptr};
-    benchmark::Initialize(&argc, argv);
+    static std::vector<std::string> words = {"clusterbench", // the library keeps the pointer
+                                             "--benchmark_list_tests=false",
+                                             "--benchmark_filter=.",
+                                             "--benchmark_min_time=0.5",
+                                             "--benchmark_min_warmup_time=0",
+                                             "--benchmark_repetitions=1",
+                                             "--benchmark_enable_random_interleaving=false",
+                                             "--benchmark_report_aggregates_only=false",
+                                             "--benchmark_display_aggregates_only=false",
+                                             "--benchmark_format=console",
+                                             "--benchmark_out=",
+                                             "--benchmark_out_format=json",
+                                             "--benchmark_color=auto",
+                                             "--benchmark_counters_tabular=false",
+                                             "--benchmark_perf_counters=",
+                                             "--benchmark_time_unit=",
+                                             "--v=0"};
+    std::vector<char*> argv;
+    for (std::string& word : words) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    int argc = static_cast<int>(words.size());
+    benchmark::Initialize(&argc, argv.data());
     return true;
   }();
   static_cast<void>(once);

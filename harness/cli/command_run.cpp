@@ -1,5 +1,6 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
+#include "harness/campaign/answer_files.hpp"
 #include "harness/campaign/campaign.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
@@ -263,6 +264,7 @@ ExitCode run(const RunArguments& arguments) {
   options.probe = !arguments.no_probe;
   options.save = arguments.save;
   options.command_line = own_command_line();
+  AnswerFiles(options.save, options.cells, options.rounds).spare_inputs(options.cells);
   install_interrupt_handler();
   const auto begin = std::chrono::steady_clock::now();
   const CampaignResult result = run_campaign(options);

@@ -54,8 +54,10 @@ void check_sampling(std::size_t samples, double budget, double timeout) {
     throw datasets::InputError(
         fmt::format("--samples {}: from 1 to {} are taken", samples, kMostSamples));
   }
-  if (!(timeout > 0.0) || !std::isfinite(timeout)) {
-    throw datasets::InputError(fmt::format("--timeout {}: seconds are needed, above 0", timeout));
+  constexpr double kShortestTimeout = 0.1; // seconds; no process starts in much less
+  if (!(timeout >= kShortestTimeout) || !std::isfinite(timeout)) {
+    throw datasets::InputError(
+        fmt::format("--timeout {}: seconds are needed, at least {}", timeout, kShortestTimeout));
   }
   if (!(budget >= 0.0) || !std::isfinite(budget)) { // the ledger holds numbers
     throw datasets::InputError(

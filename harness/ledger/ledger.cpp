@@ -22,14 +22,40 @@ using datasets::InputError;
 using datasets::OutputError;
 using nlohmann::json;
 
-// Length of the part of a file that consists of whole lines.
-off_t whole_lines(int descriptor) {
-  off_t end = lseek(descriptor, 0, SEEK_END);
-  char last = 0;
-  while (end > 0 && (pread(descriptor, &last, 1, end - 1) != 1 || last != '\n')) {
-    --end;
+// The bytes of a file in front of `end` that are read at once: a torn line may be long.
+constexpr off_t kBlock = off_t{1} << 16;
+
+// The block that ends there. What cannot be read is no torn line, and must not be cut off: throws.
+std::string block_before(int descriptor, off_t end, const std::filesystem::path& file) {
+  std::string block(static_cast<std::size_t>(std::min(end, kBlock)), '\0');
+  const off_t begin = end - static_cast<off_t>(block.size());
+  for (std::size_t at = 0; at < block.size();) {
+    const ssize_t got =
+        pread(descriptor, block.data() + at, block.size() - at, begin + static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      throw OutputError(fmt::format("{}: cannot be read: {}", file.string(),
+                                    got < 0 ? std::strerror(errno) : "it has become shorter"));
+    }
+    at += static_cast<std::size_t>(got);
   }
-  return end;
+  return block;
+}
+
+// Length of the part of a file that consists of whole lines.
+off_t whole_lines(int descriptor, const std::filesystem::path& file) {
+  off_t end = lseek(descriptor, 0, SEEK_END);
+  while (end > 0) {
+    const std::string block = block_before(descriptor, end, file);
+    const std::size_t newline = block.rfind('\n');
+    if (newline != std::string::npos) {
+      return end - static_cast<off_t>(block.size() - newline - 1);
+    }
+    end -= static_cast<off_t>(block.size());
+  }
+  return 0;
 }
 
 bool is_blank(const std::string& text) {
@@ -37,25 +63,37 @@ bool is_blank(const std::string& text) {
 }
 
 // The last line of a file of whole lines that is not blank, without its end: readers skip those.
-std::string last_line(int descriptor, off_t end) {
-  std::string line;
-  char c = 0;
-  for (off_t at = end - 1; at >= 0 && pread(descriptor, &c, 1, at) == 1; --at) {
-    if (c != '\n') {
-      line += c;
-    } else if (is_blank(line)) {
-      line.clear();
-    } else {
-      break;
+std::string last_line(int descriptor, off_t end, const std::filesystem::path& file) {
+  std::vector<std::string> pieces; // of the line, the last one first
+  const auto line = [&] {
+    std::string text;
+    for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+      text += *piece;
     }
+    return text;
+  };
+  const auto all_blank = [&] { return std::ranges::all_of(pieces, is_blank); };
+  while (end > 0) {
+    std::string block = block_before(descriptor, end, file);
+    end -= static_cast<off_t>(block.size());
+    for (std::size_t newline = block.rfind('\n'); newline != std::string::npos;
+         newline = block.rfind('\n')) {
+      pieces.push_back(block.substr(newline + 1));
+      if (!all_blank()) {
+        return line();
+      }
+      pieces.clear();
+      block.resize(newline);
+    }
+    pieces.push_back(std::move(block));
   }
-  return {line.rbegin(), line.rend()};
+  return line();
 }
 
 // What its last line says; a line that is damaged or edited begins another chain, and readers tell.
-std::string last_chain(int descriptor) {
+std::string last_chain(int descriptor, off_t end, const std::filesystem::path& file) {
   try {
-    const std::string line = last_line(descriptor, lseek(descriptor, 0, SEEK_END));
+    const std::string line = last_line(descriptor, end, file);
     return is_blank(line) ? std::string() : take_apart(line).chain;
   } catch (const json::exception&) {
     return {};
@@ -64,7 +102,12 @@ std::string last_chain(int descriptor) {
 
 // Opens a file that no other campaign writes to; makes it if need be.
 int open_alone(const std::filesystem::path& file, int flags, const std::filesystem::path& folder) {
-  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0666);
+  const int descriptor = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | flags, 0666);
+  struct stat what = {};
+  if (descriptor >= 0 && fstat(descriptor, &what) == 0 && !S_ISREG(what.st_mode)) {
+    close(descriptor);
+    throw OutputError(fmt::format("{}: not a regular file", file.string()));
+  }
   if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
     return descriptor;
   }
@@ -90,11 +133,11 @@ Ledger::Ledger(const std::filesystem::path& folder) : path_(folder / "ledger.jso
   try {
     // Itself, too: somebody may remove the lock, and a link of another folder lead to it.
     descriptor_ = open_alone(path_, O_APPEND, folder);
-    size_ = whole_lines(descriptor_);
+    size_ = whole_lines(descriptor_, path_);
     if (ftruncate(descriptor_, size_) != 0) {
       throw OutputError(fmt::format("{}: {}", path_.string(), std::strerror(errno)));
     }
-    chain_ = last_chain(descriptor_);
+    chain_ = last_chain(descriptor_, size_, path_);
   } catch (const OutputError&) {
     close_all();
     throw;
@@ -126,8 +169,10 @@ void Ledger::check_undisturbed() const {
 }
 
 void Ledger::append(const json& line) {
-  // Invalid UTF-8, from a child's garbage output say, must not cost the row.
-  const std::string body = line.dump(-1, ' ', false, json::error_handler_t::replace);
+  const auto type = line.find("type");
+  const std::string body = type != line.end() && *type == "cell"
+                               ? text_of_cell(line)
+                               : line.dump(-1, ' ', false, json::error_handler_t::replace);
   const std::string chain = chain_after(chain_, body);
   const std::string text = with_chain(body, chain) + "\n";
   check_undisturbed();

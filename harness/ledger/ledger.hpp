@@ -27,7 +27,8 @@ public:
   Ledger& operator=(const Ledger&) = delete;
 
   /// Appends one line, chained to the line before it (chain.hpp), with a single write and flushes
-  /// it to the disk. If that fails, because the disk is full say, the file is cut back to whole
+  /// it to the disk; a cell as text_of_cell() has it, so that nothing is written that nobody can
+  /// read. If that fails, because the disk is full say, the file is cut back to whole
   /// lines and datasets::OutputError is thrown. So it is where check_undisturbed() throws.
   void append(const nlohmann::json& line);
 

@@ -2,6 +2,7 @@
 
 #include "harness/ledger/json_text.hpp"
 #include "harness/machine/environment.hpp"
+#include "harness/system/nesting.hpp"
 
 #include <algorithm>
 #include <array>
@@ -257,7 +258,7 @@ Row::Row(std::string line, std::shared_ptr<const Header> of)
 }
 
 Row::Row(const json& line, std::shared_ptr<const Header> of)
-    : Row(line.dump(-1, ' ', false, json::error_handler_t::replace), std::move(of)) {}
+    : Row(text_of_cell(line), std::move(of)) {}
 
 double Row::warm_up_share() const {
   const auto dropped = static_cast<double>(warm_up_samples_ms.size());
@@ -288,6 +289,37 @@ ExitCode exit_code_of(std::string_view status) {
 
 void to_json(json& json, const Row& row) {
   json = nlohmann::json::parse(row.text);
+}
+
+std::string text_of_cell(const json& line) {
+  // Invalid UTF-8, from a child's garbage output say, must not cost the row.
+  const auto text_of = [](const json& row) {
+    return row.dump(-1, ' ', false, json::error_handler_t::replace);
+  };
+  std::string text = text_of(line);
+  std::string why;
+  try {
+    if (!text_nests_too_deeply(text)) {
+      const Row readable(text, nullptr);
+      return text;
+    }
+    why = fmt::format("is nested more than {} deep", kDeepest);
+  } catch (const Malformed& error) {
+    why = error.what();
+  }
+  json error = {{"status", "error"}, {"message", fmt::format("its row {}", why)}};
+  for (const char* name :
+       {"type",          "schema",      "table",   "name",   "variant",    "precision",
+        "threads",       "round",       "time",    "device", "backend",    "gpus",
+        "ranks",         "build",       "problem", "key",    "arithmetic", "multiplier",
+        "reseeds_empty", "unsandboxed", "took_ms"}) {
+    if (line.contains(name)) {
+      error[name] = line.at(name);
+    }
+  }
+  text = text_of(error);
+  const Row readable(text, nullptr);
+  return text;
 }
 
 } // namespace clusterbench

@@ -71,6 +71,7 @@ struct Row {
 
   /// Reads a line. Throws json_text::Malformed naming the field that is missing or odd.
   Row(std::string text, std::shared_ptr<const Header> header);
+  /// What a ledger holds of a cell that was measured: see text_of_cell().
   Row(const nlohmann::json& line, std::shared_ptr<const Header> header);
 
   bool ok() const { return status == "ok"; }
@@ -84,6 +85,11 @@ struct Row {
 };
 
 void to_json(nlohmann::json& json, const Row& row);
+
+/// The line of a cell for a ledger. If readers would refuse it, for a figure that is not finite
+/// say, it is the cell's row with the status `error` and their words, without any figures. Throws
+/// json_text::Malformed where they would refuse that, too.
+std::string text_of_cell(const nlohmann::json& line);
 
 /// What a cell's status means for the program's exit code.
 ExitCode exit_code_of(std::string_view status);

@@ -25,6 +25,9 @@ public:
   /// The same, until the deadline or a signal of interrupt_signal().
   Ending read_line(std::string& line, std::chrono::duration<double> timeout);
 
+  /// What has come behind the last whole line.
+  const std::string& rest() const { return unread_; }
+
   /// What came first of several channels: a line, or the end of one of them.
   struct Received {
     Ending ending = Ending::late;

@@ -31,6 +31,18 @@ namespace {
 constexpr std::array kInterrupts = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
                                     SIGUSR1, SIGUSR2, SIGALRM, SIGXCPU};
 
+// These end a program as well, and so do the real-time signals. Who has a use for one has a handler
+// for it by now, a profiler say, or ignores it, and keeps that.
+constexpr std::array kSeldom = {SIGIO, SIGPWR, SIGVTALRM, SIGPROF, SIGSTKFLT};
+
+template <typename Action>
+void for_each_seldom(Action action) {
+  std::ranges::for_each(kSeldom, action);
+  for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) {
+    action(signal);
+  }
+}
+
 volatile std::sig_atomic_t g_interrupt_signal = 0;
 volatile std::sig_atomic_t g_ends_at_once = 1;
 volatile std::sig_atomic_t g_makes_data = 0;
@@ -108,6 +120,13 @@ void take_usual_actions() {
       std::signal(signal, SIG_DFL);
     }
   }
+  for_each_seldom([](int signal) {
+    struct sigaction ours {};
+    sigaction(signal, nullptr, &ours);
+    if (ours.sa_handler == remember_signal) { // what is another's, execve() resets
+      std::signal(signal, SIG_DFL);
+    }
+  });
   std::signal(SIGPIPE, SIG_DFL);
   std::signal(SIGXFSZ, SIG_DFL);
 }
@@ -282,6 +301,13 @@ void install_signal_handlers() {
       sigaction(signal, &action, nullptr);
     }
   }
+  for_each_seldom([&](int signal) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_DFL) {
+      sigaction(signal, &action, nullptr);
+    }
+  });
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -54,8 +54,9 @@ std::vector<pid_t> threads_of(pid_t process);
 
 /// To be called first of all. From now on SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGALRM,
 /// SIGXCPU and SIGHUP (unless it is ignored, as under nohup) end this process with exit code 130
-/// and a message; writing to a closed pipe or beyond the limit of a file's size is an error of that
-/// write and no signal. Children start with the usual actions.
+/// and a message; so do SIGIO, SIGPWR, SIGVTALRM, SIGPROF, SIGSTKFLT and the real-time signals,
+/// unless they are handled or ignored. Writing to a closed pipe or beyond the limit of a file's
+/// size is an error of that write and no signal. Children start with the usual actions.
 void install_signal_handlers();
 
 /// From now on such an interrupt only sets a flag, and a running child is killed.

@@ -3,6 +3,7 @@
 #include "harness/system/nesting.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 
 namespace clusterbench {
@@ -32,12 +33,30 @@ void check_figures_of(const json& reply, const char* name,
   }
 }
 
+// Rows hold milliseconds, and JSON no infinity.
+bool is_time(const json& value) {
+  return value.is_number() && value.get<double>() >= 0.0 &&
+         std::isfinite(value.get<double>() * 1e3);
+}
+
+void check_phases(const json& reply) {
+  const auto phases = reply.find("phases");
+  if (phases == reply.end()) {
+    return;
+  }
+  for (const auto& [name, seconds] : phases->items()) {
+    if (!is_time(seconds)) {
+      throw WorkerFailure("error", fmt::format("its reply's phase `{}` is no number of seconds",
+                                               name.substr(0, kShown)));
+    }
+  }
+}
+
 // Fields that a reply may leave out.
 void check_fields(const json& reply) {
   for (const char* name : {"context_s", "seconds", "upload_s", "prepare_s", "run_s", "download_s",
                            "began", "prepared", "ended"}) {
-    if (const auto field = reply.find(name);
-        field != reply.end() && !(field->is_number() && field->get<double>() >= 0.0)) {
+    if (const auto field = reply.find(name); field != reply.end() && !is_time(*field)) {
       throw WorkerFailure("error", fmt::format("its reply's `{}` is no number of seconds", name));
     }
   }
@@ -50,6 +69,7 @@ void check_fields(const json& reply) {
   }
   check_figures_of(reply, "counters", &json::is_object);
   check_figures_of(reply, "phases", &json::is_object);
+  check_phases(reply);
   check_figures_of(reply, "printed_loss", &json::is_array);
 }
 

@@ -253,12 +253,14 @@ class Refused(Program):
                               ("--samples", 0), ("--min-time", -1), ("--budget", -1),
                               ("--target", "nan"), ("--timeout", 0), ("--budget", "inf"),
                               ("--target", "inf"), ("--min-time", "inf"),
-                              ("--timeout", "nan"), ("--timeout", "inf"), ("--seed", -1), ("--seed", 2 ** 32)):
+                              ("--timeout", "nan"), ("--timeout", "inf"), ("--timeout", 0.09),
+                              ("--seed", -1), ("--seed", 2 ** 32)):
             done = self.run_program("run", *GOOD, "--no-probe", "--out", "out", option, value,
                                     exit_code=64)
             self.assertIn(option, done.stderr)
             self.assertEqual(self.files(), [])
         self.refused("--threads", 0, command="probe", says=["--threads 0"])
+        self.refused(*GOOD, "--timeout", 1e-9, says=["--timeout 1e-09: seconds are needed, at least 0.1"])
 
     def test_numbers_that_no_register_holds(self):
         many = "9" * 23
@@ -501,7 +503,8 @@ class Refused(Program):
     # ---- ledgers
 
     def test_damaged_rows_are_named_by_whoever_reads_them(self):
-        readers = (["table", "article004", "--from", "out"], ["compare", "out", "out"],
+        ledgers.write(self.folder / "sound", [ledgers.header(), ledgers.row(samples=[1.0, 2.0])])
+        readers = (["table", "article004", "--from", "out"], ["compare", "out", "sound"],
                    ["quality", "--from", "out"], ["explain", "kmeans_serial", "--from", "out"],
                    ["ledger", "out"], ["run", *GOOD, *QUICK, "--out", "out"],
                    ["run", *GOOD, *QUICK, "--out", "out", "--resume"])

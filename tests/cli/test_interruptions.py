@@ -11,6 +11,9 @@ import unittest
 from program import FAULTY, Program, QUICK, ledger
 
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
+# They end a program as well, if it does nothing against them.
+SELDOM = [signal.SIGIO, signal.SIGPWR, signal.SIGVTALRM, signal.SIGPROF, signal.SIGSTKFLT, signal.SIGRTMIN,
+          signal.SIGRTMIN + 7, signal.SIGRTMAX]
 CELLS = [*PROBLEM, "--precision", "f32", "--precision", "f64", "--variant", "kmeans_serial*",
          "--variant", "kmeans_openmp", "--rounds", 3]
 
@@ -73,6 +76,34 @@ class Interrupted(Program):
     def test_sigusr1(self):
         self.check_signal(signal.SIGUSR1)
 
+    def test_seldom_signals(self):
+        """As an interrupt they leave nothing behind."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        self.environment["TMPDIR"] = str(temporary)
+        for number in SELDOM:
+            with self.subTest(signal=number):
+                out = f"out{int(number)}"
+                process = self.start("run", *PROBLEM, "--variant", "kmeans_faulty_hangs", *QUICK, "--out", out,
+                                     program=FAULTY)
+                self.wait_for_lines(process, 1, out)
+                while not list(temporary.iterdir()):
+                    time.sleep(0.01)
+                process.send_signal(number)
+                self.assertIn("--resume", self.end(process))
+                self.assertEqual(process.returncode, 130)
+                self.assertEqual(list(temporary.iterdir()), [])
+
+    def test_a_seldom_signal_that_is_ignored(self):
+        process = subprocess.Popen(
+            ["sh", "-c", 'trap "" PROF; exec "$@"', "sh", FAULTY, "run", *map(str, PROBLEM), "--variant",
+             "kmeans_faulty_slow", *QUICK, "--out", "out"], cwd=self.folder, env=self.environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.wait_for_lines(process, 1)
+        process.send_signal(signal.SIGPROF)
+        self.end(process)
+        self.assertEqual(process.returncode, 0)
+
     def test_a_hangup_that_is_ignored(self):
         """As under nohup."""
         process = subprocess.Popen(
@@ -88,7 +119,7 @@ class Interrupted(Program):
     def test_commands_that_only_print(self):
         """They end at once, with the same code."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1,
-                       signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU):
+                       signal.SIGUSR2, signal.SIGALRM, signal.SIGXCPU, *SELDOM):
             process = self.start("probe", "--threads", 1)
             time.sleep(0.3)
             process.send_signal(number)
@@ -229,6 +260,18 @@ class Interrupted(Program):
         self.assertIn("re-used 1 rows", done.stderr)
         self.assertTrue(path.read_bytes().startswith(whole))
         self.assertEqual(ledger(self.folder / "out")[1], first)
+
+    def test_a_long_torn_line_is_cut_off_at_once(self):
+        self.campaign(*PROBLEM, "--variant", "kmeans_serial")
+        path = self.folder / "out" / "ledger.jsonl"
+        whole = path.read_bytes()
+        with path.open("ab") as file:
+            for _ in range(100):
+                file.write(b"x" * 1000000)
+        done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out",
+                                "out", "--resume", timeout=20)
+        self.assertIn("re-used 1 rows", done.stderr)
+        self.assertTrue(path.read_bytes().startswith(whole))
 
     def test_line_without_its_end_is_run_again(self):
         self.campaign(*PROBLEM, "--variant", "kmeans_serial")

@@ -1,6 +1,8 @@
 """Ledgers with damaged lines: what is told of them, and what `clusterbench ledger repair` keeps."""
 
 import json
+import os
+import shutil
 import unittest
 
 try:
@@ -44,6 +46,10 @@ class Damaged(Program):
         return ((self.folder / "new" / "ledger.jsonl").read_bytes().splitlines(keepends=True),
                 (self.folder / "new" / "ledger.jsonl.damaged").read_bytes())
 
+    def copy(self, folder):
+        """compare takes no ledger twice."""
+        shutil.copytree(self.folder / folder, self.folder / "copy")
+
     def test_a_sound_one(self):
         path = self.write()
         self.assertEqual(self.check(exit_code=0), ["out/ledger.jsonl: sound: 4 rows"])
@@ -70,7 +76,8 @@ class Damaged(Program):
         path = self.write(self.cut(3))
         content = path.read_bytes()
         quick = [*PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out", "out"]
-        for command in (["table", "article004", "--from", "out"], ["compare", "out", "out"],
+        self.copy("out")
+        for command in (["table", "article004", "--from", "out"], ["compare", "out", "copy"],
                         ["ledger", "out"], ["run", *quick], ["run", *quick, "--resume"]):
             with self.subTest(command[0]):
                 done = self.run_program(*command, exit_code=64)
@@ -92,7 +99,8 @@ class Damaged(Program):
         if jsonschema is not None:
             schema = json.loads((SOURCE / "results" / "schema.json").read_text())
             self.assertTrue(jsonschema.Draft7Validator(schema).is_valid(last))
-        for command in (["ledger", "new"], ["ledger", "check", "new"], ["compare", "new", "new", "--across"]):
+        self.copy("new")
+        for command in (["ledger", "new"], ["ledger", "check", "new"], ["compare", "new", "copy", "--across"]):
             done = self.run_program(*command, exit_code=4)
             self.assertIn("new/ledger.jsonl: repaired: 1 damaged line was left out", done.stdout)
             self.assertNotIn("edited", done.stdout)
@@ -121,7 +129,8 @@ class Damaged(Program):
     def test_without_a_header_nothing_is_resumed_or_compared(self):
         self.write()
         path = self.write((1, b"\n"), (4, b"\n"))
-        for command in (["compare", "out", "out"], ["ledger", "out"],
+        self.copy("out")
+        for command in (["compare", "out", "copy"], ["ledger", "out"],
                         ["run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out", "out",
                          "--resume"]):
             done = self.run_program(*command, exit_code=64)
@@ -129,7 +138,7 @@ class Damaged(Program):
         self.assertEqual(len(self.check()), 4)
         done = self.run_program("ledger", "repair", "out", "--out", "new.jsonl", exit_code=64)
         self.assertIn("no row of it is sound", done.stderr)
-        self.assertEqual(sorted(each.name for each in self.folder.iterdir()), ["out"])
+        self.assertEqual(sorted(each.name for each in self.folder.iterdir()), ["copy", "out"])
         path.write_text("")  # no cells: nothing is missing in it but what the other one has
         self.run_program("ledger", "out")
         self.assertEqual(self.check(exit_code=0), ["out/ledger.jsonl: sound: 0 rows"])
@@ -146,6 +155,17 @@ class Damaged(Program):
         self.run_program("ledger", "repair", "out", "--out", "out", exit_code=74)
         self.run_program("ledger", "repair", "out", "--out", "/proc/new.jsonl", exit_code=74)
         self.assertEqual(sorted(each.name for each in self.folder.iterdir()), ["out"])
+
+    def test_what_is_no_file_is_not_written(self):
+        (self.folder / "out").mkdir()
+        for name in ("ledger.jsonl", "lock"):
+            path = self.folder / "out" / name
+            path.unlink(missing_ok=True)
+            os.mkfifo(path)
+            done = self.run_program("run", *PROBLEM, "--variant", "kmeans_serial", *QUICK, "--out", "out",
+                                    exit_code=74)
+            self.assertIn(f"out/{name}: not a regular file", done.stderr)
+            path.unlink()
 
     def test_help_has_two_examples(self):
         for command in (["ledger"], ["ledger", "check"], ["ledger", "repair"]):

@@ -50,6 +50,9 @@ FAULTS = {
     "floods_output": ("error", "^it printed a megabyte instead of a reply$"),
     "starts_a_thread": ("ok", "^$"),
     "computes_late": ("ok", "^$"),
+    "endless_phase": ("error", "^its reply's phase `assign` is no number of seconds$"),
+    "negative_phase": ("error", "^its reply's phase `assign` is no number of seconds$"),
+    "endless_context": ("error", "its reply's `context_s` is no number of seconds$"),
 }
 
 
@@ -189,6 +192,36 @@ class Listed(Peers):
         listed = self.listed()
         self.assertEqual(listed["kmeans_serial"]["unavailable"], "")
         self.assertIn("it does not run: NameError: planted", listed["kmeans_numpy"]["unavailable"])
+
+    def test_what_a_program_said_before_it_ended(self):
+        peer = self.folder / "kmeans_own.sh"
+        for text, said in (
+                ("echo one >&2; echo 'two  ' >&2; exit 3", "exited with code 3: two"),
+                ("printf 'no end' >&2; exit 3", "exited with code 3: no end"),
+                ("exit 3", "exited with code 3"),
+                ("echo two > /dev/stderr; kill -9 $$",
+                 r"signal 9 \(Killed\) ended it before it gave a reply: two"),
+                ("echo two >&2", "it gives no reply: two"),
+                ("true", "it gives no reply"),
+                ("head -c 3000000 /dev/zero | tr '\\0' x >&2; echo; exit 3",
+                 "exited with code 3: x{500}"),
+                ("sleep 100 >/dev/null & echo two >&2; exit 3", "exited with code 3: two")):
+            with self.subTest(text):
+                peer.write_text(f"#!/bin/sh\n{text}\n")
+                peer.chmod(0o755)
+                done = self.run_program("list", "--peer", peer, exit_code=64)
+                self.assertRegex(done.stderr, f"kmeans_own.sh: it does not describe itself: {said}\n$")
+                self.assertEqual(self.left_running(), [])
+
+    def test_a_program_may_say_much_before_it_describes_itself(self):
+        peer = self.folder / "kmeans_own.sh"
+        reply = '{"reply": "describe", "protocol": 2, "variants": []}'
+        for text in ("head -c 3000000 /dev/zero >&2", "exec 2>&-", "yes >&2 & sleep 1"):
+            with self.subTest(text):
+                peer.write_text(f"#!/bin/sh\n{text}\necho '{reply}'\n")
+                peer.chmod(0o755)
+                self.run_program("list", "--peer", peer)
+                self.assertEqual(self.left_running(), [])
 
     def test_a_row_of_what_is_missing(self):
         """No failure, but there is nothing else: exit code 6."""

@@ -70,6 +70,38 @@ class Saved(Program):
                 stem = self.folder / "saved" / table / places[problem]
                 self.assertEqual(len(np.load(stem / "kmeans_serial.centroids.npy")), k)
 
+    def test_what_a_cell_reads_is_not_replaced(self):
+        saved = self.folder / "saved"
+        saved.mkdir()
+        points = np.random.default_rng(1).random((50, 2))
+        np.save(self.folder / "in.npy", points)
+        np.save(self.folder / "start.npy", points[:3])
+        np.save(self.folder / "weights.npy", np.ones(50))
+        data = ["--data", "in.npy", "--k", 3, "--iterations", 3, "--variant", "kmeans_serial"]
+        other = ["--data", "saved/kmeans_serial.labels.npy", *data[2:]]
+        (saved / "kmeans_serial.labels.npy").hardlink_to(self.folder / "in.npy")
+        (saved / "kmeans_serial.centroids.npy").hardlink_to(self.folder / "start.npy")
+        (saved / "kmeans_serial.trace.json").symlink_to(self.folder / "weights.npy")
+        before = {path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+        for words, target, of in (
+                (data, "labels.npy", "--data in.npy"),
+                (other, "labels.npy", "--data saved/kmeans_serial.labels.npy"),
+                (data, "labels.npy", "--data in.npy"),
+                ([*PROBLEM[:2], *data[2:], "--init", "file:start.npy"], "centroids.npy",
+                 "--init file:start.npy"),
+                ([*PROBLEM[:2], *data[2:], "--weights", "weights.npy"], "trace.json",
+                 "--weights weights.npy")):
+            done = self.run_program("run", *words, *QUICK, "--out", "out", "--save", "saved", exit_code=64)
+            self.assertIn(f"--save saved: an answer would replace saved/kmeans_serial.{target}, which is "
+                          f"the file of {of}\n", done.stderr)
+            self.assertFalse((self.folder / "out").exists())
+        self.assertEqual({path: path.read_bytes() for path in self.folder.rglob("*") if path.is_file()},
+                         before)
+        for path in saved.iterdir():
+            path.unlink()
+        self.save(*data)
+        self.save(*data, out="again")  # an earlier answer is replaced
+
     # ---- with --resume
 
     def resume(self, *arguments):

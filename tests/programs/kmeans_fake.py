@@ -16,7 +16,8 @@ FAULTS = ["dies", "exits", "hangs", "prints_rubbish", "lies", "claims_nothing",
           "claims_a_nanosecond", "boasts", "answers_wrong", "writes_too_little", "shrinks_files",
           "raises", "refuses", "says_nothing", "long_line", "wrong_reply", "replies_twice",
           "unavailable", "closes", "no_numbers", "leaves_a_process", "floods_errors",
-          "floods_output", "starts_a_thread", "computes_late", "says_nan"]
+          "floods_output", "starts_a_thread", "computes_late", "says_nan", "endless_phase",
+          "negative_phase", "endless_context"]
 
 
 def describe():
@@ -52,6 +53,8 @@ class Fake:
             return {"reply": "unavailable", "reason": "planted: no library"}
         if os.path.exists(os.path.join(os.path.dirname(__file__), "gone")):  # a test made it
             return {"reply": "unavailable", "reason": "planted: gone"}
+        if self.fault == "endless_context":
+            return {"context_s": 1e308}
         return {"versions": {"fake": "1"}}
 
     def points(self, request):
@@ -105,6 +108,10 @@ class Fake:
             return {"seconds": "none", "iterations": "many"}
         elif self.strikes("says_nan"):
             seconds = float("nan")
+        elif self.strikes("endless_phase"):  # a number, and none in milliseconds
+            return {"seconds": seconds, "iterations": self.passes, "phases": {"assign": 1.5e306}}
+        elif self.strikes("negative_phase"):
+            return {"seconds": seconds, "iterations": self.passes, "phases": {"assign": -1}}
         return {"seconds": seconds, "iterations": self.passes}
 
     def whole(self, request):

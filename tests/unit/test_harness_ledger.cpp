@@ -1,6 +1,7 @@
 // The ledger on disk, and generated text within pages.
 #include "datasets/errors.hpp"
 #include "harness/ledger/chain.hpp"
+#include "harness/ledger/json_text.hpp"
 #include "harness/report/splice.hpp"
 #include "tests/unit/ledger_rows.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -16,6 +18,7 @@
 #include <sstream>
 #include <string>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace clusterbench {
@@ -142,6 +145,95 @@ TEST_F(LedgerOnDisk, GarbageDoesNotCostTheRow) {
   const LedgerContent content = read_ledger(folder_);
   EXPECT_EQ(content.rows.at(0).field("output_tail"), "bytes \xef\xbf\xbd\xef\xbf\xbd end");
   EXPECT_EQ(content.edited, "");
+}
+
+// Whatever a campaign measures, its ledger can be read.
+TEST_F(LedgerOnDisk, WhatReadersWouldRefuseBecomesAnError) {
+  append({made_up::header()});
+  const auto header = std::make_shared<const Header>(made_up::header(), "made up");
+  json deep = json::array();
+  for (int level = 0; level < 70; ++level) {
+    deep = json::array({deep});
+  }
+  const std::vector<std::pair<json, std::string>> odd = {
+      {{{"phases_ms", {{"assign", INFINITY}}}}, "its row has an odd phases_ms: null is no number"},
+      {{{"samples_ms", {1.0, NAN}}}, "its row has an odd samples_ms: null is no number"},
+      {{{"samples_ms", json::array()},
+        {"sample_starts", json::array()},
+        {"sample_iterations", json::array()}},
+       "its row is ok without a sample in samples_ms"},
+      {{{"counters", 3}}, "its row has an odd counters: 3 is no object"},
+      {{{"counters", {{"a", deep}}}}, "its row is nested more than 64 deep"}};
+  for (const auto& [changes, why] : odd) {
+    json line = made_up::row("t", "x", "ok", made_up::problem({}));
+    made_up::put_times(line, {3.0, 1.0}, 10);
+    line.update(changes);
+    append({line, row("y")});
+    const LedgerContent content = read_ledger(folder_);
+    EXPECT_EQ(content.edited, "");
+    ASSERT_GE(content.rows.size(), 2U);
+    const Row& read = content.rows.at(content.rows.size() - 2);
+    EXPECT_EQ(read.status, "error");
+    EXPECT_EQ(read.message, why);
+    EXPECT_EQ(read.key, "x 1");
+    EXPECT_EQ(read.problem(), line.at("problem"));
+    EXPECT_TRUE(read.samples_ms.empty());
+    EXPECT_EQ(Row(line, header).text, read.text); // what the campaign goes on with
+  }
+}
+
+TEST_F(LedgerOnDisk, ACellThatNobodyCouldTellIsNotWritten) {
+  append({made_up::header(), row("x")});
+  const std::string whole = content();
+  json line = row("y");
+  line.erase("key");
+  EXPECT_THROW(append({line}), json_text::Malformed);
+  EXPECT_EQ(content(), whole);
+}
+
+TEST_F(LedgerOnDisk, ATornLastLineMayBeLong) {
+  append({made_up::header(), row("x")});
+  const std::string whole = content();
+  constexpr std::size_t kBlock = 1 << 16; // that are read at once
+  for (const std::size_t length : {kBlock - 1, kBlock, kBlock + 1, 3 * kBlock, 1000 * kBlock}) {
+    const auto begin = std::chrono::steady_clock::now();
+    write(whole + std::string(length, 'x'));
+    append({});
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(content(), whole);
+    EXPECT_LT(seconds.count(), 5.0); // a byte at a time: 20
+    write(std::string(length, 'x'));
+    append({});
+    EXPECT_EQ(content(), "");
+  }
+}
+
+TEST_F(LedgerOnDisk, ALastLineMayBeLongOrFarInFrontOfTheEnd) {
+  constexpr std::size_t kBlock = 1 << 16; // that are read at once
+  for (const std::size_t length : {kBlock - 600, kBlock, 3 * kBlock}) {
+    for (const std::size_t blanks : {std::size_t{0}, kBlock - 1, kBlock, 2 * kBlock + 1}) {
+      write("");
+      json line = row("x");
+      line["output_tail"] = std::string(length, 'x');
+      append({made_up::header(), line});
+      write(content() + std::string(blanks, ' ') + "\n" + std::string(blanks, '\n'));
+      append({row("y")});
+      EXPECT_EQ(read_ledger(folder_).edited, "");
+      EXPECT_EQ(read_ledger(folder_).rows.size(), 2U);
+    }
+  }
+}
+
+TEST_F(LedgerOnDisk, WhatIsNoFileIsToldAndLeft) {
+  for (const char* name : {"ledger.jsonl", "lock"}) {
+    const fs::path path = folder_ / name;
+    fs::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    expect_contains(message_of<OutputError>([&] { const Ledger ledger(folder_); }),
+                    std::string(name) + ": not a regular file");
+    EXPECT_TRUE(fs::is_fifo(path));
+    fs::remove(path);
+  }
 }
 
 TEST_F(LedgerOnDisk, ATornLastLineIsLeftOutAndCutOff) {

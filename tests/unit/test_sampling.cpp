@@ -3,11 +3,13 @@
 #include "harness/campaign/measure.hpp"
 #include "harness/campaign/sampling.hpp"
 #include "harness/problem/starts.hpp"
+#include "harness/worker/replies.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <benchmark/benchmark.h>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -282,6 +284,19 @@ TEST(TakeSamples, WaitingIsNoSampling) {
   };
   EXPECT_EQ(sampled([] { return 0.0; }), "the budget is spent");
   EXPECT_EQ(sampled([] { return 100.0; }), "largest number of samples"); // more than there was
+}
+
+TEST(TakeSamples, ABatchWithoutASampleIsAnErrorOfTheCell) {
+  take_samples("a name", kPlan, [] { return 1.0; }); // from now on no flag is set
+  benchmark::SetBenchmarkFilter("nothing");
+  std::string status;
+  try {
+    take_samples("a name", kPlan, [] { return 1.0; });
+  } catch (const WorkerFailure& failure) {
+    status = failure.status();
+  }
+  benchmark::SetBenchmarkFilter(".");
+  EXPECT_EQ(status, "error");
 }
 
 TEST(TakeSamples, PassesOnWhatARunThrows) {
