@@ -375,6 +375,7 @@ private:
       return is_known(row) ? reuse(row) : keep(row);
     }
     const Devices devices = add_devices(row, *variant);
+    row["build"] = hash_of({binary_hash_, fingerprint(*variant)});
     const auto key_with = [&](const std::string& problem_hash) {
       return hash_of({cell.table, cell.problem_id, cell.variant, problem_hash, round,
                       options_.cell.threads, devices.gpus, devices.ranks,

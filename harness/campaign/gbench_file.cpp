@@ -30,8 +30,8 @@ json cell_json(const Row& row) {
 
 } // namespace
 
-// Those tools know cells by name alone, so that one with several numbers of threads has these in it,
-// as theirs do.
+// Those tools know cells by name alone, so that one with several numbers of threads has these in
+// it, as theirs do.
 void write_gbench(const std::filesystem::path& path, const std::vector<Row>& rows) {
   json context;
   json benchmarks = json::array();

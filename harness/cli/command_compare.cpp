@@ -1,11 +1,12 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/machine/environment.hpp"
 #include "harness/report/compare/compare_report.hpp"
 #include "harness/system/messages.hpp"
 
+#include <filesystem>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,12 +28,20 @@ ExitCode compare(const CompareArguments& arguments) {
   if (!(arguments.min_effect_percent >= 0.0)) {
     throw datasets::InputError("--min-effect: a percentage that is not negative is needed");
   }
+  const auto file_of = [](const std::filesystem::path& path) {
+    return std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path;
+  };
+  std::error_code none; // what is missing its reader names
+  if (std::filesystem::equivalent(file_of(arguments.base), file_of(arguments.fresh), none)) {
+    say("clusterbench: {} and {} are the same campaign, which tells no change\n", arguments.base,
+        arguments.fresh);
+  }
   Timings base = read_timings(arguments.base);
   Timings fresh = read_timings(arguments.fresh);
   keep_cells({&base, &fresh}, arguments.cells);
   std::string differences;
   if (const auto mismatch = environment_mismatch(base, fresh); !mismatch.empty()) {
-    differences = fmt::format("{}", fmt::join(mismatch, "; "));
+    differences = listed(mismatch);
     if (!arguments.across) {
       say("clusterbench: {} and {} are of different environments: {}\n"
           "such times tell nothing about a change of the program; --across compares them all the "

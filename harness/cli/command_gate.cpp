@@ -2,6 +2,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/gate/instructions.hpp"
+#include "harness/judge/interruption.hpp"
 #include "harness/machine/build_info.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/machine/provenance.hpp"
@@ -49,10 +50,14 @@ struct GateArguments {
   std::string out;
 };
 
-// A build's folder: named itself, or by its program, or the source tree that it was built in.
+// A build's folder: named itself, or by its program, or the source tree that it was built in, or
+// where it is installed.
 fs::path build_folder(const std::string& named, const char* option) {
+  std::error_code none;
+  const fs::path program = fs::canonical(named, none); // installed ones are called by a link
   for (const fs::path& candidate :
-       {fs::path(named), fs::path(named).parent_path(), fs::path(named) / "build" / "release"}) {
+       {fs::path(named), fs::path(named).parent_path(), fs::path(named) / "build" / "release",
+        program.parent_path(), fs::path(named) / "lib" / "clusterbench"}) {
     if (fs::is_regular_file(candidate / "clusterbench-runner")) {
       return fs::canonical(candidate);
     }
@@ -189,6 +194,9 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
       progress.finish(name, failure.status());
       say("{}: {}\n", name, failure.what()); // there is no report that would
       code = lacks_the_cell(failure) ? code : graver(code, ExitCode::cells_missing);
+    } catch (const Interrupted&) {
+      code = graver(code, ExitCode::interrupted);
+      break;
     }
   }
   if (stored == 0) {

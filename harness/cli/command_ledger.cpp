@@ -27,6 +27,9 @@ std::string summary(const Measurements& measurements) {
       counts[cell.representative().status] += cell.machine == i ? 1 : 0;
     }
     text += fmt::format("{}: {} ({})\n", machine.id, machine.name, machine.days());
+    if (const std::string unlike = unlike_namesake(measurements.machines, i); !unlike.empty()) {
+      text += fmt::format("  {}\n", unlike);
+    }
     for (const auto& [status, count] : counts) {
       text += count > 0 ? fmt::format("  {} {}\n", count, status) : "";
     }

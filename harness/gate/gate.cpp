@@ -4,6 +4,7 @@
 #include "harness/gate/answer_check.hpp"
 #include "harness/gate/build_modules.hpp"
 #include "harness/gate/suspicion.hpp"
+#include "harness/judge/interruption.hpp"
 #include "harness/judge/oracle_cache.hpp"
 #include "harness/ledger/statistics.hpp"
 #include "harness/machine/measured_limits.hpp"
@@ -258,6 +259,8 @@ GatedCell Gate::run_typed(const CellSpec& cell, const KnownVariant& variant) {
     gated.message = end.message;
   } catch (const WorkerFailure& interrupted) {
     gated.verdict = interrupted.status();
+  } catch (const Interrupted&) { // while an answer was judged, say
+    gated.verdict = "interrupted";
   }
   gated.seconds = seconds_since(start);
   return gated;

@@ -1,6 +1,7 @@
 #include "harness/ledger/measurements.hpp"
 
 #include "harness/ledger/ledger.hpp"
+#include "harness/machine/environment.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -21,6 +22,7 @@ std::string text_of(const json& value) {
 Machine machine_of(const Header& header) {
   Machine machine;
   machine.environment = header.environment_hash;
+  machine.comparable = comparable_environment(header.line.at("provenance"));
   const json& provenance = header.line.at("provenance");
   const json& cpu = provenance.at("cpu");
   machine.cpu = text_of(cpu.value("model", json()));
@@ -90,12 +92,24 @@ struct CountingRow {
   std::size_t cell; ///< its number
 };
 
+// Of the harness and the variant. Older ledgers tell the harness alone.
+std::string build_of(const Row& row) {
+  const json build = row.field("build");
+  return text_of(build.is_null() ? row.header->line.value("binary_sha256", json()) : build);
+}
+
+// The newest of a round takes the place of those before, and a newer build of a cell that of all
+// rounds of an older one: a cell is of one build.
 std::vector<CountingRow> counting_rows(std::vector<Row> rows) {
   std::vector<CountingRow> counting;
   CellNumbers numbers;
   std::map<std::pair<std::size_t, int>, std::size_t> places;
+  std::unordered_map<std::size_t, std::string> builds; // the newest of a cell that has it
   for (Row& row : rows) {
     const std::size_t cell = numbers.of(row);
+    if (row.status != "unavailable") {
+      builds[cell] = build_of(row);
+    }
     const auto [place, is_new] = places.try_emplace({cell, row.round}, counting.size());
     if (is_new) {
       counting.push_back({std::move(row), cell});
@@ -103,6 +117,10 @@ std::vector<CountingRow> counting_rows(std::vector<Row> rows) {
       counting[place->second].row = std::move(row);
     }
   }
+  std::erase_if(counting, [&](const CountingRow& one) {
+    const auto newest = builds.find(one.cell);
+    return newest != builds.end() && newest->second != build_of(one.row);
+  });
   return counting;
 }
 
@@ -253,6 +271,18 @@ ProblemIdentity Measured::identity() const {
     all.learn(row.identity);
   }
   return all;
+}
+
+std::string unlike_namesake(const std::vector<Machine>& machines, std::size_t index) {
+  const Machine& machine = machines.at(index);
+  const auto namesake = std::ranges::find(machines, machine.name, &Machine::name);
+  if (namesake - machines.begin() == static_cast<std::ptrdiff_t>(index)) {
+    return "";
+  }
+  const auto differences = environment_differences(namesake->comparable, machine.comparable);
+  return fmt::format("as {}, but {}", namesake->id,
+                     differences.empty() ? "of an older ledger, which tells less"
+                                         : listed(differences));
 }
 
 std::vector<Row> rows_that_count(std::vector<Row> rows) {

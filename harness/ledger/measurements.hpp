@@ -13,11 +13,12 @@ namespace clusterbench {
 
 /// A machine that cells were measured on: headers that agree on everything that times depend on.
 struct Machine {
-  std::string id;          ///< "A", "B", ... in the order of the ledgers
-  std::string name;        ///< CPU model with cores, and GPUs
-  std::string cpu;         ///< model; empty if unknown
-  std::string gpu;         ///< names; empty if there is none
-  std::string environment; ///< hash of the environment
+  std::string id;            ///< "A", "B", ... in the order of the ledgers
+  std::string name;          ///< CPU model with cores, and GPUs
+  std::string cpu;           ///< model; empty if unknown
+  std::string gpu;           ///< names; empty if there is none
+  std::string environment;   ///< hash of the environment
+  nlohmann::json comparable; ///< comparable_environment()
   std::vector<std::string> ledgers;
   std::string first_day, last_day; ///< of the rows that count, YYYY-MM-DD; empty if unknown
   /// The newest probe's figures of each number of threads and of the GPU; empty without a probe.
@@ -29,6 +30,10 @@ struct Machine {
 
 /// "A", "B", ... for index 0, 1, ...
 std::string machine_id(std::size_t index);
+
+/// What tells machine `index` from the first of those before it that have its name, such as "as A,
+/// but system/kernel: 6.1, 6.2"; empty if none has.
+std::string unlike_namesake(const std::vector<Machine>& machines, std::size_t index);
 
 /// All rounds of one cell, that is of one problem, on one machine with one number of threads, GPUs
 /// and ranks; never none.

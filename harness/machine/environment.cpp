@@ -68,18 +68,69 @@ std::string environment_hash(const json& provenance) {
 
 namespace {
 
-// What newer ledgers compare beyond older ones, of which nothing is known there.
-constexpr const char* kNewer[] = {"/cpu/allowed",       "/cpu/governor",     "/cpu/mhz_max",
-                                  "/system/hypervisor", "/system/cpu_quota", "/memory/total_gib"};
+// How much of its machine a ledger tells. Each generation tells what those before do.
+enum class Generation { names_alone, hosts, limits };
 
-bool is_newer(const json& environment) {
-  return environment.contains(json::json_pointer("/system/hypervisor"));
+Generation generation_of(const json& environment) {
+  const auto has = [&](const char* place) {
+    return environment.contains(json::json_pointer(place));
+  };
+  return has("/system/hypervisor") ? Generation::limits
+         : has("/cpu/microcode")   ? Generation::hosts
+                                   : Generation::names_alone;
 }
 
-// The environment's values by their path. Those of flags, of GPUs and of memory are told otherwise.
-std::map<std::string, std::string> fields_of(json environment, bool without_newer) {
+// The first generation that tells of the field.
+Generation told_since(const std::string& path) {
+  constexpr const char* kLimits[] = {"/cpu/allowed", "/cpu/governor", "/cpu/mhz_max",
+                                     "/system/hypervisor", "/system/cpu_quota"};
+  constexpr const char* kNames[] = {"/cpu/model", "/cpu/cores", "/cpu/online", "/system/kernel"};
+  if (std::ranges::count(kLimits, path) > 0 || path.ends_with("/mig")) {
+    return Generation::limits;
+  }
+  const bool is_name = std::ranges::count(kNames, path) > 0 || path.starts_with("/environment/") ||
+                       path.ends_with("/name") || path.ends_with("/driver");
+  return is_name || !(path.starts_with("/cpu/") || path.starts_with("/system/") ||
+                      path.starts_with("/gpus/"))
+             ? Generation::names_alone
+             : Generation::hosts;
+}
+
+// Where tools are found. It decides nothing that is measured.
+constexpr const char* kPlacesOfTools[] = {"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_BIN_PATH",
+                                          "CUDA_CACHE_PATH"};
+
+// "L1 Data 32 KiB, ..., L3 Unified 32 MiB x 2" of Google Benchmark's list.
+std::string caches_text(const json& caches) {
+  std::vector<std::string> texts;
+  for (const json& cache : caches.is_array() ? caches : json::array()) {
+    const auto number = [&](const char* key) {
+      const json value = cache.is_object() ? cache.value(key, json()) : json();
+      return value.is_number_unsigned() ? value.get<std::size_t>() : 0;
+    };
+    const json type = cache.is_object() ? cache.value("type", json()) : json();
+    texts.push_back(fmt::format("L{} {} {} KiB x {}", number("level"),
+                                type.is_string() ? type.get<std::string>() : "",
+                                number("bytes") >> 10, number("instances")));
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// The environment's values by their path, as far as ledgers of that generation tell them. Those of
+// flags, of caches, of GPUs' number and of memory are told otherwise.
+std::map<std::string, std::string> fields_of(json environment, Generation generation) {
   if (environment.contains("cpu")) {
     environment["cpu"].erase("flags");
+    environment["cpu"].erase("caches");
+  }
+  if (environment.contains("kernel")) { // as the first generation has it
+    environment["system"]["kernel"] = environment["kernel"];
+    environment.erase("kernel");
+  }
+  for (const char* variable : kPlacesOfTools) {
+    if (environment.contains("environment") && environment["environment"].is_object()) {
+      environment["environment"].erase(variable);
+    }
   }
   environment.erase("memory");
   if (const json::json_pointer quota("/system/cpu_quota"); environment.contains(quota)) {
@@ -90,12 +141,16 @@ std::map<std::string, std::string> fields_of(json environment, bool without_newe
   const json flat = environment.flatten();
   std::map<std::string, std::string> fields;
   for (const auto& [path, value] : flat.items()) {
-    const bool newer = std::ranges::count(kNewer, path) > 0 || path.ends_with("/mig");
-    if (!value.is_null() && !(without_newer && newer)) { // null and absent are no difference
+    if (!value.is_null() && told_since(path) <= generation) { // null and absent are no difference
       fields[path.substr(1)] = value.dump();
     }
   }
   return fields;
+}
+
+// What tells most comes first.
+bool is_of_the_chips(const std::string& path) {
+  return path == "cpu/model" || path.starts_with("gpus/");
 }
 
 std::set<std::string> flags_of(const json& environment) {
@@ -116,6 +171,14 @@ std::string beyond(const std::set<std::string>& one, const std::set<std::string>
   const std::string text = fmt::format(
       "{}", fmt::join(more.begin(), more.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return more.size() > shown ? fmt::format("{} and {} more", text, more.size() - shown) : text;
+}
+
+void tell_caches(const json& a, const json& b, std::vector<std::string>& differences) {
+  const json::json_pointer place("/cpu/caches");
+  if (a.contains(place) && b.contains(place) && a.at(place) != b.at(place)) {
+    differences.push_back(
+        fmt::format("cpu/caches: {}; {}", caches_text(a.at(place)), caches_text(b.at(place))));
+  }
 }
 
 void tell_flags(const json& a, const json& b, std::vector<std::string>& differences) {
@@ -166,15 +229,17 @@ std::vector<std::string> environment_differences(const json& first, const json& 
   json a = first, b = second;
   std::vector<std::string> differences;
   tell_number_of_gpus(a, b, differences);
-  const bool without_newer = is_newer(a) != is_newer(b);
-  const auto fields_a = fields_of(a, without_newer), fields_b = fields_of(b, without_newer);
+  const Generation generation = std::min(generation_of(a), generation_of(b));
+  const auto fields_a = fields_of(a, generation), fields_b = fields_of(b, generation);
   std::set<std::string> paths;
   for (const auto* fields : {&fields_a, &fields_b}) {
     for (const auto& [path, value] : *fields) {
       paths.insert(path);
     }
   }
-  for (const std::string& path : paths) {
+  std::vector<std::string> in_order(paths.begin(), paths.end());
+  std::stable_partition(in_order.begin(), in_order.end(), is_of_the_chips);
+  for (const std::string& path : in_order) {
     const auto text = [&](const auto& fields) {
       const auto found = fields.find(path);
       return found == fields.end() ? "none" : found->second;
@@ -183,9 +248,22 @@ std::vector<std::string> environment_differences(const json& first, const json& 
       differences.push_back(fmt::format("{}: {}, {}", path, text(fields_a), text(fields_b)));
     }
   }
-  tell_flags(a, b, differences);
+  if (generation >= Generation::hosts) {
+    tell_caches(a, b, differences);
+    tell_flags(a, b, differences);
+  }
   tell_memory(a, b, differences);
   return differences;
+}
+
+std::string listed(const std::vector<std::string>& differences) {
+  constexpr std::size_t kMost = 5;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(differences.size(), kMost));
+  const std::string text =
+      fmt::format("{}", fmt::join(differences.begin(), differences.begin() + shown, "; "));
+  return differences.size() > kMost
+             ? fmt::format("{}; and {} more", text, differences.size() - kMost)
+             : text;
 }
 
 } // namespace clusterbench

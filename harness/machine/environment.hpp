@@ -17,7 +17,10 @@ nlohmann::json comparable_environment(const nlohmann::json& provenance);
 std::string environment_hash(const nlohmann::json& provenance);
 
 /// What differs between two environments, each in a few words: "cpu/model: A, B". Where one is of a
-/// ledger that is too old to tell something, that is no difference.
+/// ledger that is too old to tell something, that is no difference; nor is where tools are found.
 std::vector<std::string> environment_differences(const nlohmann::json& a, const nlohmann::json& b);
+
+/// The first five differences and how many there are more, in a line.
+std::string listed(const std::vector<std::string>& differences);
 
 } // namespace clusterbench

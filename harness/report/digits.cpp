@@ -121,8 +121,12 @@ std::string single_ms_text(const Measured& cell, std::optional<double> ms) {
 
 std::string ratio_text(double ratio, const Interval& interval, bool is_range) {
   const double width = interval.high - interval.low;
+  if (is_range && width <= 0.0) {
+    return with_digits(ratio, 2) + " (one sample)";
+  }
+  const int least = interval.low >= 10.0 && width >= 1.0 ? 0 : 1; // of 53 in 43 to 70
   const int decimals =
-      width > 0.0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(width))) + 1, 1, 3) : 2;
+      width > 0.0 ? std::clamp(static_cast<int>(std::ceil(-std::log10(width))) + 1, least, 3) : 2;
   // Where an end would be 0 or all would be hundreds with a decimal, digits count, not decimals.
   const auto text = [&](double value) {
     return interval.low < 0.1 || interval.high >= 100.0

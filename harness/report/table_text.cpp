@@ -28,9 +28,11 @@ std::string title(const TableReport& report, TextStyle style) {
 // Where the times come from, and whether they are as they were measured.
 std::vector<std::string> source_notes(const TableReport& report) {
   std::vector<std::string> notes;
-  for (const Machine& machine : report.machines) {
-    notes.push_back(
-        fmt::format("{}: {}{}.", machine.id, machine.name, in_brackets(machine.days())));
+  for (std::size_t i = 0; i < report.machines.size(); ++i) {
+    const Machine& machine = report.machines[i];
+    const std::string unlike = unlike_namesake(report.machines, i);
+    notes.push_back(fmt::format("{}: {}{}{}.", machine.id, machine.name,
+                                in_brackets(machine.days()), unlike.empty() ? "" : "; " + unlike));
   }
   for (const std::string& sentence : report.edited) {
     notes.push_back(sentence + ".");

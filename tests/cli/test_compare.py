@@ -284,8 +284,56 @@ class Statistics(Compare):
         result = self.compare(rounds("c", [10.0], wide), rounds("c", [10.5], wide), exit_code=3)
         self.assertIsNone(result["next_command"])
         needed = result["cells"][0]["rounds_needed"]
-        self.assertIn(f"next: both campaigns again, with --rounds {needed} --starts 1\n",
-                      self.run_program("compare", "base", "new", exit_code=3).stdout)
+        for command_line in ([], ["clusterbench", "judge", "mine.cpp", "--out", "base"]):  # which takes no rounds
+            self.write("base", rounds("c", [10.0], wide), command_line=command_line)
+            self.assertIn(f"next: both campaigns again, by `clusterbench run` with --rounds {needed} --starts 1\n",
+                          self.run_program("compare", "base", "new", exit_code=3).stdout)
+
+    def test_few_rounds_know_how_many_would_tell(self):
+        """More of them tell better how far they scatter: so few are never said to be too close for rounds."""
+        paces = [1.0, 1.05, 0.96]
+        for factor in (1.0, 1.1):
+            cell, = self.compare(rounds("c", [10.0], paces), rounds("c", [10.0 * factor], paces),
+                                 exit_code=3)["cells"]
+            self.assertEqual(cell["verdict"], "inconclusive")
+            self.assertGreaterEqual(cell["rounds_needed"], 8)
+            self.assertLessEqual(cell["rounds_needed"], 64)
+
+    def test_the_gate_is_named_for_cells_of_tables(self):
+        steady = [10 + 0.001 * i for i in range(20)]
+        new = [2 * x for x in steady]
+        result = self.compare(rounds("t/a b/v/f32", steady), rounds("t/a b/v/f32", new), exit_code=1)
+        self.assertEqual(result["gate_command"],
+                         "clusterbench gate --base BUILD --new BUILD --full 't/a b/v/f32'")
+        self.assertIn(result["gate_command"] + "\n", self.run_program("compare", "base", "new", exit_code=1).stdout)
+        result = self.compare(rounds("adhoc/x/v/f32", steady), rounds("adhoc/x/v/f32", new), exit_code=1)
+        self.assertIsNone(result["gate_command"])
+        self.assertNotIn("gate", self.run_program("compare", "base", "new", exit_code=1).stdout)
+
+    def test_a_campaign_and_itself(self):
+        self.write("base", rounds("c", self.STEADY))
+        for other in ("base", "base/ledger.jsonl"):
+            self.assertIn(f"base and {other} are the same campaign",
+                          self.run_program("compare", "base", other).stderr)
+        self.write("new", rounds("c", self.STEADY))
+        self.assertEqual(self.run_program("compare", "base", "new").stderr, "")
+
+    def test_rounds_of_an_older_build_do_not_count(self):
+        slower = [1.5 * x for x in self.STEADY]
+        self.write("base", rounds("c", self.STEADY))
+        for of_rows, of_headers in ((({"build": "a"}, {"build": "b"}), ({}, {})),
+                                    (({}, {}), ({"binary_sha256": "a"}, {"binary_sha256": "b"}))):
+            old = [ledgers.header(seed=None, **of_headers[0]), *rounds("c", self.STEADY, **of_rows[0])]
+            new = [ledgers.header(seed=None, **of_headers[1]), *rounds("c", slower, PACES[:3], **of_rows[1])]
+            ledgers.write(self.folder / "new", old + new)
+            told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=1).stdout)
+            self.assertEqual([cell["verdict"] for cell in told["cells"]], ["slower"])
+            self.assertAlmostEqual(told["cells"][0]["ratio"], 1.5, delta=0.02)
+        same = [ledgers.header(seed=None), *rounds("c", self.STEADY, build="a")]
+        same += [ledgers.header(seed=None), *rounds("c", slower, PACES[:3], build="a")]  # another round of that build
+        ledgers.write(self.folder / "new", same)
+        told = json.loads(self.run_program("compare", "base", "new", "--json", exit_code=(0, 1, 3)).stdout)
+        self.assertLess(told["cells"][0]["ratio"], 1.2)
 
 
 class Verdicts(Compare):
@@ -370,7 +418,7 @@ class Verdicts(Compare):
         both = rounds("c", self.STEADY) + rounds("c", [2 * x for x in self.STEADY], threads=1)
         result = self.compare(both, both)
         self.assertEqual([(cell["name"], cell["verdict"]) for cell in result["cells"]],
-                         [("c, 1 threads", "same"), ("c, 2 threads", "same")])
+                         [("c, 1 thread", "same"), ("c, 2 threads", "same")])
 
     def test_problems_of_one_name_are_cells_of_their_own(self):
         def of_k(k, factor=1.0):

@@ -57,11 +57,11 @@ class Files(Compare):
             cells = json.loads(self.run_program("compare", *pair, "--json", "--min-effect", 1000,
                                                 exit_code=(0, 1, 3)).stdout)["cells"]
             self.assertEqual([(cell["name"], cell["ratio"]) for cell in cells],
-                             [(f"{name}, 1 threads", 1.0), (f"{name}, 2 threads", 1.0)])
+                             [(f"{name}, 1 thread", 1.0), (f"{name}, 2 threads", 1.0)])
         history = json.loads(self.run_program("history", "one", "one/gbench.json", "--json").stdout)
         self.assertEqual([(cell["shown"], cell["threads"], len(cell["moments"]))
                           for cell in history["cells"]],
-                         [(f"{name}, 1 threads", 1, 2), (f"{name}, 2 threads", 2, 2)])
+                         [(f"{name}, 1 thread", 1, 2), (f"{name}, 2 threads", 2, 2)])
         self.assertIn(f"{name}, 2 threads\n", self.run_program("history", "one").stdout)
         # Files of another program, or of an older one, tell neither threads nor problem.
         for row in written["benchmarks"]:

@@ -203,8 +203,10 @@ class Width(Terminal):
         lines = self.shown(text)
         self.assertIn("4 cells: 1 wrong, 2 slower, 1 same; geometric mean of the ratios ", " ".join(lines))
         self.assertEqual(self.colours_of(text, "kmeans_cuda_persis"), {"\x1b[1;31m"})
-        self.assertTrue(any(line.startswith("next: `clusterbench gate`") for line in lines))
-        faster = self.on_a_terminal("compare", "base", "base")
+        self.assertIn("next: two builds turn by turn, which tells smaller changes", lines)
+        self.assertIn("  clusterbench gate --base BUILD --new BUILD --full", text)
+        self.campaign_of("again", 1.0)
+        faster = self.on_a_terminal("compare", "base", "again")
         self.assertEqual(COLOUR.findall(faster), [])  # nothing to be told
         self.assertNotIn("\x1b", self.run_program("compare", "base", "new", exit_code=2).stdout)
 

@@ -100,6 +100,33 @@ TEST(Environment, OfOlderLedgersIsWhatItWas) {
   EXPECT_EQ(differences(machine(), old), Lines{});
 }
 
+TEST(Environment, WhereToolsAreFoundIsNoDifference) {
+  json other = machine();
+  other["environment"]["CUDA_HOME"] = "/usr/local/cuda";
+  EXPECT_EQ(differences(machine(), other), Lines{});
+}
+
+// A ledger of the first generation does not tell microcode, flags, caches and the like.
+TEST(Environment, WhatTheOldestLedgersDoNotTellIsNoDifference) {
+  json old = machine();
+  old["cpu"].erase("microcode");
+  EXPECT_EQ(differences(old, machine()), Lines{});
+  json other = machine();
+  other["cpu"]["model"] = "B";
+  other["system"]["kernel"] = "Linux 7";
+  EXPECT_EQ(differences(old, other),
+            (Lines{"cpu/model: \"A\", \"B\"", "system/kernel: \"Linux 6\", \"Linux 7\""}));
+}
+
+TEST(Environment, CachesAreOneDifferenceAndOfManyTheFirstFiveAreListed) {
+  json one = machine(), other = machine();
+  one["cpu"]["caches"] = {{{"level", 1}, {"type", "Data"}, {"bytes", 32768}, {"instances", 2}}};
+  other["cpu"]["caches"] = {{{"level", 1}, {"type", "Data"}, {"bytes", 49152}, {"instances", 2}}};
+  EXPECT_EQ(differences(one, other), Lines{"cpu/caches: L1 Data 32 KiB x 2; L1 Data 48 KiB x 2"});
+  EXPECT_EQ(listed({"a", "b"}), "a; b");
+  EXPECT_EQ(listed({"a", "b", "c", "d", "e", "f", "g"}), "a; b; c; d; e; and 2 more");
+}
+
 TEST(Environment, OfThisMachineIsTheSameTwice) {
   EXPECT_EQ(environment_hash(provenance()), environment_hash(provenance()));
 }

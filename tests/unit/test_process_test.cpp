@@ -162,10 +162,24 @@ TEST(ProcessTest, SaysHowManyRoundsItWouldTake) {
   std::mt19937_64 random(6);
   const auto test = ProcessTest::of(drawn(random, 8, 0.05), drawn(random, 8, 0.05));
   ASSERT_TRUE(test);
-  const auto few = test->rounds_for(0.08, 0.95), many = test->rounds_for(0.05, 0.95);
+  const auto few = test->rounds_for(0.08, 0.95, 3, 64), many = test->rounds_for(0.05, 0.95, 3, 64);
   ASSERT_TRUE(few && many);
   EXPECT_GT(*many, *few);
-  EXPECT_FALSE(test->rounds_for(kCampaignScatter, 0.95)); // whatever the number
+  EXPECT_FALSE(test->rounds_for(kCampaignScatter, 0.95, 3, 1000)); // whatever the number
+  EXPECT_EQ(test->rounds_for(0.08, 0.95, *few + 5, 64), *few + 5);
+  EXPECT_FALSE(test->rounds_for(0.05, 0.95, 3, *many - 1));
+}
+
+// Three processes know badly how far they scatter; as many as are asked for will know it better.
+TEST(ProcessTest, FewRoundsSayHowManyItWouldTake) {
+  std::mt19937_64 random(7);
+  for (int trial = 0; trial < 20; ++trial) {
+    const auto test = ProcessTest::of(drawn(random, 3, 0.03), drawn(random, 3, 0.03));
+    ASSERT_TRUE(test);
+    const auto rounds = test->rounds_for(0.1, 0.95, 8, 64);
+    ASSERT_TRUE(rounds) << trial;
+    EXPECT_LE(*rounds, 40U) << trial;
+  }
 }
 
 } // namespace

@@ -70,6 +70,12 @@ std::vector<std::string> rules(const Comparison& comparison) {
       comparison.options.min_effect * 100.0, comparison.options.same_within() * 100.0,
       comparison.options.level * 100.0)};
   if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
+        return cell.change && !cell.change->is_range;
+      })) {
+    rules.push_back("Times are medians of whole runs; the ratio is of the fastest tenth of passes, "
+                    "so that the two may differ.");
+  }
+  if (std::ranges::any_of(comparison.cells, [](const ComparedCell& cell) {
         return cell.change && cell.change->is_range;
       })) {
     rules.push_back(
@@ -100,32 +106,65 @@ struct Next {
   std::string sentence, command;
 };
 Next next_of(const Comparison& comparison) {
-  const auto any = [&](const char* verdict) {
-    return std::ranges::any_of(comparison.cells,
-                               [&](const ComparedCell& cell) { return cell.verdict == verdict; });
-  };
   if (!comparison.command.empty()) {
-    return {"next: both campaigns again, each with", comparison.command};
+    return {"next: both campaigns again, each by the program of its own build, with",
+            comparison.command};
   }
   if (const auto rounds = comparison.rounds_needed()) {
-    return {fmt::format("next: both campaigns again, with --rounds {} --starts 1", *rounds), ""};
-  }
-  if (any("slower") || any("inconclusive")) {
-    return {"next: `clusterbench gate` runs two builds turn by turn, and can tell smaller changes",
+    return {fmt::format("next: both campaigns again, by `clusterbench run` with --rounds {} "
+                        "--starts 1",
+                        *rounds),
             ""};
+  }
+  if (!comparison.gate_command.empty()) {
+    return {"next: two builds turn by turn, which tells smaller changes", comparison.gate_command};
   }
   return {};
 }
 
+// The words of a command, as a shell parts them: not within quotes.
+std::vector<std::string> words_of(const std::string& command) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : command) {
+    quoted = c == '\'' ? !quoted : quoted;
+    if (c == ' ' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back().push_back(c);
+    }
+  }
+  return words;
+}
+
+// A command in lines of a terminal's width, which a shell takes for one.
+std::string in_lines(const std::string& command, const std::string& indent) {
+  constexpr std::size_t kWidth = 98; // and " \\"
+  std::vector<std::string> lines(1, indent);
+  bool is_first = true;
+  for (const std::string& word : words_of(command)) {
+    if (!is_first && lines.back().size() + 1 + word.size() > kWidth) {
+      lines.push_back(fmt::format("{}  {}", indent, word));
+    } else {
+      lines.back() = fmt::format("{}{}{}", lines.back(), is_first ? "" : " ", word);
+    }
+    is_first = false;
+  }
+  return fmt::format("{}\n", fmt::join(lines, " \\\n"));
+}
+
 std::string next_text(const Comparison& comparison, TextStyle style) {
   const Next next = next_of(comparison);
-  const bool markdown = style == TextStyle::markdown;
-  const std::string before = markdown && !next.sentence.empty() ? "\n" : "";
-  std::string text = next.sentence.empty() ? "" : before + next.sentence + "\n";
-  if (!next.command.empty()) {
-    text += (markdown ? "\n    " : "  ") + escaped(next.command, TextStyle::terminal) + "\n";
+  if (next.sentence.empty()) {
+    return "";
   }
-  return text;
+  const bool markdown = style == TextStyle::markdown;
+  const std::string_view before = markdown ? "\n" : "";
+  const std::string command = escaped(next.command, TextStyle::terminal);
+  return fmt::format(
+      "{0}{1}\n{2}", before, next.sentence,
+      command.empty() ? ""
+                      : fmt::format("{}{}", before, in_lines(command, markdown ? "    " : "  ")));
 }
 
 } // namespace
@@ -192,23 +231,25 @@ json to_json(const Comparison& comparison) {
     }
     cells.push_back(entry);
   }
-  return {{"schema", 3},
-          {"base", comparison.base},
-          {"new", comparison.fresh},
-          {"edited", comparison.edited},
-          {"environments_differ", comparison.environments_differ},
-          {"min_effect", comparison.options.min_effect},
-          {"level", comparison.options.level},
-          {"cells", cells},
-          {"ratios", comparison.ratios},
-          {"geometric_mean", comparison.geometric_mean},
-          {"geometric_mean_interval", comparison.geometric_mean_interval
-                                          ? json{comparison.geometric_mean_interval->low,
-                                                 comparison.geometric_mean_interval->high}
-                                          : json()},
-          {"cells_left_out", comparison.left_out},
-          {"next_command", comparison.command.empty() ? json() : json(comparison.command)},
-          {"exit_code", static_cast<int>(comparison.exit_code())}};
+  return {
+      {"schema", 3},
+      {"base", comparison.base},
+      {"new", comparison.fresh},
+      {"edited", comparison.edited},
+      {"environments_differ", comparison.environments_differ},
+      {"min_effect", comparison.options.min_effect},
+      {"level", comparison.options.level},
+      {"cells", cells},
+      {"ratios", comparison.ratios},
+      {"geometric_mean", comparison.geometric_mean},
+      {"geometric_mean_interval",
+       comparison.geometric_mean_interval
+           ? json{comparison.geometric_mean_interval->low, comparison.geometric_mean_interval->high}
+           : json()},
+      {"cells_left_out", comparison.left_out},
+      {"next_command", comparison.command.empty() ? json() : json(comparison.command)},
+      {"gate_command", comparison.gate_command.empty() ? json() : json(comparison.gate_command)},
+      {"exit_code", static_cast<int>(comparison.exit_code())}};
 }
 
 } // namespace clusterbench

@@ -93,12 +93,14 @@ Costs costs_of_runs(const CellTimings& timings) {
 // scatter.
 struct Unseen {
   double scatter;
-  std::string_view why, how; ///< a change is left open; one would find out
+  std::string_view why, how;     ///< a change is left open; one would find out
+  std::string_view how_of_table; ///< the same of a cell that the gate can run
 };
 constexpr Unseen kCrowd{kCrowdedScatter, "it needs all processors of a virtual machine",
+                        "fewer --threads would tell",
                         "fewer --threads or `clusterbench gate` would tell"};
 constexpr Unseen kShortRuns{kShortScatter, "its runs take less than a millisecond",
-                            "`clusterbench gate` would tell"};
+                            "longer runs would tell", "`clusterbench gate` would tell"};
 
 // A cell that both campaigns have a time for. Passes are what is compared, where both have recorded
 // them.
@@ -159,6 +161,8 @@ const Unseen* worse(const Unseen* one, const Unseen* other) {
   }
   return one->scatter < other->scatter ? other : one;
 }
+
+constexpr std::size_t kMostRounds = 64; // more take longer than the gate
 
 std::string why_no_test(const MeasuredTwice& cell) {
   return !cell.unlike_machine.empty()
@@ -267,13 +271,27 @@ std::optional<std::size_t> rounds_that_tell(const MeasuredTwice& cell, std::size
   }
   const double effect = std::log1p(options.min_effect);
   const double size = std::abs(test->log_ratio());
-  const auto rounds =
-      size >= effect
-          ? test->rounds_for(size, 1.0 - 2.0 * options.level / static_cast<double>(cells))
-          : test->rounds_for(std::log1p(options.same_within()) - size, 0.95);
-  constexpr std::size_t kMost = 64; // more take longer than the gate
-  return rounds && *rounds <= kMost && least <= kMost ? std::optional(std::max(*rounds, least))
-                                                      : std::nullopt;
+  return size >= effect
+             ? test->rounds_for(size, 1.0 - 2.0 * options.level / static_cast<double>(cells), least,
+                                kMostRounds)
+             : test->rounds_for(std::log1p(options.same_within()) - size, 0.95, least, kMostRounds);
+}
+
+// What would tell whether an inconclusive cell has changed. unseen: what its samples do not show.
+std::string how_to_tell(const MeasuredTwice& measured, const ComparedCell& cell,
+                        const Unseen* unseen) {
+  const bool gate_can = !cell.of_table.empty();
+  if (!measured.unlike_machine.empty()) {
+    return "run both again while it is quiet";
+  }
+  if (unseen != nullptr) {
+    return std::string(gate_can ? unseen->how_of_table : unseen->how);
+  }
+  if (cell.change->rounds_needed) {
+    return fmt::format("{} rounds would tell", *cell.change->rounds_needed);
+  }
+  return fmt::format("too close for {} rounds{}", kMostRounds,
+                     gate_can ? ": `clusterbench gate` would tell" : "");
 }
 
 // Of the mean of cells' logarithms. Only what processes differ by is estimated, of each cell from
@@ -332,11 +350,7 @@ void judge(const std::vector<MeasuredTwice>& measured, Comparison& comparison) {
     const std::string why(!measured[i].test   ? why_no_test(measured[i])
                           : unseen != nullptr ? unseen->why
                                               : "");
-    const std::string how = !measured[i].unlike_machine.empty() ? "run both again while it is quiet"
-                            : unseen != nullptr                 ? std::string(unseen->how)
-                            : cell.change->rounds_needed
-                                ? fmt::format("{} rounds would tell", *cell.change->rounds_needed)
-                                : "too close for rounds: `clusterbench gate` would tell";
+    const std::string how = how_to_tell(measured[i], cell, unseen);
     for (const std::string& part : {why, how}) {
       cell.message += fmt::format("{}{}", cell.message.empty() || part.empty() ? "" : "; ", part);
     }
@@ -365,10 +379,11 @@ std::set<std::string> variants_to_run(const Comparison& comparison, const Timing
   return needed == base.variants || needed.contains("") ? std::set<std::string>() : needed;
 }
 
-// As a shell takes it: the base's command, for those variants alone that need the rounds.
+// As a shell takes it: the base's command, for those variants alone that need the rounds. Other
+// commands than `run` take none.
 std::string command_for(const Comparison& comparison, const Timings& base) {
   const auto rounds = comparison.rounds_needed();
-  if (!rounds || base.command.empty()) {
+  if (!rounds || base.command.size() < 2 || base.command[1] != "run") {
     return "";
   }
   const std::set<std::string> variants = variants_to_run(comparison, base);
@@ -384,9 +399,25 @@ std::string command_for(const Comparison& comparison, const Timings& base) {
     text += fmt::format("{}{}", text.empty() ? "" : " ", quoted_for_shell(word));
   }
   for (const std::string& variant : variants) {
-    text += " --variant " + quoted_for_shell(variant);
+    text += fmt::format(" --variant {}", quoted_for_shell(variant));
   }
   return fmt::format("{} --rounds {} --starts 1 --out FOLDER", text, *rounds);
+}
+
+// As a shell takes it: for the cells of tables that rounds of `run` do not settle.
+std::string gate_command_for(const Comparison& comparison, const Timings& base) {
+  std::string cells;
+  for (const ComparedCell& cell : comparison.cells) {
+    const bool is_open =
+        cell.verdict == "slower" || (cell.verdict == "inconclusive" && !cell.change->rounds_needed);
+    if (is_open && !cell.of_table.empty()) {
+      cells += fmt::format(" {}", quoted_for_shell(cell.of_table));
+    }
+  }
+  const bool full = std::ranges::find(base.command, "--quick") == base.command.end();
+  return cells.empty() ? ""
+                       : fmt::format("clusterbench gate --base BUILD --new BUILD{}{}",
+                                     full ? " --full" : "", cells);
 }
 
 // A probe's rates scatter with what else runs, but not like this.
@@ -455,8 +486,11 @@ std::vector<std::string> environment_mismatch(const Timings& base, const Timings
   }
   for (const Timings* timings : {&base, &fresh}) {
     if (timings->environments.size() > 1) {
-      return {fmt::format("{} was written in {} environments", timings->source,
-                          timings->environments.size())};
+      return {fmt::format(
+          "{} was written in {} environments, and of a cell of several the last "
+          "counts: {}",
+          timings->source, timings->environments.size(),
+          listed(environment_differences(timings->earlier_environment, timings->environment)))};
     }
   }
   if (base.environments == fresh.environments) {
@@ -474,8 +508,10 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   comparison.fresh = fresh.source;
   comparison.options = options;
   comparison.left_out = base.left_out;
-  const bool is_virtual =
-      on_virtual_machine(base.environment) || on_virtual_machine(fresh.environment);
+  const auto may_be_virtual = [](const Timings& timings) { // where it is not known, too
+    return !timings.environment.is_object() || on_virtual_machine(timings.environment);
+  };
+  const bool is_virtual = may_be_virtual(base) || may_be_virtual(fresh);
   std::vector<MeasuredTwice> measured;
   for (const auto& [key, old] : base.cells) {
     const std::string name = shown_name(base, key);
@@ -503,6 +539,9 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
     ComparedCell& cell = comparison.cells.emplace_back(without_ratio(name, "", ""));
     cell.change = change_of(measured.back(), old, theirs);
     cell.variant = old.variant;
+    if (!key.name.starts_with("adhoc/") && base.environment.is_object()) {
+      cell.of_table = key.name;
+    }
     if (!old.passes.rounds.empty() && !theirs.passes.rounds.empty() &&
         std::abs(passes_of(theirs) / passes_of(old) - 1.0) > 1e-3) {
       cell.message = fmt::format("of one pass: {:.4g} passes before, {:.4g} now", passes_of(old),
@@ -511,6 +550,7 @@ Comparison compare_timings(const Timings& base, const Timings& fresh,
   }
   judge(measured, comparison);
   comparison.command = command_for(comparison, base);
+  comparison.gate_command = gate_command_for(comparison, base);
   for (const auto& [key, cell] : fresh.cells) {
     if (counterpart(base, key, fresh) == nullptr) {
       comparison.cells.push_back(

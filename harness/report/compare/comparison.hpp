@@ -48,6 +48,8 @@ struct ComparedCell {
   std::string message; ///< why there is no ratio, or no verdict
   std::optional<Change> change;
   std::string variant = {}; ///< of a cell with a ratio, where it is known
+  /// Its name, as `gate` takes it; empty for a cell of no table.
+  std::string of_table = {};
 };
 
 struct Comparison {
@@ -63,6 +65,9 @@ struct Comparison {
   /// That runs both again with rounds_needed(), where FOLDER is to be replaced; empty where no
   /// number of rounds tells, or the base does not say its command.
   std::string command;
+  /// That tells what rounds do not, where BUILD is to be replaced; empty where nothing is open, or
+  /// the gate cannot.
+  std::string gate_command;
 
   /// 2 for a newly wrong cell, 5 for a missing or newly failed one, 4 for a ledger that was edited,
   /// 1 for a slower cell, 3 for an inconclusive one that may be slower; the gravest. Improvements

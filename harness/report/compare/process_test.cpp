@@ -117,6 +117,13 @@ double variance_of_starts(const Costs& costs) {
                                       : variance(effects) / static_cast<double>(effects.size());
 }
 
+// Of so many processes a side: half of the processes' own, because the faster half decides.
+double degrees_of(double processes, double variance_of_processes, double variance_of_all) {
+  constexpr double kMost = 1e6; // no scatter at all
+  const double share = variance_of_processes / variance_of_all;
+  return (processes - 1.0) * std::min(1.0 / (share * share), kMost);
+}
+
 } // namespace
 
 std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh,
@@ -136,10 +143,7 @@ std::optional<ProcessTest> ProcessTest::of(const Costs& base, const Costs& fresh
   const double of_starts = free ? 0.0 : variance_of_starts(base) + variance_of_starts(fresh);
   const double of_processes = before.variance + after.variance;
   const double of_all = of_processes + of_starts + campaign_scatter * campaign_scatter;
-  constexpr double kMostDegrees = 1e6; // no scatter at all
-  // Half of the processes' own: the faster half decides.
-  test.degrees_ = ((base_rounds + fresh_rounds) / 2.0 - 1.0) *
-                  std::min(of_all * of_all / (of_processes * of_processes), kMostDegrees);
+  test.degrees_ = degrees_of((base_rounds + fresh_rounds) / 2.0, of_processes, of_all);
   test.standard_error_ = std::sqrt(of_all);
   return test;
 }
@@ -159,13 +163,18 @@ double ProcessTest::p_faster() const {
   return boost::math::cdf(students_t(degrees_), log_ratio_ / standard_error_);
 }
 
-std::optional<std::size_t> ProcessTest::rounds_for(double reach, double confidence) const {
-  const double t = boost::math::quantile(students_t(degrees_), 0.5 + confidence / 2.0);
-  const double left = (reach / t) * (reach / t) - campaign_scatter_ * campaign_scatter_;
-  if (!(left > 0.0)) {
-    return std::nullopt;
+std::optional<std::size_t> ProcessTest::rounds_for(double reach, double confidence,
+                                                   std::size_t least, std::size_t most) const {
+  for (std::size_t rounds = std::max(least, kLeastProcesses); rounds <= most; ++rounds) {
+    const auto count = static_cast<double>(rounds);
+    const double of_processes = 2.0 * process_variance_ / count;
+    const double of_all = of_processes + campaign_scatter_ * campaign_scatter_;
+    const students_t distribution(degrees_of(count, of_processes, of_all));
+    if (std::sqrt(of_all) * boost::math::quantile(distribution, 0.5 + confidence / 2.0) <= reach) {
+      return rounds;
+    }
   }
-  return static_cast<std::size_t>(std::ceil(2.0 * process_variance_ / left));
+  return std::nullopt;
 }
 
 } // namespace clusterbench

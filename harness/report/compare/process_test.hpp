@@ -63,9 +63,11 @@ public:
   /// One-sided: of so long a new time, or a longer one, where the ratio is 1.
   double p_slower() const;
   double p_faster() const;
-  /// How many processes each side would need for an interval, with the same starts, whose half
-  /// width is `reach` (of the logarithm). Empty where no number would do.
-  std::optional<std::size_t> rounds_for(double reach, double confidence) const;
+  /// How many processes each side would need, from `least` on, for an interval, with the same
+  /// starts, whose half width is `reach` (of the logarithm): more of them scatter less, and tell
+  /// better how far they do. Empty where it takes more than `most`.
+  std::optional<std::size_t> rounds_for(double reach, double confidence, std::size_t least,
+                                        std::size_t most) const;
 
 private:
   double log_ratio_ = 0.0;

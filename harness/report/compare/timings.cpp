@@ -110,7 +110,11 @@ Timings from_ledger(const std::filesystem::path& path) {
       }
       timings.rates = rates_of(row.header->line.value("limits", json()));
       timings.command = command_of(row.header->line.value("command_line", json()));
-      timings.environment = comparable_environment(row.header->line.at("provenance"));
+      json environment = comparable_environment(row.header->line.at("provenance"));
+      if (!timings.environment.is_null() && timings.environment != environment) {
+        timings.earlier_environment = std::move(timings.environment);
+      }
+      timings.environment = std::move(environment);
       if (const json context = row.field("gbench_context"); !context.is_null()) {
         timings.context = google_benchmark_hardware(context);
       }
@@ -125,7 +129,7 @@ std::string shown_name(const CellName& cell, const std::vector<CellName>& of_tha
   std::string text = cell.name;
   if (std::ranges::any_of(of_that_name,
                           [&](const CellName& other) { return other.threads != cell.threads; })) {
-    text += fmt::format(", {} threads", cell.threads);
+    text += fmt::format(", {} thread{}", cell.threads, cell.threads == 1 ? "" : "s");
   }
   std::vector<ProblemIdentity> problems;
   for (const CellName& other : of_that_name) {
@@ -142,9 +146,16 @@ void keep_cells(const std::vector<Timings*>& campaigns, const std::vector<std::s
   std::size_t left = 0;
   std::vector<std::string> sources;
   for (Timings* campaign : campaigns) {
+    std::map<std::string, std::vector<CellName>> by_name;
+    for (const auto& [cell, timings] : campaign->cells) {
+      by_name[cell.name].push_back(cell);
+    }
     campaign->left_out += std::erase_if(campaign->cells, [&](const auto& cell) {
+      const std::string& name = cell.first.name;
+      const std::string shown = shown_name(cell.first, by_name.at(name));
       return std::ranges::none_of(globs, [&](const std::string& glob) {
-        return fnmatch(glob.c_str(), cell.first.name.c_str(), 0) == 0;
+        return fnmatch(glob.c_str(), name.c_str(), 0) == 0 ||
+               fnmatch(glob.c_str(), shown.c_str(), 0) == 0;
       });
     });
     left += campaign->cells.size();

@@ -47,6 +47,7 @@ struct Timings {
   std::map<CellName, CellTimings> cells;
   std::set<std::string> environments; ///< hashes, of the rows that count; ledgers only
   nlohmann::json environment;         ///< comparable_environment() of the last; ledgers only
+  nlohmann::json earlier_environment; ///< of the last that is another; null if there is one only
   /// Of processor and memory, as the probe has measured them; ledgers only.
   std::map<std::string, double> rates;
   nlohmann::json context; ///< Google Benchmark's num_cpus and caches; null where no cell was timed
@@ -62,7 +63,8 @@ struct Timings {
 /// datasets::InputError for files that are missing, damaged or of another kind.
 Timings read_timings(const std::filesystem::path& path);
 
-/// Leaves out the cells whose name no glob matches; a glob's * matches slashes too. Throws
+/// Leaves out the cells of which no glob matches the name, or the name as reports show it; a glob's
+/// * matches slashes too. Throws
 /// datasets::InputError where none of any campaign is left. No globs: all stay.
 void keep_cells(const std::vector<Timings*>& campaigns, const std::vector<std::string>& globs);
 
