@@ -1,5 +1,6 @@
 #include "harness/judge/objective_check.hpp"
 
+#include "harness/judge/oracle.hpp"
 #include "harness/judge/pass_view.hpp"
 #include "harness/judge/path_check.hpp"
 #include "harness/judge/rounding.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -61,6 +63,7 @@ public:
         const bool differs = differs_from_oracle(last, same, doubt) || renumbered(expected, doubt);
         if (differs && answer_.recorded.empty()) { // nobody has seen what was in doubt on the way
           add_doubt_of_oracle(doubt);
+          doubt.of_path = may_be_of_another_path(last, expected) ? spread_of_neighbours(same) : 0.0;
         }
         if (doubt.may_have_empty && verdict.objective < expected) {
           // rounding may have emptied a cluster, and re-seeding it brought the objective down
@@ -80,6 +83,7 @@ private:
     double share = 0.0;        ///< of the weight, as SeenSet::doubt
     double choice = 0.0;       ///< of the objective, as SeenSet::may_rise
     double of_objective = 0.0; ///< of the objective, as SeenSet::heavy_doubt
+    double of_path = 0.0;      ///< how far runs from beside the start end from one another
     /// Whether one that re-seeds empty clusters may have met some where the oracle has none.
     bool may_have_empty = false;
   };
@@ -139,6 +143,43 @@ private:
       doubt.choice = std::max(doubt.choice, view.choice);
       doubt.of_objective = std::max(doubt.of_objective, heavy_doubt(view));
     }
+  }
+
+  /// A point or two that change their clusters early on move an objective by little.
+  bool may_be_of_another_path(std::size_t number, double expected) const {
+    constexpr double kMost = 0.01;
+    return !fcm() && std::abs(run_.seen(number).objective - expected) <= kMost * expected;
+  }
+
+  /// The greatest difference of the objective, after so many passes, between the oracle's run and
+  /// runs that start beside it, by four times as much as rounding moves a mean: one of several then
+  /// meets what rounding may meet. Of most starts it is next to nothing. Of rare ones a point
+  /// that changes its cluster in an early pass takes others with it, and rounding decides where the
+  /// run ends. 0 where such runs cost too much.
+  double spread_of_neighbours(std::size_t passes) const {
+    constexpr int kNeighbours = 8;
+    const double points = static_cast<double>(problem_.n) / static_cast<double>(problem_.k);
+    const double step = 4.0 * unit_roundoff<T> * std::sqrt(points);
+    Problem<T> beside = problem_;
+    beside.stop = {.kind = StopRule::Kind::iterations, .threshold = 0.0, .max_iterations = passes};
+    const OracleOptions options{.budget = options_.budget / kNeighbours,
+                                .interrupted = options_.interrupted};
+    if (passes == 0 || affordable_passes(beside, options.budget) < passes) {
+      return 0.0;
+    }
+    const double expected = oracle_->objective_after(passes, false);
+    std::mt19937_64 random(options_.seed);
+    double spread = 0.0;
+    for (int i = 0; i < kNeighbours; ++i) {
+      std::vector<T> centroids(problem_.centroids.begin(), problem_.centroids.end());
+      for (T& value : centroids) {
+        value = static_cast<T>(static_cast<double>(value) * (1.0 + (random() % 2 ? step : -step)));
+      }
+      beside.centroids = centroids;
+      const OracleRun run = run_oracle(meta_.family, beside, options);
+      spread = std::max(spread, std::abs(run.objective_after(passes, false) - expected));
+    }
+    return spread;
   }
 
   /// Where rounding may decide more than a few labels, almost anything "follows from the pass
@@ -254,14 +295,14 @@ private:
   /// doubt may take other centroids with them, or be most of the objective themselves, as where
   /// nearly every point has a cluster of its own, or where few points lie far out; and coordinates
   /// that T resolves to r change a sum J of squares with the weight W to (sqrt(J) + sqrt(W) * r)^2
-  /// at most.
+  /// at most. Rounding may take a run farther than those that start beside it.
   double allowed_difference(double expected, const Doubt& doubt) const {
     const double longest = longest_squared(answer_.centroids, problem_.d);
     const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(total_weight_ * longest);
     const double share = std::max(doubt.share, doubt.of_objective);
     return (objective_drift<T>(meta_.arithmetic) + 4.0 * share) * expected + doubt.choice +
-           2.0 * resolution * std::sqrt(std::max(expected, 0.0)) + resolution * resolution +
-           lost_objective(problem_, total_weight_, expected, longest);
+           2.0 * doubt.of_path + 2.0 * resolution * std::sqrt(std::max(expected, 0.0)) +
+           resolution * resolution + lost_objective(problem_, total_weight_, expected, longest);
   }
 
   /// More passes than the oracle's, which rounding may make of a rule, come further down: each by

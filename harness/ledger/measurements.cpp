@@ -280,9 +280,9 @@ std::string unlike_namesake(const std::vector<Machine>& machines, std::size_t in
     return "";
   }
   const auto differences = environment_differences(namesake->comparable, machine.comparable);
-  return fmt::format("as {}, but {}", namesake->id,
-                     differences.empty() ? "of an older ledger, which tells less"
-                                         : listed(differences));
+  return differences.empty()
+             ? fmt::format("as {}, as far as ledgers of different age tell", namesake->id)
+             : fmt::format("as {}, but {}", namesake->id, listed(differences));
 }
 
 std::vector<Row> rows_that_count(std::vector<Row> rows) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -106,7 +107,7 @@ std::string caches_text(const json& caches) {
   for (const json& cache : caches.is_array() ? caches : json::array()) {
     const auto number = [&](const char* key) {
       const json value = cache.is_object() ? cache.value(key, json()) : json();
-      return value.is_number_unsigned() ? value.get<std::size_t>() : 0;
+      return value.is_number_integer() ? value.get<std::int64_t>() : 0;
     };
     const json type = cache.is_object() ? cache.value("type", json()) : json();
     texts.push_back(fmt::format("L{} {} {} KiB x {}", number("level"),

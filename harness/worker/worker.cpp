@@ -60,10 +60,12 @@ std::string limit_of_processor_time(int signal, double used) {
     return {};
   }
   const rlim_t seconds = signal == SIGXCPU ? limit.rlim_cur : limit.rlim_max;
-  constexpr double kNearly = 0.9; // of it was seen to be used: the last tick is not
-  return seconds != RLIM_INFINITY && used >= kNearly * static_cast<double>(seconds)
-             ? fmt::format(": it had used the {} s of processor time that are allowed (ulimit -t)",
-                           seconds)
+  // The kernel counts whole ticks, which beside other work are more than what was used.
+  constexpr double kLeast = 0.5;
+  return seconds != RLIM_INFINITY && used >= kLeast * static_cast<double>(seconds)
+             ? fmt::format(": it had used {:.1f} of the {} s of processor time that are allowed "
+                           "(ulimit -t)",
+                           used, seconds)
              : "";
 }
 

@@ -72,6 +72,13 @@ class Installed(unittest.TestCase):
         planted = [path.name for path in (self.root / "usr").rglob("*") if "cheat" in path.name]
         self.assertEqual(planted, [])
 
+    def test_builds_for_the_gate(self):
+        """By the folder where it is installed, or by its program, which is a link."""
+        for build in (self.root / "usr", self.root / "usr" / "bin" / "clusterbench"):
+            done = self.run_here(self.program, "gate", "--base", build, "--new", build, "nosuch", exit_code=64)
+            self.assertIn("nosuch", done.stderr)
+            self.assertNotIn("neither a build nor its program", done.stderr)
+
     def test_an_empty_folder_to_a_row(self):
         shutil.copy(EXAMPLES / "cpp_openmp" / "kmeans_mine_openmp.cpp", self.folder / "kmeans_mine.cpp")
         entry = self.right("kmeans_mine.cpp", "kmeans_mine_openmp", "--beside", "kmeans_serial")

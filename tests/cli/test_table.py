@@ -212,6 +212,18 @@ class TableCommand(Program):
 
     # ---- bad input
 
+    def test_machines_of_one_name_are_told_apart(self):
+        for name, microcode in (("one", "0x1"), ("two", "0x2")):
+            header = ledgers.header(model="Twin", cpu={"microcode": microcode})
+            rows = ledgers.rows_of_table(definition("article004"), variants=["kmeans_serial"])
+            ledgers.write(self.folder / name, [header, *rows])
+        text = " ".join(self.run_program("table", "article004", "--from", "one", "--from", "two").stdout.split())
+        difference = 'as A, but cpu/microcode: "0x1", "0x2"'
+        self.assertRegex(text, f"B: Twin, 2 cores .*; {difference}")
+        self.assertIn(difference, self.run_program("ledger", "one", "two").stdout)
+        alone = self.run_program("table", "article004", "--from", "one").stdout
+        self.assertNotIn("as A, but", alone)
+
     def test_ledgers_of_other_schemas_are_refused_with_both_versions(self):
         for schema, words in ((7, "has schema 7, .* knows up to 2"),
                               (1, "has schema 1, .* reads schema 2 alone.* measured again")):

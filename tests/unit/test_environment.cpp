@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -120,8 +121,10 @@ TEST(Environment, WhatTheOldestLedgersDoNotTellIsNoDifference) {
 
 TEST(Environment, CachesAreOneDifferenceAndOfManyTheFirstFiveAreListed) {
   json one = machine(), other = machine();
-  one["cpu"]["caches"] = {{{"level", 1}, {"type", "Data"}, {"bytes", 32768}, {"instances", 2}}};
-  other["cpu"]["caches"] = {{{"level", 1}, {"type", "Data"}, {"bytes", 49152}, {"instances", 2}}};
+  for (auto [environment, bytes] : {std::pair(&one, 32768), std::pair(&other, 49152)}) {
+    (*environment)["cpu"]["caches"] =
+        json::array({json{{"level", 1}, {"type", "Data"}, {"bytes", bytes}, {"instances", 2}}});
+  }
   EXPECT_EQ(differences(one, other), Lines{"cpu/caches: L1 Data 32 KiB x 2; L1 Data 48 KiB x 2"});
   EXPECT_EQ(listed({"a", "b"}), "a; b");
   EXPECT_EQ(listed({"a", "b", "c", "d", "e", "f", "g"}), "a; b; c; d; e; and 2 more");

@@ -1,5 +1,6 @@
 #include "harness/report/compare/history.hpp"
 
+#include "harness/machine/environment.hpp"
 #include "harness/report/cell_table.hpp"
 #include "harness/report/compare/steps.hpp"
 #include "harness/report/digits.hpp"
@@ -156,10 +157,7 @@ private:
     if (known.empty()) {
       moment.verdict = stretches_.empty() ? "first" : "other environment";
       moment.message =
-          stretches_.empty()
-              ? ""
-              : fmt::format("{}",
-                            fmt::join(environment_mismatch(stretches_[latest_].first, here), "; "));
+          stretches_.empty() ? "" : listed(environment_mismatch(stretches_[latest_].first, here));
       begin_stretch(std::move(here), number);
       return moment;
     }
