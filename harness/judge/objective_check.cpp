@@ -11,6 +11,7 @@
 #include <cmath>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -151,11 +152,11 @@ private:
     return !fcm() && std::abs(run_.seen(number).objective - expected) <= kMost * expected;
   }
 
-  /// The greatest difference of the objective, after so many passes, between the oracle's run and
-  /// runs that start beside it, by four times as much as rounding moves a mean: one of several then
-  /// meets what rounding may meet. Of most starts it is next to nothing. Of rare ones a point
-  /// that changes its cluster in an early pass takes others with it, and rounding decides where the
-  /// run ends. 0 where such runs cost too much.
+  /// The greatest difference of the objective, after so many passes, between an exact run and those
+  /// that start beside it, by four times as much as rounding moves a mean: one of several then meets
+  /// what rounding may meet. Of most starts it is next to nothing. Of rare ones a point that changes
+  /// its cluster in an early pass takes others with it, and rounding decides where the run ends. 0
+  /// where such runs cost too much.
   double spread_of_neighbours(std::size_t passes) const {
     constexpr int kNeighbours = 8;
     const double points = static_cast<double>(problem_.n) / static_cast<double>(problem_.k);
@@ -167,7 +168,11 @@ private:
     if (passes == 0 || affordable_passes(beside, options.budget) < passes) {
       return 0.0;
     }
-    const double expected = oracle_->objective_after(passes, false);
+    const auto end_of = [&](std::span<const T> centroids) {
+      beside.centroids = centroids;
+      return run_oracle(meta_.family, beside, options).objective_after(passes, false);
+    };
+    const double from_start = end_of(problem_.centroids);
     std::mt19937_64 random(options_.seed);
     double spread = 0.0;
     for (int i = 0; i < kNeighbours; ++i) {
@@ -175,9 +180,7 @@ private:
       for (T& value : centroids) {
         value = static_cast<T>(static_cast<double>(value) * (1.0 + (random() % 2 ? step : -step)));
       }
-      beside.centroids = centroids;
-      const OracleRun run = run_oracle(meta_.family, beside, options);
-      spread = std::max(spread, std::abs(run.objective_after(passes, false) - expected));
+      spread = std::max(spread, std::abs(end_of(centroids) - from_start));
     }
     return spread;
   }
