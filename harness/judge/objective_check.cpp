@@ -152,11 +152,11 @@ private:
     return !fcm() && std::abs(run_.seen(number).objective - expected) <= kMost * expected;
   }
 
-  /// The greatest difference of the objective, after so many passes, between an exact run and those
-  /// that start beside it, by four times as much as rounding moves a mean: one of several then meets
-  /// what rounding may meet. Of most starts it is next to nothing. Of rare ones a point that changes
-  /// its cluster in an early pass takes others with it, and rounding decides where the run ends. 0
-  /// where such runs cost too much.
+  /// The greatest difference of the objective, after so many passes, between an exact run and
+  /// those that start beside it, by four times as much as rounding moves a mean: one of several
+  /// then meets what rounding may meet. Of most starts it is next to nothing. Of rare ones a
+  /// point that changes its cluster in an early pass takes others with it, and rounding decides
+  /// where the run ends. 0 where such runs cost too much.
   double spread_of_neighbours(std::size_t passes) const {
     constexpr int kNeighbours = 8;
     const double points = static_cast<double>(problem_.n) / static_cast<double>(problem_.k);

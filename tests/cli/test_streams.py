@@ -1,8 +1,5 @@
-"""Standard streams that are closed or full, and terminals that are no xterm; names of files with
-what a terminal obeys."""
+"""Standard streams that are closed or full, and names of files with what a terminal obeys."""
 
-import os
-import pty
 import shutil
 import subprocess
 import unittest
@@ -34,32 +31,6 @@ class Streams(Program):
             with self.subTest(redirections):
                 self.assertEqual(self.end_of(redirections), 0)
         self.assertEqual(self.end_of(">&-"), 0)  # as with >/dev/null
-
-    def test_a_terminal_that_erases_nothing_gets_no_escapes(self):
-        for terminal, escapes in (("dumb", False), (None, False), ("xterm", True)):
-            with self.subTest(terminal):
-                self.environment.pop("TERM", None)
-                if terminal is not None:
-                    self.environment["TERM"] = terminal
-                ours, theirs = pty.openpty()
-                process = subprocess.Popen(
-                    [BINARY, "run", *map(str, PROBLEM), "--variant", "kmeans_serial", *QUICK, "--out",
-                     "out"], cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                    stdout=theirs, stderr=theirs)
-                os.close(theirs)
-                said = b""
-                while True:
-                    try:
-                        piece = os.read(ours, 4096)
-                    except OSError:  # the other end is closed
-                        break
-                    if not piece:
-                        break
-                    said += piece
-                os.close(ours)
-                self.assertEqual(process.wait(), 0)
-                self.assertIn(b"kmeans_serial", said)
-                self.assertEqual(b"\x1b" in said, escapes)
 
     def test_tables_that_cannot_be_printed(self):
         self.assertEqual(self.end_of(">/dev/full"), 74)

@@ -133,6 +133,13 @@ class Run(Terminal):
         first = next(i for i, line in enumerate(lines) if re.match(r"\d+ cells?: ", line))
         return [line for line in lines[first:] if line]
 
+    def test_a_terminal_that_erases_nothing_gets_no_escapes(self):
+        for terminal, escapes in (("dumb", False), (None, False), ("xterm", True)):
+            with self.subTest(terminal):
+                text = self.run_cells("kmeans_serial", TERM=terminal)
+                self.assertIn("kmeans_serial", text)
+                self.assertEqual("\x1b" in text, escapes)
+
     def test_summary(self):
         lines = self.summary(self.run_cells("kmeans_serial", "kmeans_faulty_drops_tail", "kmeans_faulty_refuses",
                                             program=FAULTY, exit_code=2))
