@@ -2,7 +2,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/ledger/ledger.hpp"
-#include "harness/report/compare/history.hpp"
+#include "harness/report/compare/history_report.hpp"
 
 #include <algorithm>
 #include <filesystem>

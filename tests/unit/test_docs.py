@@ -2,6 +2,7 @@
 exist, and words that only this project ever used are gone. Every rule is also tried on a text that breaks it."""
 
 import functools
+import json
 import os
 import pathlib
 import posixpath
@@ -283,6 +284,24 @@ class Docs(unittest.TestCase):
         self.assertEqual(written, {f"model {name}" for name in ("inputs", "predictions", "limits", "compared")})
         page = "docs/scaling_model.md"
         self.assertEqual(complaints_about_figures(page, self.pages[page], written), [])
+
+    def test_rates_of_steps_are_those_of_the_simulation(self):
+        def percent(rate):
+            share = 100 * rate["told"] / rate["series"]
+            return "less than 0.1 %" if share < 0.05 else f"{share:.{0 if share >= 9.95 else 1}f} %"
+
+        rates = json.loads((SOURCE / "results" / "step_rates.json").read_text())
+        page = " ".join((SOURCE / "docs" / "history.md").read_text().split())
+        for correlation, name in ((0.0, "none"), (0.5, "0.5"), (0.8, "0.8")):
+            row = [percent(rate) for rate in rates if rate["correlation"] == correlation and not rate["step"]]
+            self.assertEqual(len(row), 3)
+            self.assertIn(f"| {name} | {' | '.join(row)} |", page)
+        found = {(rate["cells"], rate["campaigns"], rate["step"]): round(100 * rate["told"] / rate["series"])
+                 for rate in rates if rate["step"]}
+        self.assertIn(f"{found[1, 24, 0.03]} % of steps of 3 % were marked", page)
+        self.assertIn(f"{found[1, 24, 0.05]} % of steps of 5 % where", page)
+        self.assertIn(f"a hundred cells, {found[100, 24, 0.03]} and {found[100, 24, 0.05]} %.", page)
+        self.assertIn(f"{found[100, 40, 0.05]} % of steps of 5 % were, of a hundred cells, too", page)
 
     def test_words_are_the_fields(self):
         self.check(complaints_about_words)

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "harness/report/compare/comparison.hpp"
-#include "harness/report/text_table.hpp"
 
 #include <string>
 #include <vector>
@@ -49,13 +48,5 @@ std::vector<std::string> edited_of(const std::vector<Timings>& campaigns);
 
 /// A sentence if a campaign was measured before the one that it follows; empty if none was.
 std::string order_of(const std::vector<Timings>& campaigns);
-
-/// In 100 columns: a table for each cell that several campaigns have, the changes in colour, and at
-/// the end what changed where and when.
-std::string render_history(const std::vector<CellHistory>& cells,
-                           const std::vector<std::string>& edited, const std::string& order,
-                           TextStyle style);
-nlohmann::json to_json(const std::vector<CellHistory>& cells,
-                       const std::vector<std::string>& edited, const std::string& order);
 
 } // namespace clusterbench
