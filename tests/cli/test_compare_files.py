@@ -31,7 +31,7 @@ class Files(Compare):
             for new in forms:
                 with self.subTest(base=base, new=new):
                     done = self.run_program("compare", "one" + base, "one" + new, "--json",
-                                            "--min-effect", 1000)
+                                            "--min-effect", 100000)
                     cell = json.loads(done.stdout)["cells"][0]
                     self.assertEqual(cell["name"], rows[0]["name"])
                     self.assertEqual(cell["ratio"], 1.0)
