@@ -14,8 +14,8 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
     set(CMAKE_CUDA_COMPILER ${CLUSTERBENCH_NVCC})
   endif()
 endif()
-# For the GPUs of this machine alone, since each architecture more adds minutes to a build. Without one,
-# machine code for Hopper and PTX, which a driver compiles when it loads it, for what is older, from Ampere on.
+# For the GPUs of this machine alone, since each architecture more adds minutes to a build. Without one PTX,
+# which a driver compiles when it loads it, for all from Ampere on.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
     OUTPUT_VARIABLE capabilities ERROR_QUIET)
@@ -23,7 +23,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   string(REPLACE "." "" architectures "${architectures}")
   list(REMOVE_DUPLICATES architectures)
   if(NOT architectures)
-    set(architectures 80-virtual 90)
+    set(architectures 80-virtual)
   endif()
   set(CMAKE_CUDA_ARCHITECTURES ${architectures} CACHE STRING "CUDA architectures to build for")
 endif()
