@@ -341,6 +341,21 @@ TEST_P(GpuVariants, AMillionPointsAndThree) {
   });
 }
 
+// Where labels have few bits, the last cluster is not taken for a point that has none yet.
+TEST_P(GpuVariants, AsManyClustersAsItTakes) {
+  const Meta& meta = variant().meta;
+  if (meta.max_k > 65536) {
+    GTEST_SKIP() << "takes any number";
+  }
+  in_precision([&, this](auto zero) {
+    using T = decltype(zero);
+    const std::size_t d = std::clamp<std::size_t>(2, meta.min_d, meta.max_d);
+    const StopRule stop{StopRule::Kind::iterations, 0.0, 2};
+    const OwnedProblem<T> problem = clouds<T>(2 * meta.max_k, d, meta.max_k, stop);
+    check(variant(), problem.name, problem.view(), run_oracle(meta.family, problem.view()));
+  });
+}
+
 // What does not fit is refused in words, not taken another way: prepare() is never asked.
 TEST_P(GpuVariants, RefusesInWordsOrTakesIt) {
   if (small_subset()) {

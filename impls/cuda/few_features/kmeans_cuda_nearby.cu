@@ -9,7 +9,7 @@
 //   region, 5 d + 10 instructions each; 2 d + 5 for a point and each centroid left; two 64-bit
 //   atomics a coordinate that moves; two launches. In two features some 3 centroids are left, in
 //   eight hundreds.
-// Limits: float; d <= 8, padded to the next size that was compiled; k < 65,535. Exact integer sums:
+// Limits: float; d <= 8, padded to the next size that was compiled; k <= 65,536. Exact integer sums:
 //   the same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
@@ -30,9 +30,8 @@ using namespace cuda;
 constexpr unsigned kThreads = 256, kWarps = kThreads / 32;
 constexpr unsigned kRegionBoxes = 32;      // a lane each
 constexpr std::size_t kCopiedWords = 4096; // sums of fewer values are kept in several copies
-constexpr unsigned kNone = 0xFFFF;         // the label of a point before the first pass
-constexpr unsigned kMostClusters = 65534;
-constexpr unsigned kSettled = 1u << 31; // in the rival of a box: it is the label of all points
+constexpr unsigned kMostClusters = 65536;  // labels have 16 bits
+constexpr unsigned kSettled = 1u << 31;    // in the rival of a box: it is the label of all points
 template <unsigned D>
 constexpr unsigned kBlocks = D <= 3   ? 8
                              : D <= 4 ? 6
@@ -118,22 +117,23 @@ struct Box {
   }
 };
 
-/// All lanes of a warp: the points of the lanes in `moving` go from one cluster to another, a few
-/// of them each on its own, more of them added up before where they go the same way.
+/// All lanes of a warp: the points of the lanes in `moving` go from one cluster to another, in the
+/// first pass from none, a few of them each on its own, more of them added up before where they go
+/// the same way.
 template <unsigned D>
 __device__ void move_lanes(const SumsView& sums, unsigned d, unsigned moving, const float (&x)[D],
-                           unsigned from, unsigned to) {
+                           bool first_pass, unsigned from, unsigned to) {
   constexpr int kFew = 8;
   const unsigned lane = threadIdx.x % 32;
   const auto add = [&](unsigned f, const FixedWords& words) {
     add_exactly(sums, std::size_t{to} * d + f, words);
-    if (from != kNone) {
+    if (!first_pass) {
       add_exactly(sums, std::size_t{from} * d + f, {-words.high, -words.low});
     }
   };
   const auto count = [&](unsigned points) {
     atomicAdd(&sums.counts[to], points);
-    if (from != kNone) {
+    if (!first_pass) {
       atomicSub(&sums.counts[from], points);
     }
   };
@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) label_regions(const Task
     __syncthreads(); // all boxes know theirs
     const bool whole_list = step == task.k;
     if (warp == 0) {
-      unsigned candidates = 0, last = kNone;
+      unsigned candidates = 0, last = 0;
       for (unsigned word = 0; word < words; ++word) {
         const unsigned near = s_region.near[word][lane];
         candidates += static_cast<unsigned>(__popc(near));
@@ -321,7 +321,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) label_regions(const Task
         x[f] = task.points[(std::size_t{box} * D + f) * kBoxPoints + lane];
       }
       float nearest = first == 0 ? INFINITY : s_region.nearest[in_region * 32 + lane];
-      unsigned label = first == 0 ? kNone : s_region.labels[in_region * 32 + lane];
+      unsigned label = first == 0 ? task.k : s_region.labels[in_region * 32 + lane];
       for (unsigned word = 0; word < words; ++word) {
         for (unsigned near = s_region.near[word][in_region]; near != 0; near &= near - 1) {
           const unsigned e = word * 32 + static_cast<unsigned>(__ffs(static_cast<int>(near))) - 1;
@@ -340,10 +340,11 @@ __global__ void __launch_bounds__(kThreads, kBlocks<D>) label_regions(const Task
         continue;
       }
       const bool real = place < task.n;
-      const unsigned moving = __ballot_sync(kAllLanes, real && label != before);
+      const bool moves = task.first_pass || label != before;
+      const unsigned moving = __ballot_sync(kAllLanes, real && moves);
       if (moving != 0) {
         task.labels[place] = static_cast<std::uint16_t>(label);
-        move_lanes(sums, task.d, moving, x, before, label);
+        move_lanes(sums, task.d, moving, x, task.first_pass, before, label);
         moved += static_cast<unsigned>(__popc(moving));
       }
       // Of a point in the middle, at least along one feature.
