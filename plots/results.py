@@ -198,11 +198,11 @@ def read_definitions(folder: Path) -> dict[str, Json]:
 
 
 def read_published(path: Path) -> dict[str, Json]:
-    """The published figures by table name: `article004` is the file that begins with 004_."""
+    """The published figures by table name, such as `article004`."""
     articles = read_json(path).get("articles")
     if not isinstance(articles, dict):
         raise BadInput(f"{path}: holds no articles")
-    return {f"article{name.split('_')[0]}": article for name, article in articles.items()}
+    return articles
 
 
 def read_claims(path: Path) -> dict[str, Json]:

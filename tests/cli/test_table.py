@@ -238,7 +238,7 @@ class TableCommand(Program):
         definition = json.loads((results / "tables/article004.json").read_text())
         published = json.loads((SOURCE / "results/published.json").read_text())
         change(definition["published"])
-        published_change(published["articles"]["004_9267283690cd4025.txt"])
+        published_change(published["articles"]["article004"])
         (results / "tables/article004.json").write_text(json.dumps(definition))
         (results / "published.json").write_text(json.dumps(published))
         self.environment["CLUSTERBENCH_TABLES"] = str(results / "tables")
@@ -254,7 +254,7 @@ class TableCommand(Program):
             return lambda published: published["rows"][1].update(changes)
 
         self.assertIn('row 2: there is no "seconds.cppp" in', self.refused(row(key="seconds.cppp")))
-        self.assertIn("published.json: 004_", self.refused(row(key="seconds.cppp")))
+        self.assertIn("published.json: article004", self.refused(row(key="seconds.cppp")))
         self.assertIn('row 2: "workload.n" must begin with', self.refused(row(key="workload.n")))
         self.assertIn('row 2: unknown key "variants"', self.refused(row(variants=["x"])))
         self.assertIn('row 2: "line" must be a positive number', self.refused(row(line=0)))
@@ -275,7 +275,7 @@ class TableCommand(Program):
         for value in ["fast", [0.1], [0.1, -1], None]:
             message = self.refused(lambda published: None,
                                    lambda article: article["seconds"].update(cpp=value))
-            self.assertRegex(message, '"seconds.cpp" in .*published.json: 004_.* is not a positive')
+            self.assertRegex(message, '"seconds.cpp" in .*published.json: article004.* is not a positive')
 
 
 if __name__ == "__main__":

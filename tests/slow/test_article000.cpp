@@ -27,7 +27,7 @@ const nlohmann::json& published() {
   static const nlohmann::json article = [] {
     const char* source = std::getenv("CLUSTERBENCH_SOURCE");
     std::ifstream file(std::string(source ? source : ".") + "/results/published.json");
-    return nlohmann::json::parse(file).at("articles").at("000_58f8885dfda57556.txt");
+    return nlohmann::json::parse(file).at("articles").at("article000");
   }();
   return article;
 }
