@@ -7,8 +7,11 @@
 //   of products (at most 256 KiB) is still in cache when the arg-min reads it.
 // Source: article 004, section on Eigen, for the library; the expansion is common knowledge.
 // Cost per iteration: n d sizeof(T) bytes read; 2 n k d + n d flops.
-// Limits: one thread; pays off from k of about 8. The expansion cancels when the data lie far from
-//   the origin compared with their spread, so labels there are less exact.
+// Limits: one thread. A million points in float on a Xeon, beside kmeans_serial: with 9 features
+//   1.45 times as fast at k = 4 and 1.8 at k = 16, with 100 features at k = 4 1.26 times slower.
+//   With 2 features at k = 5 (100,000 points) kmeans_eigen_replicated is 1.5 times as fast. The
+//   expansion cancels when the data lie far from the origin compared with their spread, so labels
+//   there are less exact.
 #define EIGEN_DONT_PARALLELIZE // one thread, also where OpenMP is switched on
 #include "impls/contract.hpp"
 

@@ -4,7 +4,9 @@
 // Changed since fcm_eigen: the samples are cut into one contiguous part per thread, with sums of
 //   its own; the parts are added up in the order of their numbers, so a number of threads always
 //   gives the same bits. A row of memberships is used while it is in registers or cache instead of
-//   in arrays of a chunk. Faster by about the number of cores until memory bandwidth is reached.
+//   in arrays of a chunk. Measured with 2 threads beside fcm_eigen's one (article 001, a Xeon):
+//   1.27 times as fast with 8 features in float, 1.39 with 500 in double, no difference told with
+//   8 in double, and 1.40 times slower with 500 in float.
 // Source: article 001, section 2; the privatised sums are article 003's atomics made orderly.
 // Cost per iteration: (n d + n k) sizeof(T) bytes; 5 n k d flops.
 // Limits: bits differ between numbers of threads. Started from memberships, the last iteration

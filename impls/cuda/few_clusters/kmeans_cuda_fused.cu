@@ -6,11 +6,11 @@
 //   copy engine keeps the next tiles coming without any thread's help.
 // The products of distances are rough: tf32 keeps 11 bits. But the lengths of what it cuts off are
 //   known, and with them how wrong a difference of distances can be (Cauchy and Schwarz). Rows
-//   whose nearest centroids are closer than that are settled by squared differences in float32.
+//   whose nearest centroids are closer than that are compared by squared differences in float32.
 // Source: article 000's two kernels as one; the bound: |x c - x'c'| <= |x - x'||c| + |x'||c - c'|.
 // Cost per iteration: n d values and 8 n bytes; some 880 instructions of a warp per 16 rows of 100.
 // Limits: float; 13 <= d <= 512, k <= 16, n < 2^31, else refused, as are rows of up to 64 features
-//   far from the origin (magnitudes.hpp). Where many rows lie between centroids, settling them adds
+//   far from the origin (magnitudes.hpp). Where many rows lie between centroids, comparing adds
 //   to the pass, as does the rule `loss`, which sums every row's distance so. Same bits in all
 //   runs.
 #include "impls/contract.hpp"
@@ -28,7 +28,7 @@
 
 namespace clusterbench::cuda {
 
-// Labels from rough products: those that rounding may have decided are settled by squared
+// Labels from rough products: those that rounding may have decided are compared again, by squared
 // differences.
 
 /// What is known of the centroids during a sweep.
@@ -118,7 +118,7 @@ __device__ unsigned label_of(const float (&products)[T][4], unsigned half,
   candidates |= __shfl_xor_sync(kAllLanes, candidates, 2);
   unsigned left = wants_distance || (candidates & (candidates - 1)) != 0 ? candidates : 0;
   nearest = INFINITY;
-  while (__any_sync(kAllLanes, left != 0)) { // rows that are settled wait for the others
+  while (__any_sync(kAllLanes, left != 0)) { // rows that are done wait for the others
     const unsigned j = left != 0 ? static_cast<unsigned>(__ffs(static_cast<int>(left))) - 1 : 0;
     const float squared = squared_distance(tile, layout, row, s_centroids + j * layout.stride());
     if (left != 0 && squared < nearest) { // strictly, so that ties go to the lowest index
@@ -334,7 +334,7 @@ public:
   std::string refuse(const Shape& shape) const override {
     if (shape.d < kFeatures) {
       return "d = " + std::to_string(shape.d) + ": below " + std::to_string(kFeatures) +
-             " features most of a tile would be padding, 5 to 20 % of the limit; "
+             " features most of a tile would be padding, 5 to 20 % of the model bound; "
              "kmeans_cuda_persistent keeps such points on the chip";
     }
     return shape.weighted ? refuse_tiles<Kernel<true>>(kKernels<true>, shape)
@@ -372,7 +372,7 @@ private:
 
 const Registration
     registration({.name = "kmeans_cuda_fused",
-                  .idea = "labels and sums in one pass, both on tensor cores, settled",
+                  .idea = "one pass on tensor cores, undecided labels compared again",
                   .source = "article 000, both kernels as one persistent kernel",
                   .device = Device::gpu,
                   .multiplier = Multiplier::tensor_tf32,

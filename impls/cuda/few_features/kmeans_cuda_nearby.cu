@@ -9,8 +9,8 @@
 //   region, 5 d + 10 instructions each; 2 d + 5 for a point and each centroid left; two 64-bit
 //   atomics a coordinate that moves; two launches. In two features some 3 centroids are left, in
 //   eight hundreds.
-// Limits: float; d <= 8, padded to the next size that was compiled; k <= 65,536. Exact integer sums:
-//   the same bits in every run.
+// Limits: float; d <= 8, padded to the next size that was compiled; k <= 65,536. Exact integer
+//   sums: the same bits in every run.
 // Needs: sm_80
 #include "impls/contract.hpp"
 #include "impls/cuda/common/exact_words.cuh"

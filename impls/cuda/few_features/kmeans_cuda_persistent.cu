@@ -22,7 +22,7 @@ using namespace cuda;
 // The kernel is in persistent_run.cuh, because each of several devices has it, too.
 const Registration
     registration({.name = "kmeans_cuda_persistent",
-                  .idea = "one launch, points resident, sums by lane, and words that count blocks",
+                  .idea = "one launch, points resident, sums by lane, no barrier of the grid",
                   .source = "article 004, CUDA (3), as one persistent kernel",
                   .device = Device::gpu,
                   .max_d = kMaxFeatures,

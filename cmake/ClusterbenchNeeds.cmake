@@ -1,0 +1,25 @@
+# What a source file says that it needs, in its header comment: `// Needs: sm_90a, a stream per thread`.
+# CONTRIBUTING.md explains the words.
+
+# Sets `result` to the list of the words of all these lines. Stops where one is none of WORDS.
+function(clusterbench_needs result source)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "WORDS")
+  file(STRINGS ${source} lines REGEX "^// Needs:")
+  set(needs "")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE "^// Needs:" "" line "${line}")
+    string(REPLACE "," ";" words "${line}")
+    list(TRANSFORM words STRIP)
+    if(NOT words)
+      set(words "nothing")
+    endif()
+    foreach(word IN LISTS words)
+      if(NOT word IN_LIST arg_WORDS)
+        list(JOIN arg_WORDS "\", \"" known)
+        message(FATAL_ERROR "${source}: Needs: \"${word}\" is not one of \"${known}\"")
+      endif()
+    endforeach()
+    list(APPEND needs ${words})
+  endforeach()
+  set(${result} "${needs}" PARENT_SCOPE)
+endfunction()
