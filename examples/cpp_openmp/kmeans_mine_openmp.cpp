@@ -38,7 +38,7 @@ private:
     double* const sum = sums.data();
     double* const count = counts.data();
     {
-      const Phase<T> phase(observer, "assign");
+      const Phase<T> phase(observer, "assign and sum");
 #pragma omp parallel for num_threads(shape_.threads) schedule(static)                              \
     reduction(+ : sum[ : k * d], count[ : k])
       for (std::size_t i = 0; i < shape_.n; ++i) {

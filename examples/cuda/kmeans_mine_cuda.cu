@@ -93,7 +93,7 @@ public:
       sums_->clear();
       counts_->clear();
       {
-        const Phase<float> phase(observer, "assign");
+        const Phase<float> phase(observer, "assign and sum");
         assign<<<blocks(n), kThreads>>>(points_.data(), answer.centroids.data(),
                                         answer.labels.data(), sums_->data(), counts_->data(), n, d,
                                         k);

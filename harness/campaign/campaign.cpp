@@ -361,17 +361,24 @@ private:
     return devices;
   }
 
+  // The row of a cell that ends before its data are there, which its key cannot name then.
+  void end_without_data(json& row, const CellSpec& cell, const char* status,
+                        const std::string& message) const {
+    row["problem"] = problem_json(cell);
+    row["key"] = hash_of({cell_name(cell), row.at("round"), binary_hash_, environment_hash_});
+    row["status"] = status;
+    row["message"] = message;
+  }
+
   const Row& run_cell(const CellSpec& cell, int round) {
     const KnownVariant* variant = find_variant(cell.variant);
     json row = begun_row(cell, round);
     if (variant == nullptr) {
-      row["device"] = "";
-      row["problem"] = problem_json(cell);
-      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
-      row["status"] = "unavailable";
       const Backend* backend = missing_backend_of(cell.variant);
-      row["message"] = fmt::format("the backend {} is not built here: {}", backend->name,
-                                   backend->missing_reason);
+      row["device"] = "";
+      end_without_data(row, cell, "unavailable",
+                       fmt::format("the backend {} is not built here: {}", backend->name,
+                                   backend->missing_reason));
       return is_known(row) ? reuse(row) : keep(row);
     }
     const Devices devices = add_devices(row, *variant);
@@ -391,26 +398,18 @@ private:
       }
     }
     std::optional<Workload> built;
-    const auto keep_without_data = [&](const char* status,
-                                       const std::string& reason) -> const Row& {
-      row["problem"] = problem_json(cell);
-      row["key"] = hash_of({cell_name(cell), round, binary_hash_, environment_hash_});
-      row["status"] = status;
-      row["message"] = fmt::format("the problem's data: {}", reason);
-      return keep(row);
-    };
     try {
       built = builder_.build(cell.problem, cell.precision);
     } catch (const std::exception& error) {
-      if (is_out_of_memory(error)) {
-        return keep_without_data("out_of_memory", words_of(error));
-      }
       // Input was right at the start; and a cache that is full ends no cells whose data are there.
-      if (dynamic_cast<const datasets::InputError*>(&error) != nullptr ||
-          dynamic_cast<const datasets::OutputError*>(&error) != nullptr) {
-        return keep_without_data("error", error.what());
+      if (!is_out_of_memory(error) &&
+          dynamic_cast<const datasets::InputError*>(&error) == nullptr &&
+          dynamic_cast<const datasets::OutputError*>(&error) == nullptr) {
+        throw;
       }
-      throw;
+      end_without_data(row, cell, is_out_of_memory(error) ? "out_of_memory" : "error",
+                       fmt::format("the problem's data: {}", words_of(error)));
+      return keep(row);
     }
     const Workload& work = *built;
     add_what_it_computes(row, variant->meta);

@@ -18,7 +18,7 @@ bool is_interrupted() {
 } // namespace
 
 double& oracle_budget() {
-  static double budget = 4e11;
+  static double budget = kOracleBudget;
   return budget;
 }
 

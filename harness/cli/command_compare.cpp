@@ -1,6 +1,7 @@
 #include "datasets/errors.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
+#include "harness/ledger/ledger.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/compare/compare_report.hpp"
 #include "harness/system/messages.hpp"
@@ -28,11 +29,9 @@ ExitCode compare(const CompareArguments& arguments) {
   if (!(arguments.min_effect_percent >= 0.0)) {
     throw datasets::InputError("--min-effect: a percentage that is not negative is needed");
   }
-  const auto file_of = [](const std::filesystem::path& path) {
-    return std::filesystem::is_directory(path) ? path / "ledger.jsonl" : path;
-  };
   std::error_code none; // what is missing its reader names
-  if (std::filesystem::equivalent(file_of(arguments.base), file_of(arguments.fresh), none)) {
+  if (std::filesystem::equivalent(ledger_file(arguments.base), ledger_file(arguments.fresh),
+                                  none)) {
     say("clusterbench: {} and {} are the same campaign, which tells no change\n", arguments.base,
         arguments.fresh);
   }

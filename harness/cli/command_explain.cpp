@@ -209,9 +209,13 @@ void show_shift(const CellShift& shift, const VariantText& before, const Variant
   rows.push_back(
       {"% of model bound" + (limit.is_null() ? "" : fmt::format(" ({})", std::string(limit))),
        percent_of_bound_text(a), percent_of_bound_text(b), ""});
+  // Where one has another phase, work of a name that both have may stand in it.
+  const bool alike = std::ranges::all_of(
+      shift.phases, [](const PhaseShift& phase) { return phase.before && phase.after; });
   for (const PhaseShift& phase : shift.phases) {
     rows.push_back({fmt::format("phase {}, ms per iteration", phase.phase), figure(phase.before),
-                    figure(phase.after), change(phase.before, phase.after, shift.pass_scatter_ms)});
+                    figure(phase.after),
+                    alike ? change(phase.before, phase.after, shift.pass_scatter_ms) : ""});
   }
   std::vector<Paint> paints(rows.size(), Paint::plain);
   paints.front() = paint_of(shift.per_iteration); // what counts

@@ -8,12 +8,12 @@
 #include "harness/machine/provenance.hpp"
 #include "harness/machine/usable_processors.hpp"
 #include "harness/problem/cell_choice.hpp"
-#include "harness/problem/description.hpp"
 #include "harness/report/gate_report.hpp"
 #include "harness/system/files.hpp"
 #include "harness/system/messages.hpp"
 #include "harness/system/process.hpp"
 #include "harness/system/progress.hpp"
+#include "harness/system/protocol_version.hpp"
 #include "harness/system/short_answer.hpp"
 
 #include <algorithm>

@@ -38,11 +38,7 @@ std::vector<Timings> campaigns_of(const std::string& path) {
 void drop_duplicates(std::vector<Timings>& campaigns) {
   std::set<std::filesystem::path> seen;
   std::erase_if(campaigns, [&](const Timings& campaign) {
-    std::filesystem::path file = campaign.source;
-    if (std::filesystem::is_directory(file)) {
-      file /= "ledger.jsonl";
-    }
-    return !seen.insert(std::filesystem::weakly_canonical(file)).second;
+    return !seen.insert(std::filesystem::weakly_canonical(ledger_file(campaign.source))).second;
   });
 }
 

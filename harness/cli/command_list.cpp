@@ -45,7 +45,7 @@ json variant_json(const KnownVariant& variant) {
       {"deterministic", meta.deterministic},
       {"reseeds_empty", meta.reseeds_empty},
       {"takes_weights", meta.takes_weights},
-      {"previous_rung", meta.previous},
+      {"previous", meta.previous},
       {"unavailable", unavailable_reason(variant)}};
   entry["d"] = {{"min", meta.min_d}, {"max", nullptr}};
   entry["k"] = {{"max", nullptr}};
@@ -122,20 +122,41 @@ std::string missing_variants(const json& list, TextStyle style) {
   return text;
 }
 
-void print_text(const json& list, TextStyle style) {
-  fmt::print("Variants\n");
+// Built variants; why some cannot run is said once, for all of them.
+void print_variants(const json& list, TextStyle style) {
+  std::vector<std::pair<std::string, std::size_t>> reasons; // and of how many variants
   for (const json& variant : list.at("variants")) {
     const std::string unavailable = variant.at("unavailable");
-    fmt::print("{}",
-               entry_line(variant.at("name"), kNameWidth,
-                          fmt::format("{:<8} {}{}", text_of(variant, "backend"),
-                                      unavailable.empty()
-                                          ? ""
-                                          : fmt::format("[cannot run here: {}] ", unavailable),
-                                      text_of(variant, "idea")),
-                          unavailable.empty() ? Paint::plain : Paint::refused, style));
+    std::string mark;
+    if (!unavailable.empty()) {
+      auto reason =
+          std::ranges::find(reasons, unavailable, [](const auto& one) { return one.first; });
+      if (reason == reasons.end()) {
+        reason = reasons.insert(reason, {unavailable, 0});
+      }
+      ++reason->second;
+      mark = fmt::format("[not here: {}] ", reason - reasons.begin() + 1);
+    }
+    fmt::print("{}", entry_line(variant.at("name"), kNameWidth,
+                                fmt::format("{:<8} {}{}", text_of(variant, "backend"), mark,
+                                            text_of(variant, "idea")),
+                                mark.empty() ? Paint::plain : Paint::refused, style));
   }
-  fmt::print("{}\nTables\n", missing_variants(list, style));
+  fmt::print("{}", missing_variants(list, style));
+  for (std::size_t i = 0; i < reasons.size(); ++i) {
+    const auto& [reason, variants] = reasons[i];
+    fmt::print(
+        "{}{}", i == 0 ? "\nNot here\n" : "",
+        entry_line(fmt::to_string(i + 1), 1,
+                   fmt::format("{} ({} variant{})", reason, variants, variants == 1 ? "" : "s"),
+                   Paint::refused, style));
+  }
+}
+
+void print_text(const json& list, TextStyle style) {
+  fmt::print("Variants\n");
+  print_variants(list, style);
+  fmt::print("\nTables\n");
   for (const json& table : list.at("tables")) {
     fmt::print("{}", entry_line(table.at("name"), kNameWidth,
                                 fmt::format("{} cells: {}", table.at("cells").get<std::size_t>(),

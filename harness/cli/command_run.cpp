@@ -20,7 +20,6 @@
 #include "harness/system/shell_words.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>

@@ -1,7 +1,6 @@
 #include "harness/judge/membership_check.hpp"
 
 #include "harness/judge/distance_table.hpp"
-#include "harness/judge/float64_math.hpp"
 #include "harness/judge/membership_ranges.hpp"
 #include "harness/judge/rounding.hpp"
 

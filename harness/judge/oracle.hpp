@@ -59,10 +59,13 @@ private:
   }
 };
 
+/// Of the whole run that a campaign asks for.
+inline constexpr double kOracleBudget = 4e11;
+
 struct OracleOptions {
   /// Operations of all passes, one being a multiply or an add of a distance. A run that takes more
   /// is cut short, and not `complete`.
-  double budget = 4e11;
+  double budget = kOracleBudget;
   /// Ends the run with Interrupted, within a second.
   InterruptTest interrupted = {};
 };

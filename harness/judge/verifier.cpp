@@ -1,7 +1,6 @@
 #include "harness/judge/verifier.hpp"
 
 #include "harness/judge/answer_form.hpp"
-#include "harness/judge/answer_objective.hpp"
 #include "harness/judge/approximate_check.hpp"
 #include "harness/judge/descent_check.hpp"
 #include "harness/judge/exact_step.hpp"

@@ -260,4 +260,15 @@ std::vector<std::string> ledgers_below(const std::vector<std::string>& paths) {
   return ledgers;
 }
 
+std::vector<std::string> ledgers_of(const std::vector<std::string>& paths) {
+  std::vector<std::string> ledgers;
+  for (const std::string& path : paths) {
+    const bool is_campaign =
+        !std::filesystem::is_directory(path) || std::filesystem::exists(ledger_file(path));
+    std::ranges::move(is_campaign ? std::vector{path} : ledgers_below({path}),
+                      std::back_inserter(ledgers));
+  }
+  return ledgers;
+}
+
 } // namespace clusterbench

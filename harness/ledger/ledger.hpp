@@ -70,4 +70,7 @@ LedgerContent read_ledger(const std::filesystem::path& path);
 /// cannot be read.
 std::vector<std::string> ledgers_below(const std::vector<std::string>& paths);
 
+/// The same, but of a folder that holds a campaign its ledger alone.
+std::vector<std::string> ledgers_of(const std::vector<std::string>& paths);
+
 } // namespace clusterbench

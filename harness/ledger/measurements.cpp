@@ -303,7 +303,7 @@ Measurements measurements_of(std::vector<Row> rows, const std::string& table) {
 Measurements read_measurements(const std::vector<std::string>& ledgers, const std::string& table) {
   std::vector<Row> rows;
   std::vector<std::string> edited;
-  for (const std::string& ledger : ledgers) {
+  for (const std::string& ledger : ledgers_of(ledgers)) {
     LedgerContent content = read_ledger(ledger);
     if (!content.edited.empty()) {
       edited.push_back(content.edited);

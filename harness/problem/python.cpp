@@ -50,7 +50,7 @@ std::string last_words_of(const std::vector<std::string>& command) {
     }
     return false;
   };
-  constexpr std::chrono::seconds kPatience{2}; // it has ended before
+  constexpr std::chrono::seconds kPatience{20}; // it has ended before
   ask_shortly({.command = command, .text = "", .hears_errors = true, .patience = kPatience}, keep);
   const bool is_of_env = last.starts_with(command.front() + ": "); // there is no such interpreter
   return is_of_env ? "" : as_utf8(last);

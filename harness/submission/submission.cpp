@@ -7,14 +7,12 @@
 #include "harness/submission/compiler.hpp"
 #include "harness/submission/inspection.hpp"
 #include "harness/system/messages.hpp"
-#include "harness/system/process.hpp"
 #include "harness/worker/scratch_folder.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fnmatch.h>
-#include <map>
 #include <set>
 
 namespace clusterbench {

@@ -58,7 +58,7 @@ public:
     PassFacts facts;
     do {
       {
-        const Phase phase(observer, "assign");
+        const Phase phase(observer, "assign and sum");
         // A loop over parts, not over threads: should the runtime grant fewer threads than asked
         // for, the parts and hence the bits stay the same.
 #pragma omp parallel for num_threads(threads) schedule(static, 1)

@@ -78,7 +78,7 @@ private:
     const auto threads = static_cast<int>(parts_.size());
     distances_.set(answer.centroids);
     {
-      const Phase phase(observer, "assign");
+      const Phase phase(observer, "assign and sum");
       // Over parts, not over threads: the bits stay if the runtime grants fewer of these.
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
       for (int p = 0; p < threads; ++p) {

@@ -46,7 +46,7 @@ private:
   }
 
   void assign(Answer<T>& answer, Observer<T>& observer, PassFacts& facts, bool wants_loss) {
-    const Phase phase(observer, "assign");
+    const Phase phase(observer, "assign and sum");
     const std::size_t d = shape_.d;
     sums_.assign(shape_.k * d, 0.0);
     totals_.assign(shape_.k, 0.0);

@@ -61,7 +61,7 @@ class List(Program):
         self.assertEqual(variants["kmeans_serial_points"]["d"], {"min": 2, "max": 2})
         for variant in listed["variants"]:
             self.assertTrue(variant["idea"] and variant["source"], variant["name"])
-            self.assertIn(variant["previous_rung"], ["", *variants], variant["name"])
+            self.assertIn(variant["previous"], ["", *variants], variant["name"])
         tables = {path.stem for path in (SOURCE / "results" / "tables").glob("*.json")}
         self.assertEqual({table["name"] for table in listed["tables"]}, tables)
         self.assertIn("article000", {dataset["name"] for dataset in listed["datasets"]})

@@ -1,6 +1,7 @@
 #include "harness/report/compare/timings.hpp"
 
 #include "datasets/errors.hpp"
+#include "harness/ledger/ledger.hpp"
 #include "harness/machine/environment.hpp"
 #include "harness/report/compare/google_benchmark.hpp"
 #include "harness/system/files.hpp"
@@ -95,7 +96,7 @@ std::map<std::string, double> rates_of(const json& limits) {
 }
 
 Timings from_ledger(const std::filesystem::path& path) {
-  const Measurements measurements = read_measurements({path.string()});
+  const Measurements measurements = read_measurements({ledger_file(path).string()});
   Timings timings;
   timings.edited = measurements.edited.empty() ? "" : measurements.edited.front();
   for (const Measured& cell : measurements.cells) {

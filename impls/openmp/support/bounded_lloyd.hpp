@@ -37,7 +37,7 @@ public:
     do {
       std::uint64_t evaluated = 0;
       {
-        const Phase phase(observer, "assign");
+        const Phase phase(observer, "assign and sum");
         const bool first = stop.passes() == 0;
         evaluated += start_pass(first);
         each_part([&](BoundedPart<T>& part) {
