@@ -6,6 +6,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 import uuid
 
@@ -13,6 +14,8 @@ SOURCE = pathlib.Path(os.environ["CLUSTERBENCH_SOURCE"])
 BINARY = os.environ["CLUSTERBENCH_BINARY"]
 FAULTY = os.environ["CLUSTERBENCH_FAULTY"]
 
+# Seconds that a program may take. It ends what hangs; slow machines are slow, and busy ones slower.
+PATIENCE = 1200
 # One sample of everything, and no probe: what is tested here is not how fast it is.
 QUICK = ["--samples", "1", "--budget", "0", "--no-probe", "--threads", "1"]
 # A run that nothing is wrong with.
@@ -33,6 +36,15 @@ def ledger(folder):
     lines = [json.loads(line) for line in text.decode("utf-8").splitlines()]
     return ([line for line in lines if line["type"] == "header"],
             [line for line in lines if line["type"] == "cell"])
+
+
+def too_late(rows):
+    """Whether a --timeout was too short for this machine: it ended what does not hang, or what
+    does so in its qualification. It is the limit of a whole process."""
+    def in_time(row):
+        return (row["status"] != "timed_out" or row["variant"].endswith("_hangs_early")
+                or row["variant"].endswith("_hangs") and row["message"].startswith("killed"))
+    return not all(map(in_time, rows))
 
 
 class Program(unittest.TestCase):
@@ -61,7 +73,7 @@ class Program(unittest.TestCase):
                                 env=self.environment, stdin=subprocess.DEVNULL,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
-    def run_program(self, *arguments, exit_code=0, program=BINARY, timeout=300):
+    def run_program(self, *arguments, exit_code=0, program=BINARY, timeout=PATIENCE):
         """The program, run to its end, which must be `exit_code`, or one of several; output as
         text."""
         done = subprocess.run([program, *map(str, arguments)], cwd=self.folder,
@@ -80,6 +92,35 @@ class Program(unittest.TestCase):
         self.run_program("run", *arguments, *QUICK, "--out", out, exit_code=exit_code,
                          program=program)
         return ledger(self.folder / out)[1]
+
+    def campaign_during(self, act, *arguments, lines, undo=lambda: None, program=BINARY):
+        """A quick campaign into the folder `out`, and act(process) when its ledger has so many
+        lines; returns its exit code and what it said. Again where this test was given no processor
+        until the campaign was all but over."""
+        path = self.folder / "out" / "ledger.jsonl"
+
+        def written():
+            return path.read_bytes().count(b"\n") if path.exists() else 0
+
+        for attempt in range(5):
+            if attempt > 0:
+                shutil.rmtree(path.parent)
+                undo()
+            process = self.start("run", *arguments, *QUICK, "--out", "out", program=program)
+            while written() < lines and process.poll() is None:
+                time.sleep(0.002)
+            act(process)
+            before = written()
+            errors = process.communicate(timeout=PATIENCE)[1].decode()
+            if process.returncode != 0 or written() > before + 1:
+                break
+        return process.returncode, errors
+
+    def wait_until_none_is_left(self):
+        deadline = time.monotonic() + 30  # a child learns of its parent's death from the kernel
+        while self.left_running() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.left_running(), [])
 
     def left_running(self):
         """Processes that this test's program has left behind."""

@@ -157,17 +157,17 @@ class Refused(Program):
             program = self.program_of(text)
             begin = time.monotonic()
             done = self.run_program("--as=2000000000", BINARY, "run", *GOOD, *QUICK, "--peer",
-                                    program, exit_code=64, program="prlimit", timeout=60)
+                                    program, exit_code=64, program="prlimit")
             self.assertIn("kmeans_own.sh: it does not describe itself: it writes more than "
                           "1048576 bytes and no reply", done.stderr)
-            self.assertLess(time.monotonic() - begin, 15)
+            self.assertLess(time.monotonic() - begin, 90)
             self.assertEqual(self.left_running(), [])
 
     def test_a_peer_that_answers_and_stays(self):
         program = self.program_of(
             "#!/bin/sh\necho '{\"reply\": \"describe\", \"protocol\": 2, \"variants\": []}'\n"
             "sleep 100 &\nwhile :; do sleep 100; done\n")
-        self.run_program("list", "--peer", program, timeout=30)
+        self.run_program("list", "--peer", program, timeout=90)
         self.assertEqual(self.left_running(), [])
 
     # ---- the initial state

@@ -4,6 +4,7 @@ the cheat changes the answer or the time."""
 import os
 import pathlib
 import select
+import time
 import unittest
 
 import numpy
@@ -50,6 +51,21 @@ def running_tasks():
     return int(pathlib.Path("/proc/loadavg").read_text().split()[3].split("/")[0])
 
 
+def processors_for_two():
+    """How many processors two busy processes get. The host of a virtual machine may give them to
+    others and not say so."""
+    until = time.monotonic() + 0.3
+    busy = []
+    for _ in range(2):
+        busy.append(os.fork())
+        if busy[-1] == 0:
+            while time.monotonic() < until:
+                pass
+            os._exit(0)
+    used = [os.wait4(process, 0)[2] for process in busy]
+    return sum(each.ru_utime + each.ru_stime for each in used) / 0.3
+
+
 class Cheats(Program):
     def setUp(self):
         super().setUp()
@@ -85,12 +101,14 @@ class Cheats(Program):
     def test_more_threads_than_allowed(self):
         problem = ["--data", "uniform:20000,4,1", "--k", 16, "--iterations", 4]
         for _ in range(8):
+            before = processors_for_two()
             row = self.row("two_threads", problem, (0, 2))
             if row["status"] == "cheated":
                 self.assertRegex(row["message"], "more than the one thread")
                 return
             # One that had the machine for itself would have been found.
-            self.assertTrue(row["disturbances"] or running_tasks() > 1, row)
+            if not row["disturbances"] and running_tasks() == 1:
+                self.assertLess(min(before, processors_for_two()), 1.6, row)
         self.skipTest("no second processor was idle")
 
     def test_above_what_the_oracle_repeats(self):

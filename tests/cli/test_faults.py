@@ -12,7 +12,7 @@ import unittest
 
 import numpy as np
 
-from program import BINARY, FAULTY, QUICK, Program, ledger
+from program import BINARY, FAULTY, PATIENCE, QUICK, Program, ledger, too_late
 
 # Beyond the qualification's sizes: here the planted faults strike, unless they are early.
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
@@ -86,14 +86,23 @@ class OneCampaign:
         cls.runner = cls("run_program")
         cls.runner.setUp()
         cls.addClassCleanup(cls.runner.doCleanups)
-        cls.done = cls.runner.run_program(
-            "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
-            "--variant", cls.family + "_serial", "--samples", 3, "--budget", 0, "--no-probe",
-            "--threads", 1, "--timeout", 4, "--wide", "--out", "out", program=FAULTY, exit_code=2)
+        for timeout in cls.timeouts:
+            cls.out = f"out{timeout}"
+            cls.done, rows = cls.run_all("--timeout", timeout, "--out", cls.out)
+            if not too_late(rows):
+                break
         cls.left = cls.runner.left_running()
-        cls.headers, rows = ledger(cls.runner.folder / "out")
         cls.count = len(rows)
         cls.rows = {row["variant"]: row for row in rows}
+
+    @classmethod
+    def run_all(cls, *options):
+        """The program, run to its end, and the rows of its ledger."""
+        done = cls.runner.run_program(
+            "run", *PROBLEM, "--family", cls.family, "--variant", cls.family + "_faulty_*",
+            "--variant", cls.family + "_serial", "--samples", 3, "--budget", 0, "--no-probe",
+            "--threads", 1, "--wide", *options, program=FAULTY, exit_code=2)
+        return done, ledger(cls.runner.folder / options[options.index("--out") + 1])[1]
 
     def test_no_row_is_lost(self):
         listed = json.loads(self.run_program("list", "--json", program=FAULTY).stdout)
@@ -134,6 +143,7 @@ class OneCampaign:
 
 class KMeans(OneCampaign, Program):
     family = "kmeans"
+    timeouts = (4, 20, 100)  # [s]: what hangs costs as much, and a slow machine needs more
 
     def test_statuses_and_messages(self):
         for name, (status, message) in FAULTS.items():
@@ -169,24 +179,27 @@ class KMeans(OneCampaign, Program):
         self.assertFalse(any(verdict["right"] for verdict in verdicts))
 
     def test_gbench_holds_right_cells_only(self):
-        benchmarks = json.loads((self.runner.folder / "out" / "gbench.json").read_text())
+        benchmarks = json.loads((self.runner.folder / self.out / "gbench.json").read_text())
         names = {benchmark["name"].split("/")[-2] for benchmark in benchmarks["benchmarks"]}
         self.assertEqual(names, {name for name, row in self.rows.items() if row["status"] == "ok"})
 
     def test_resume_reuses_what_another_run_would_not_change(self):
-        done = self.runner.run_program(
-            "run", *PROBLEM, "--variant", "kmeans_faulty_*", "--variant", "kmeans_serial",
-            "--samples", 3, "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 4,
-            "--wide", "--out", "out", "--resume", program=FAULTY, exit_code=2)
+        for timeout in self.timeouts:
+            done, rows = self.run_all("--timeout", timeout, "--out", self.out, "--resume")
+            newest = {row["variant"]: row for row in rows}
+            if not too_late(newest.values()):
+                break
         settled = [row for row in self.rows.values()
                    if row["status"] in ("ok", "wrong", "cheated", "refused")]
         self.assertIn(f"re-used {len(settled)} rows", done.stderr)
-        duration = re.compile(r", after .*")  # of the campaign, in its last lines
+        # Of the campaign, in its last lines, and of what hung.
+        duration = re.compile(r", after .*|killed after \d+ s")
         self.assertEqual(duration.sub("", done.stdout), duration.sub("", self.done.stdout))
 
 
 class FuzzyCMeans(OneCampaign, Program):
     family = "fcm"
+    timeouts = (100,)  # nothing hangs
 
 
 class OneWrongRun(Program):
@@ -323,9 +336,8 @@ class ExitCodes(Program):
         rows = self.campaign(*PROBLEM, "--variant", "kmeans_faulty_hangs", "--timeout", 1,
                              program=FAULTY, exit_code=5)
         self.assertEqual(rows[0]["status"], "timed_out")
-        self.assertLess(time.monotonic() - start, 120)  # it hangs for ever
+        self.assertLess(time.monotonic() - start, 600)  # the usual limit is 900
         self.assertEqual(self.left_running(), [])
-
 
     def test_answers_beyond_memory(self):
         """16 TB of memberships: refused by the parent, which goes on."""
@@ -350,15 +362,12 @@ class Data(Program):
 
     def campaign_until(self, name, lines, change, exit_code, *options):
         """Changes the file when the ledger has so many lines; returns the rows."""
-        process = self.start("run", "--data", "points.npy", *self.CELLS, *options, *QUICK, "--out", "out",
-                             program=FAULTY)
-        path = self.folder / "out" / "ledger.jsonl"
-        while not path.exists() or path.read_bytes().count(b"\n") < lines:
-            self.assertIsNone(process.poll(), "ended before the file could be changed")
-            time.sleep(0.002)
-        change(self.folder / name)
-        _, errors = process.communicate(timeout=100)
-        self.assertEqual(process.returncode, exit_code, errors)
+        path = self.folder / name
+        whole = path.read_bytes()
+        code, errors = self.campaign_during(
+            lambda _: change(path), "--data", "points.npy", *self.CELLS, *options, lines=lines,
+            undo=lambda: path.write_bytes(whole), program=FAULTY)
+        self.assertEqual(code, exit_code, errors)
         return ledger(self.folder / "out")[1]
 
     def test_a_file_that_is_truncated_is_not_looked_at_again(self):
@@ -393,7 +402,7 @@ class Data(Program):
                                  "out", program=FAULTY)
             time.sleep(0.01 * moment)
             os.truncate(path, 1000)
-            _, errors = process.communicate(timeout=100)
+            _, errors = process.communicate(timeout=PATIENCE)
             self.assertIn(process.returncode, (5, 64), errors)  # a row of the planted fault, or
             if process.returncode == 64:
                 self.assertRegex(errors.decode(), r"points\.npy: .*(changed|truncated|bytes)")
@@ -407,7 +416,7 @@ class Data(Program):
                      "points.npy", "--k", "3", "--iterations", "1", "--variant", "kmeans_serial",
                      "--variant", "kmeans_openmp", *QUICK, "--out", f"out{limit}"],
                     cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                    capture_output=True, text=True, timeout=100)
+                    capture_output=True, text=True, timeout=PATIENCE)
                 self.assertIn(done.returncode, (0, 5), done.stderr)
                 rows = ledger(self.folder / f"out{limit}")[1]
                 statuses = [row["status"] for row in rows]
@@ -421,7 +430,7 @@ class Data(Program):
     def limited(self, limit, *words, stdin=subprocess.DEVNULL):
         return subprocess.run(["bash", "-c", f'ulimit {limit} && exec "$@"', "bash", BINARY, *words],
                               cwd=self.folder, env=self.environment, stdin=stdin,
-                              capture_output=True, text=True, timeout=100)
+                              capture_output=True, text=True, timeout=PATIENCE)
 
     def test_limits_of_the_process(self):
         self.points(60)
@@ -452,7 +461,7 @@ class Data(Program):
         def limited(limit, *words):
             return subprocess.run([*prefix, "bash", "-c", f'ulimit -u {limit} && exec "$@"', "bash", BINARY, *words],
                                   cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL,
-                                  capture_output=True, text=True, timeout=60)
+                                  capture_output=True, text=True, timeout=PATIENCE)
 
         done = limited(3, "probe", "--quick", "--threads", "8")
         self.assertEqual(done.returncode, 5, done.stderr)
@@ -502,7 +511,7 @@ class Data(Program):
                     ["bash", "-c", f'ulimit -d {limit}; exec "$@"', "bash", BINARY, "run", "--data", "points.npy",
                      "--k", "3", "--iterations", "4", "--variant", "kmeans_serial", *QUICK, "--out", f"out{limit}"],
                     cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                    text=True, timeout=60)
+                    text=True, timeout=PATIENCE)
                 codes[limit] = done.returncode
         self.assertLessEqual(set(codes.values()), {0, 5, 64})
         self.assertEqual(codes[4 << 10], 0)  # where none can be started, everything does without

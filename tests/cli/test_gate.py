@@ -12,9 +12,10 @@ import threading
 import time
 import unittest
 
-from program import BINARY, FAULTY, Program
+from program import BINARY, FAULTY, PATIENCE, Program
 
 CELL = "small/tiny/kmeans_serial/f32"
+LATE = "it gives no reply within 5 s"
 RUNNER = pathlib.Path(BINARY).parent / "clusterbench-runner"
 
 
@@ -59,6 +60,16 @@ class Gate(Program):
         runner.write_text(script)
         runner.chmod(mode)
         return build
+
+    def run_program(self, *arguments, exit_code=0, **options):
+        """Again where a runner could not say in time what it speaks, on a busy machine."""
+        codes = exit_code if isinstance(exit_code, tuple) else (exit_code,)
+        for _ in range(5):
+            done = super().run_program(*arguments, exit_code=(*codes, 64), **options)
+            if LATE not in done.stderr:
+                break
+        self.assertIn(done.returncode, codes, done.stderr)
+        return done
 
     def ask(self, *arguments, exit_code=0, program=FAULTY):
         """The gate's answer; asks again where the machine was too busy to tell, as it says."""
@@ -295,9 +306,9 @@ class Gate(Program):
     def test_a_runner_that_hangs(self):
         hangs = self.with_runner(self.folder / "hangs", "#!/bin/sh\nsleep 100 & wait\n")
         begin = time.monotonic()
-        done = self.run_program("gate", "--base", hangs, "--new", hangs, CELL, exit_code=64)
-        self.assertIn("it says: nothing: it gives no reply within 5 s", done.stderr)
-        self.assertLess(time.monotonic() - begin, 15)
+        done = super().run_program("gate", "--base", hangs, "--new", hangs, CELL, exit_code=64)
+        self.assertIn(f"it says: nothing: {LATE}", done.stderr)
+        self.assertLess(time.monotonic() - begin, 90)  # it sleeps longer
         self.assertEqual(self.left_running(), [])
 
     def test_what_a_runner_said_before_it_ended(self):
@@ -429,7 +440,7 @@ class Gate(Program):
         """The program, interrupted after its first cell; its output, as text."""
         process = self.start("gate", *arguments, program=FAULTY)
         self.addCleanup(process.stderr.close)
-        timer = threading.Timer(60, process.kill)  # should no cell ever end
+        timer = threading.Timer(PATIENCE, process.kill)  # should no cell ever end
         timer.start()
         self.addCleanup(timer.cancel)
         while CELL not in process.stderr.readline().decode():
@@ -455,7 +466,7 @@ class Gate(Program):
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions(self):
         done = subprocess.run([BINARY, "gate", "--base", BINARY, "--new", BINARY, CELL,
-                               "--instructions", "--json"], cwd=self.folder, timeout=300,
+                               "--instructions", "--json"], cwd=self.folder, timeout=PATIENCE,
                               env=self.environment, capture_output=True)
         if b"ASan runtime" in done.stdout:
             self.skipTest("valgrind cannot run what AddressSanitizer instruments")
@@ -487,7 +498,7 @@ class Gate(Program):
     def test_instructions_see_a_slowdown(self):
         base, new = self.build("base", "kmeans_serial=0"), self.build("new", "kmeans_serial=4")
         done = subprocess.run([FAULTY, "gate", "--base", base, "--new", new, CELL, "--instructions",
-                               "--json"], cwd=self.folder, timeout=300, env=self.environment,
+                               "--json"], cwd=self.folder, timeout=PATIENCE, env=self.environment,
                               capture_output=True)
         cell, = json.loads(done.stdout)["cells"]
         if re.search("ASan runtime|x86-64-v3", cell["message"]):

@@ -37,7 +37,7 @@ class Installed(unittest.TestCase):
 
     def run_here(self, *words, exit_code=0):
         done = subprocess.run([str(word) for word in words], cwd=self.folder, env=self.environment,
-                              capture_output=True, text=True, timeout=170)
+                              capture_output=True, text=True, timeout=1200)
         if "this machine has no whole sandbox" in done.stderr:  # judge runs no stranger's file then
             self.skipTest(done.stderr.strip().splitlines()[-1])
         self.assertEqual(done.returncode, exit_code, f"{words}\n{done.stdout}\n{done.stderr}")

@@ -4,10 +4,9 @@ under the name of another."""
 import os
 import pathlib
 import shutil
-import time
 import unittest
 
-from program import BINARY, QUICK, Program, ledger
+from program import BINARY, Program, ledger
 
 
 class Modules(Program):
@@ -34,15 +33,11 @@ class Modules(Program):
     def changed(self, change, exit_code):
         """The rows of all rounds, of which the first was whole when the change was made."""
         words = [word for name in self.TWO for word in ("--variant", name)]
-        process = self.start("run", "--data", "uniform:20000,2,1", "--k", 8, "--iterations", 20,
-                             *words, "--rounds", self.ROUNDS, *QUICK, "--out", "out")
-        path = self.folder / "out" / "ledger.jsonl"
-        while not path.exists() or path.read_bytes().count(b"\n") < 3:
-            self.assertIsNone(process.poll(), "ended before the module could be changed")
-            time.sleep(0.002)
-        change()
-        _, errors = process.communicate(timeout=100)
-        self.assertEqual(process.returncode, exit_code, errors)
+        kept = self.module.read_bytes()
+        code, errors = self.campaign_during(
+            lambda _: change(), "--data", "uniform:20000,2,1", "--k", 8, "--iterations", 20, *words,
+            "--rounds", self.ROUNDS, lines=3, undo=lambda: self.module.write_bytes(kept))
+        self.assertEqual(code, exit_code, errors)
         rows = ledger(self.folder / "out")[1]
         self.assertEqual(len(rows), 2 * self.ROUNDS)
         self.assertEqual([row["status"] for row in rows if row["variant"] == self.TWO[0]],

@@ -8,12 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import unittest
 
 import jsonschema
 
-from program import BINARY, QUICK, SOURCE, Program, ledger
+from program import SOURCE, Program, ledger, too_late
 
 PROGRAMS = sorted((SOURCE / "impls" / "python").glob("*.py"))
 FAKE = SOURCE / "tests" / "programs" / "kmeans_fake.py"
@@ -257,11 +256,15 @@ class Faulty(Peers):
         runner.setUp()
         cls.addClassCleanup(runner.doCleanups)
         runner.environment["CLUSTERBENCH_PEERS"] = str(FAKE)
-        cls.done = runner.run_program(
-            "run", *LARGE, "--precision", "f64", "--variant", "kmeans_fake*", "--samples", 5,
-            "--budget", 0, "--no-probe", "--threads", 1, "--timeout", 15, "--out", "out",
-            exit_code=2, timeout=400)  # on a machine that others load
-        cls.rows = {row["variant"]: row for row in ledger(runner.folder / "out")[1]}
+        for timeout in (30, 120):  # [s]: one hangs as long, and a slow machine needs more
+            out = f"out{timeout}"
+            runner.run_program(
+                "run", *LARGE, "--precision", "f64", "--variant", "kmeans_fake*", "--samples", 5,
+                "--budget", 0, "--no-probe", "--threads", 1, "--timeout", timeout, "--out", out,
+                exit_code=2)
+            cls.rows = {row["variant"]: row for row in ledger(runner.folder / out)[1]}
+            if not too_late(cls.rows.values()):
+                break
         cls.left = runner.left_running()
 
     def test_every_end_is_a_row(self):
@@ -285,8 +288,8 @@ class Faulty(Peers):
 
     def test_what_is_computed_after_a_run_belongs_to_it(self):
         row = self.rows["kmeans_fake_computes_late"]
-        self.assertGreaterEqual(min(row["samples_ms"]), 45.0)
-        self.assertGreaterEqual(min(whole["ms"] for whole in row["whole"]), 45.0)
+        self.assertGreaterEqual(min(row["samples_ms"]), 400.0)
+        self.assertGreaterEqual(min(whole["ms"] for whole in row["whole"]), 400.0)
         self.assertGreaterEqual(row["clock"]["answers_late"], len(row["samples_ms"]))
 
     def test_nobody_is_bound_who_starts_threads_later(self):
@@ -305,16 +308,10 @@ class Faulty(Peers):
 class Vanishing(Peers):
     def test_who_was_there_before_failed(self):
         """A library that is gone in a later round is no lack of the machine's."""
-        program = shutil.copy(FAKE, self.folder)
-        ledger_file = self.folder / "out" / "ledger.jsonl"
-        campaign = self.start("run", "--peer", program, *PROBLEM, "--precision", "f64",
-                              "--variant", "kmeans_fake", *QUICK, "--rounds", 40, "--out", "out")
-        for _ in range(1200):
-            if ledger_file.exists() and ledger_file.read_text().count("\n") >= 2:
-                break
-            time.sleep(0.05)
-        (self.folder / "gone").touch()
-        campaign.communicate(timeout=120)
+        program, gone = shutil.copy(FAKE, self.folder), self.folder / "gone"
+        self.campaign_during(lambda _: gone.touch(), "--peer", program, *PROBLEM, "--precision",
+                             "f64", "--variant", "kmeans_fake", "--rounds", 40, lines=2,
+                             undo=gone.unlink)
         _, rows = ledger(self.folder / "out")
         self.assertEqual(rows[0]["status"], "ok", rows[0]["message"])
         self.assertEqual(rows[-1]["status"], "error")

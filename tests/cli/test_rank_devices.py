@@ -1,5 +1,6 @@
 """Ranks with a GPU each, on devices that are host memory: through the program, mpirun and the judge."""
 
+import datetime
 import json
 import os
 import pathlib
@@ -98,9 +99,15 @@ class RankDevices(Program):
         (self.folder / "tables").mkdir()
         (self.folder / "tables" / "two.json").write_text(json.dumps(table))
         self.environment["CLUSTERBENCH_TABLES"] = str(self.folder / "tables")
-        rows, _ = self.patient_rows("--gpus", 3, problem=["two"])
-        self.assertEqual([row["gpus_used_by_others"] for row in rows], [0.03, 0.03])
-        self.assertEqual(sum(row["waited_for_quiet_ms"] >= 1500 for row in rows), 1)
+        for attempt in range(3):  # on a busy machine a mere look may take as long as the wait
+            rows, _ = self.patient_rows("--gpus", 3, problem=["two"], out=f"out{attempt}")
+            self.assertEqual([row["gpus_used_by_others"] for row in rows], [0.03, 0.03])
+            waits = sum(row["waited_for_quiet_ms"] >= 1500 for row in rows)
+            if waits == 1:
+                return
+        first, second = (datetime.datetime.fromisoformat(row["time"].rstrip("Z")) for row in rows)
+        self.assertEqual(waits, 2)
+        self.assertGreater((second - first).total_seconds(), 50)  # it is asked again after a minute
 
     def test_more_than_there_are(self):
         done = self.run_program("run", *PROBLEM, "--gpus", 4, exit_code=64)

@@ -13,7 +13,7 @@ import unittest
 
 import numpy as np
 
-from program import BINARY, FAULTY, QUICK, Program, ledger
+from program import BINARY, FAULTY, PATIENCE, QUICK, Program, ledger
 
 PROBLEM = ["--data", "uniform:2000,2,1", "--k", 3, "--iterations", 3]
 SAME_STARTS = ["--starts", 1]
@@ -208,7 +208,7 @@ class Input(Ranks):
         arguments = ["run", *PROBLEM, "--variant", "kmeans_mpi", "--variant", "kmeans_serial", *QUICK]
         done = subprocess.run([*limited, BINARY, *map(str, arguments), "--out", "out"], cwd=self.folder,
                               env=self.environment, stdin=subprocess.DEVNULL, capture_output=True,
-                              text=True, timeout=100)
+                              text=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = {row["variant"]: row for row in ledger(self.folder / "out")[1]}
         self.assertEqual(rows["kmeans_serial"]["status"], "ok")
@@ -272,12 +272,17 @@ class Faults(Ranks):
 
     def long_campaign(self):
         program = self.start("run", "--data", "uniform:300000,8,1", "--k", 50, "--iterations", 2000,
-                             "--variant", "kmeans_mpi", *QUICK, "--timeout", 60, "--out", "out")
+                             "--variant", "kmeans_mpi", *QUICK, "--timeout", 300, "--out", "out")
         self.addCleanup(program.kill)
-        for _ in range(600):
+        self.both_ranks_of(program)
+        return program
+
+    def both_ranks_of(self, program):
+        until = time.monotonic() + 300
+        while time.monotonic() < until:
             ranks = self.ranks_of(program)
             if len(ranks) == 2:
-                return program, ranks
+                return ranks
             time.sleep(0.05)
         self.fail("no ranks were started")
 
@@ -285,23 +290,25 @@ class Faults(Ranks):
         self.rows(*PROBLEM, "--variant", "kmeans_mpi", out="before")
         for end, code in ((signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 130)):
             with self.subTest(end):
-                program, _ = self.long_campaign()
+                program = self.long_campaign()
                 program.send_signal(end)
-                program.communicate(timeout=60)
+                program.communicate(timeout=PATIENCE)
                 self.assertEqual(program.returncode, code)
-                for _ in range(100):
-                    if not self.left_running():
-                        break
-                    time.sleep(0.05)
-                self.assertEqual(self.left_running(), [])
+                self.wait_until_none_is_left()
                 shutil.rmtree(self.folder / "out", ignore_errors=True)
 
     def test_whoever_ends_mpirun_ends_the_ranks(self):
         self.rows(*PROBLEM, "--variant", "kmeans_mpi", out="before")
-        program, ranks = self.long_campaign()
-        stat = pathlib.Path(f"/proc/{ranks[0]}/stat").read_text()
-        os.kill(int(stat.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)  # the ranks' parent
-        program.communicate(timeout=60)
+        program = self.long_campaign()
+        while True:
+            rank = self.both_ranks_of(program)[0]
+            try:
+                stat = pathlib.Path(f"/proc/{rank}/stat").read_text()
+                os.kill(int(stat.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)  # the ranks' parent
+                break
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # those of an earlier step
+        program.communicate(timeout=PATIENCE)
         self.assertEqual(program.returncode, 5)
         row = ledger(self.folder / "out")[1][0]
         self.assertEqual((row["status"], self.left_running()), ("crashed", []), row["message"])

@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from program import SOURCE, Program
+from program import PATIENCE, SOURCE, Program
 
 NOTES = """#!/bin/sh
 echo "$@" >> "$CALLS"
@@ -36,7 +36,7 @@ class ReferenceRun(Program):
         calls = self.folder / "calls"
         calls.unlink(missing_ok=True)
         done = subprocess.run(
-            [SOURCE / "scripts" / "reference_run.sh", *options], cwd=self.folder, timeout=120,
+            [SOURCE / "scripts" / "reference_run.sh", *options], cwd=self.folder, timeout=PATIENCE,
             capture_output=True, text=True, stdin=subprocess.DEVNULL,
             env=dict(self.environment, PATH=f"{self.tools}:{os.environ['PATH']}", ROUNDS="1",
                      CLUSTERBENCH=str(self.tools / "clusterbench"), CALLS=str(calls),

@@ -41,9 +41,11 @@ class Rounds(Program):
 
     def test_patience_with_a_busy_machine_has_an_end(self):
         for _ in range(os.cpu_count()):
-            busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-            self.addCleanup(busy.wait)
+            busy = subprocess.Popen([sys.executable, "-c", "print(flush=True)\nwhile True: pass"],
+                                    stdout=subprocess.PIPE)
+            self.addCleanup(busy.communicate)
             self.addCleanup(busy.kill)
+            busy.stdout.readline()  # now it is
         self.numbers("--variant", "kmeans_serial", "--budget", 1)
         headers, rows = ledger(self.folder / "out")
         self.assertEqual(headers[0]["sampling"]["patience_seconds"], 0.25)

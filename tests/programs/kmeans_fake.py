@@ -155,7 +155,7 @@ class Fake:
 
     def take(self, _):
         if self.strikes("computes_late"):  # after its run, where no clock of its own counts
-            time.sleep(0.05)
+            time.sleep(0.5)
         files = self.files["answer"]
         centroids = [value for row in self.centroids for value in row]
         if self.strikes("writes_too_little"):

@@ -42,7 +42,7 @@ class PlantedBugs(Program):
             (folder / path.name).write_text(json.dumps(table))
         # Three samples: one bug strikes in the third run only.
         self.run_program("run", *names, "--quick", "--samples", 3, "--budget", 0, "--no-probe",
-                         "--threads", 1, "--out", "out", program=FAULTY, exit_code=2, timeout=1200)
+                         "--threads", 1, "--out", "out", program=FAULTY, exit_code=2, timeout=3000)
         _, rows = ledger(self.folder / "out")
         self.assertEqual(len(rows), expected)
         for row in rows:

@@ -5,6 +5,7 @@ right, and which words tell the user the cause."""
 import os
 import pathlib
 import random
+import re
 import resource
 import signal
 import struct
@@ -192,6 +193,16 @@ def limits(attempt):
 
 # ---- what happens meanwhile
 
+def minds(process, which):
+    """Whether it does something of its own about a signal, or ignores it."""
+    try:
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+    except FileNotFoundError:
+        return True  # it has ended
+    masks = re.findall(r"Sig(?:Cgt|Ign):\s+(\w+)", status)
+    return any(int(mask, 16) >> which - 1 & 1 for mask in masks)
+
+
 @harm
 def signals(attempt):
     rng = attempt.rng
@@ -200,14 +211,16 @@ def signals(attempt):
     when = rng.random() ** 2 * 0.8
 
     def send(process):
+        # Before main() has begun nobody can handle a signal; the last of them is none of Python's.
+        if which not in (signal.SIGSTOP, signal.SIGKILL) and process.poll() is None and not (
+                minds(process, which) and minds(process, signal.SIGUSR1)):
+            attempt.codes.add(-which)
         process.send_signal(which)
     attempt.while_running.append((when, send))
     if which == signal.SIGSTOP:
         attempt.while_running.append((when + rng.random() * 0.5, lambda process: process.send_signal(signal.SIGCONT)))
-    # Before main() has begun nobody can handle a signal.
-    early = {-which} if when < 0.1 and which not in (signal.SIGSTOP, signal.SIGKILL) else set()
     codes = dict.fromkeys(interrupts, {130}) | {signal.SIGKILL: {-9}, signal.SIGSTOP: {5}}
-    attempt.say(f"{which.name} after {when:.3f} s", codes.get(which, set()) | early)
+    attempt.say(f"{which.name} after {when:.3f} s", codes.get(which, set()))
 
 
 @harm
@@ -282,7 +295,7 @@ def odd_out(attempt):
 
 # ---- peers that misbehave
 
-PEERS = ["import time; time.sleep(60)", "print('rubbish')", "import sys; sys.exit(3)", "print('{}')", "print('[' * 100000)",
+PEERS = ["import time; time.sleep(600)", "print('rubbish')", "import sys; sys.exit(3)", "print('{}')", "print('[' * 100000)",
          "import os; os.kill(os.getpid(), 11)", "print('{\"reply\": \"describe\"}')",
          "import sys; sys.stdout.buffer.write(bytes(range(256)) * 100)",
          "print('{\"protocol\": 2, \"variants\": [{\"name\": \"kmeans_\\u001b[31m\", \"idea\": \"x\", \"precisions\": [\"f32\"]}]}')",

@@ -82,8 +82,8 @@ TEST(Processors, WhoeverIsBusyCompetes) {
 // Those of a process that is named do not count, and of any others all do.
 TEST(OtherTasks, OfOursNone) {
   const int busy = start_busy();
-  int sum_of_all = 0, sum_of_others = 0; // others come and go, as often between any two looks
-  constexpr int kLooks = 300;
+  std::vector<int> differences; // others come and go, as often between any two looks
+  constexpr int kLooks = 301;
   for (int i = 0; i < kLooks; ++i) {
     const std::optional<int> all = other_tasks({}), others = other_tasks({busy});
     if (!all || !others) {
@@ -91,28 +91,33 @@ TEST(OtherTasks, OfOursNone) {
       waitpid(busy, nullptr, 0);
       GTEST_SKIP() << "the system does not tell";
     }
-    sum_of_all += *all;
-    sum_of_others += *others;
+    differences.push_back(*all - *others);
     usleep(1000);
   }
   kill(busy, SIGKILL);
   waitpid(busy, nullptr, 0);
-  EXPECT_GT(sum_of_all - sum_of_others, kLooks / 2);
+  const auto median = differences.begin() + kLooks / 2;
+  std::ranges::nth_element(differences, median);
+  EXPECT_EQ(*median, 1);
 }
 
 TEST(OtherTasks, AWatchSeesWhoRunsBetween) {
   const auto processors = static_cast<int>(usable_processors().size());
   OtherTasksWatch watch({}, processors);
-  watch.begin();
-  const int busy = start_busy(); // is gone at the last look
-  usleep(500'000);
-  kill(busy, SIGKILL);
-  waitpid(busy, nullptr, 0);
-  const std::optional<double> mean = watch.end();
-  if (!mean) {
-    GTEST_SKIP() << "the system does not tell";
+  double most = 0.0; // on a busy machine there may be no look between the first and the last
+  for (int tries = 0; tries < 5 && most <= 0.2; ++tries) {
+    watch.begin();
+    const int busy = start_busy(); // is gone at the last look
+    usleep(500'000);
+    kill(busy, SIGKILL);
+    waitpid(busy, nullptr, 0);
+    const std::optional<double> mean = watch.end();
+    if (!mean) {
+      GTEST_SKIP() << "the system does not tell";
+    }
+    most = std::max(most, *mean);
   }
-  EXPECT_GT(*mean, 0.2) << "it ran at most of the looks";
+  EXPECT_GT(most, 0.2) << "it ran at most of the looks";
 }
 
 TEST(OtherTasks, WaitingForQuietHasAnEnd) {
@@ -123,10 +128,13 @@ TEST(OtherTasks, WaitingForQuietHasAnEnd) {
   }
   const int busy = start_busy();
   usleep(20'000);
-  const double waited = watch.wait_for_quiet(std::chrono::milliseconds(100)).count();
+  double longest = 0.0; // the watch's own thread may hide the task if it goes to sleep just then
+  for (int tries = 0; tries < 3 && longest <= 0.09; ++tries) {
+    longest = std::max(longest, watch.wait_for_quiet(std::chrono::milliseconds(100)).count());
+  }
   kill(busy, SIGKILL);
   waitpid(busy, nullptr, 0);
-  EXPECT_GT(waited, 0.09) << "it was busy all the time";
+  EXPECT_GT(longest, 0.09) << "it was busy all the time";
 }
 
 // Each of these alone spoils a turn: somebody else on its processors, waiting, and a GPU that heat

@@ -171,8 +171,11 @@ protected:
     fs::remove_all(folder_);
   }
 
-  /// A process that comes as such a rank, and stays.
-  void come(const std::string& number) {
+  /// A process that comes as such a rank, and stays. It has come when this returns; where more wait
+  /// already than there are to be, nobody else is let in, and this returns before.
+  void come(const std::string& number, bool is_let_in = true) {
+    int there[2];
+    ASSERT_EQ(pipe(there), 0);
     const pid_t child = fork();
     if (child == 0) {
       sockaddr_un address{};
@@ -183,11 +186,18 @@ protected:
         [[maybe_unused]] const ssize_t sent =
             write(channel, (number + "\n").data(), number.size() + 1);
       }
+      close(there[1]);
       for (;;) {
         pause();
       }
     }
     children_.push_back(child);
+    close(there[1]);
+    char nothing = 0;
+    if (is_let_in) {
+      EXPECT_EQ(read(there[0], &nothing, 1), 0); // once the child has closed its end
+    }
+    close(there[0]);
   }
 
   static std::chrono::steady_clock::time_point soon(double seconds) {
@@ -202,10 +212,10 @@ protected:
 
 TEST_F(RanksTest, ComeInAnyOrderAndOnce) {
   Ranks ranks(3, folder_);
-  for (const char* number : {"2", "0", "0", "7", "1"}) { // one twice, and one that is not expected
+  for (const char* number : {"2", "0", "0", "7"}) { // one twice, and one that is not expected
     come(number);
-    usleep(50'000);
   }
+  come("1", /*is_let_in=*/false);
   EXPECT_TRUE(ranks.wait_for_all(getpid(), soon(20)));
   EXPECT_EQ(ranks.pids(), (std::vector<pid_t>{children_[1], children_[4], children_[0]}));
   EXPECT_FALSE(fs::exists(folder_ / "ranks")); // nobody else is to come

