@@ -184,6 +184,7 @@ ExitCode calibrate(const GateOptions& options, const std::vector<CellSpec>& cell
       const double pair_sd = gate.calibrate(cell, kPairs);
       floor = store_noise_floor(environment, {{name, pair_sd}});
       ++stored;
+      hold_results(); // what was stored is told at the end
       progress.finish(name, "calibrated",
                       fmt::format(": a pair varies by {:.2f} %", pair_sd * 100.0));
     } catch (const WorkerFailure& failure) {
