@@ -4,6 +4,7 @@ cells of the CPU unharmed. A stand-in takes the driver's place, so no GPU is nee
 import json
 import os
 import pathlib
+import re
 import unittest
 
 import program
@@ -73,6 +74,15 @@ class Driver(program.Program):
         unavailable = {variant["name"]: variant["unavailable"] for variant in known}
         self.assertIn(self.TOO_OLD, unavailable["kmeans_cuda_atomic"])
         self.assertEqual(unavailable["kmeans_serial"], "")
+
+    def test_a_reason_is_listed_once(self):
+        self.driver(9020)
+        text = self.run_program("list").stdout
+        said = " ".join(text.split())
+        self.assertEqual(said.count(self.TOO_OLD), 1)
+        mark = re.search(rf"(\d+) {re.escape(self.TOO_OLD)}", said.split(" Not here ")[1])[1]
+        self.assertRegex(text, rf"\n  kmeans_cuda_atomic +cuda +\[not here: {mark}\] ")
+        self.assertRegex(text, r"\n  kmeans_serial +serial +[^\[]")
 
     def test_nothing_but_the_gpu(self):
         self.driver(9020)

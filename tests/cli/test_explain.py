@@ -113,6 +113,27 @@ class Figures(Program):
         self.assertEqual(lines["of it prepare, ms"][4:6], ["0.500", "0.500"])
         self.assertEqual(lines["phase assign, ms per iteration"][5:7], ["0.300", "0.300"])
 
+    def test_phases_are_compared_where_both_have_the_same(self):
+        """What one calls update the other may do in a phase that the first has not."""
+        before = ledgers.row("kmeans_serial", [20.0] * 9, phases_ms={"assign and sum": 19.0, "update": 0.1})
+        for phases, tells in (({"assign and sum": 5.0, "update": 4.0}, True), ({"assign": 5.0, "update": 4.0}, False)):
+            with self.subTest(phases):
+                after = ledgers.row("kmeans_openmp", [10.0] * 9, phases_ms=phases)
+                ledgers.write(self.folder / "out", [ledgers.header(), before, after])
+                update, = (line for line in self.page("kmeans_openmp", "--from", "out").splitlines()
+                           if "phase update" in line)
+                self.assertEqual("slower" in update, tells, update)
+
+    def test_all_ledgers_below_a_folder_that_is_no_campaign(self):
+        for name, variant, ms in (("one", "kmeans_serial", 20.0), ("two", "kmeans_openmp", 10.0)):
+            ledgers.write(self.folder / "runs" / name, [ledgers.header(), ledgers.row(variant, [ms] * 9)])
+        lines = self.lines("kmeans_openmp", "--from", "runs")
+        self.assertEqual(lines["ms per iteration"][3:5], ["2.00", "1.00"])
+        (self.folder / "runs" / "ledger.jsonl").write_bytes(
+            (self.folder / "runs" / "one" / "ledger.jsonl").read_bytes())
+        said = self.page("kmeans_openmp", "--from", "runs", exit_code=64)  # now it is one
+        self.assertIn("no such cell has right answers of both", said)
+
     def test_phases_differ_by_more_than_their_passes_scatter(self):
         """Phases are figures of one run, with no interval of their own."""
         def rows(scatter):

@@ -463,6 +463,18 @@ class Gate(Program):
         self.assertIn("1 interrupted", output)
         self.assertIn("of 2 cells", output)
 
+    def test_an_interrupt_while_data_are_made_leaves_what_was_stored(self):
+        (self.folder / "tables" / "large.json").write_text(json.dumps(
+            {"name": "large", "title": "Large", "source": "tests",
+             "problems": [{"id": "p", "data": "uniform:10000000,4,1", "k": 3, "init": "first",
+                           "stop": "iterations", "max_iterations": 1}],
+             "rows": [{"variant": "kmeans_serial", "precisions": ["f32"], "problems": ["p"]}]}))
+        output = self.interrupted("--calibrate", "--base", FAULTY, CELL, "large/p/kmeans_serial/f32",
+                                  "--full")
+        path = pathlib.Path(output.split(":")[0])
+        self.addCleanup(path.unlink)
+        self.assertEqual(list(json.loads(path.read_text())["cells"]), [CELL])
+
     @unittest.skipIf(shutil.which("valgrind") is None, "valgrind is not installed")
     def test_instructions(self):
         done = subprocess.run([BINARY, "gate", "--base", BINARY, "--new", BINARY, CELL,

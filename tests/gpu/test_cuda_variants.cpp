@@ -352,7 +352,10 @@ TEST_P(GpuVariants, AsManyClustersAsItTakes) {
     const std::size_t d = std::clamp<std::size_t>(2, meta.min_d, meta.max_d);
     const StopRule stop{StopRule::Kind::iterations, 0.0, 2};
     const OwnedProblem<T> problem = clouds<T>(2 * meta.max_k, d, meta.max_k, stop);
-    check(variant(), problem.name, problem.view(), run_oracle(meta.family, problem.view()));
+    const OracleRun oracle = run_oracle(meta.family, problem.view());
+    if (!check(variant(), problem.name, problem.view(), oracle)) {
+      GTEST_SKIP() << "refuses so few points or features";
+    }
   });
 }
 
