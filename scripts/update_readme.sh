@@ -26,7 +26,7 @@ done
 python3 scripts/headline.py "$pages/README.md" "$reports"
 python3 scripts/verdicts.py results/claims.json "$reports" "$pages/docs/verdicts.md" "$pages/README.md"
 
-by_day() { # of several machines a table shows the first that is right, of one machine the last row
+by_day() { # a table shows the first machine that is right, of one machine or its like the newest row
   local ledger
   for ledger; do
     if [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]]; then echo "${BASH_REMATCH[1]} $ledger"; fi

@@ -175,8 +175,9 @@ private:
     }
   }
 
-  // The first machine whose result is right; there, the most threads, and the newest of what only
-  // its data or its memory tell apart. Otherwise the first that has the backend.
+  // The first machine whose result is right, and of those with its processors and GPUs the newest
+  // result; there, the most threads, and the newest of what only its data or its memory tell apart.
+  // Otherwise the first that has the backend.
   void choose_shown() {
     const auto grade = [](const Measured& cell) {
       return cell.ok() ? 2 : cell.representative().status != "unavailable" ? 1 : 0;
@@ -185,14 +186,19 @@ private:
       return std::tuple(a.machine, a.threads(), a.gpus(), a.ranks()) ==
              std::tuple(b.machine, b.threads(), b.gpus(), b.ranks());
     };
+    const auto same_hardware = [this](const Measured& a, const Measured& b) {
+      return result_.machines[a.machine].name == result_.machines[b.machine].name;
+    };
     std::map<std::pair<std::string, std::string>, Measured*> best;
     for (Measured& cell : result_.cells) {
       Measured*& known =
           best.try_emplace({cell.name(), cell.identity().definition}, &cell).first->second;
       const bool more_threads =
           cell.ok() && cell.machine == known->machine && cell.threads() > known->threads();
+      const bool newer = cell.threads() == known->threads() && same_hardware(cell, *known) &&
+                         cell.representative().time > known->representative().time;
       if (grade(cell) > grade(*known) ||
-          (grade(cell) == grade(*known) && (more_threads || same_place(cell, *known)))) {
+          (grade(cell) == grade(*known) && (more_threads || newer || same_place(cell, *known)))) {
         known = &cell;
       }
     }

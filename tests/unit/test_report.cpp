@@ -144,6 +144,30 @@ TEST(Report, RowsOfAnotherMachineAreOthers) {
   EXPECT_EQ(both.machines[1].name, "another, 2 cores");
 }
 
+TEST(Report, OfMachinesWithTheSameHardwareTheNewestResultIsShown) {
+  json first = made_up::header(), other_kernel = first;
+  other_kernel["provenance"]["system"]["kernel"] = "another";
+  other_kernel["environment_hash"] = "another";
+  const auto shown = [&](const json& second_head, const std::string& status, int threads,
+                         const char* day) {
+    json second = row("a", status, 2.0);
+    second["time"] = fmt::format("{}T00:00:00Z", day);
+    second["threads"] = threads;
+    std::vector<Row> rows = made_up::rows_of({row("a", "ok", 3.0)}, first);
+    rows.push_back(made_up::rows_of({second}, second_head).front());
+    const Measurements both = measurements_of(rows, kTable);
+    EXPECT_EQ(both.cells.size(), 2u);
+    EXPECT_NE(both.cells[0].shown_first, both.cells[1].shown_first);
+    return both.cells[0].shown_first ? 0 : 1;
+  };
+  const int threads = row("a", "ok", 2.0).at("threads");
+  EXPECT_EQ(shown(other_kernel, "ok", threads, "2026-11-22"), 1);
+  EXPECT_EQ(shown(other_kernel, "ok", threads, "2026-11-20"), 0);
+  EXPECT_EQ(shown(other_kernel, "wrong", threads, "2026-11-22"), 0);
+  EXPECT_EQ(shown(other_kernel, "ok", threads + 1, "2026-11-22"), 0); // other work
+  EXPECT_EQ(shown(made_up::header("another"), "ok", threads, "2026-11-22"), 0);
+}
+
 TEST(Report, AMachinesLimitsAreThoseOfAllItsCampaigns) {
   const auto campaign = [](int threads, double gbs, int round) {
     json head = made_up::header();
