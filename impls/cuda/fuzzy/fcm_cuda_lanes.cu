@@ -46,11 +46,6 @@ struct Team {
   static constexpr unsigned kOfWarp = 32 / (LF * LC); // teams
 };
 
-template <typename T, unsigned G>
-struct alignas(G * sizeof(T)) Group {
-  T at[G];
-};
-
 /// Adds up each of N values over L lanes whose numbers differ in the lowest bits. Each step sends
 /// half of the values away: a bit of the lane tells which half of what is left it keeps. In the end
 /// value[0 ..] are those from first_kept() on; where lanes outnumber values, several have the same.
@@ -126,9 +121,10 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
   T* s_parts = s_weights + (LF > 1 ? kWarps * (32 / LF) * (N + V) : 0);
   __shared__ T s_masses[C * LC];
   for (unsigned e = threadIdx.x; e < C * LC * width; e += blockDim.x) {
-    const unsigned j = e / width, f = e % width;
-    s_sums[places.of_value(j, f)] =
-        j < sweep.k && f < sweep.d ? sweep.centres[std::size_t{j} * sweep.d + f] : T{0};
+    const unsigned j = e / width, f = e % width; // centres behind the last are infinitely far
+    s_sums[places.of_value(j, f)] = f >= sweep.d  ? T{0}
+                                    : j < sweep.k ? sweep.centres[std::size_t{j} * sweep.d + f]
+                                                  : T{INFINITY};
   }
   __syncthreads(); // the centres are there
 
@@ -223,7 +219,8 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
         of_row[e] = value[r * K + e];
       }
       const auto cluster_of = [&](unsigned e) { return lc * C + (first + e) % C; };
-      weigh_row(sweep, row_of(chunk, (first + r * K) / C), writes, cluster_of, over, of_row, found);
+      weigh_row<(K < V ? K : V)>(sweep, row_of(chunk, (first + r * K) / C), writes, cluster_of,
+                                 over, of_row, found);
 #pragma unroll
       for (unsigned e = 0; e < K; ++e) {
         value[r * K + e] = of_row[e];

@@ -191,7 +191,11 @@ __global__ void __launch_bounds__(kThreads, 2) // one computes while the other m
           squared[r][e] = max(whole - 2 * squared[r][e], T{0});
         }
       }
-      weigh_row(sweep, row, true, cluster_of, over, squared[r], found);
+#pragma unroll
+      for (unsigned e = 0; e < C; ++e) { // centres behind the last are infinitely far
+        squared[r][e] = cluster_of(e) < k ? squared[r][e] : T{INFINITY};
+      }
+      weigh_row<kVector<T>>(sweep, row, true, cluster_of, over, squared[r], found);
       if (row < sweep.n) {
 #pragma unroll
         for (unsigned v = 0; v < C / kVector<T>; ++v) {

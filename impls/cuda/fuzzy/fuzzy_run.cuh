@@ -7,6 +7,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cfloat>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -14,11 +15,14 @@
 
 namespace clusterbench::cuda {
 
+/// G neighbouring values, for one access of memory.
+template <typename T, unsigned G>
+struct alignas(G * sizeof(T)) Group {
+  T at[G];
+};
 /// What one access of memory takes at best.
 template <typename T>
-struct alignas(16) Vector {
-  T at[16 / sizeof(T)];
-};
+using Vector = Group<T, 16 / sizeof(T)>;
 
 /// What a sweep reads and leaves, but for the sums.
 template <typename T>
@@ -31,26 +35,52 @@ struct FuzzySweep {
   std::size_t n;
   unsigned d, k;
   T fuzzifier;
-  bool keep; // memberships and labels
+  bool keep;    // memberships and labels
+  bool vectors; // memberships of a row begin where a Vector may
   bool wants_loss, wants_labels;
 };
 
-/// a / b; kFast: of floats with two units in the last place of error, and 0 for b beyond 2^126.
+/// a / b; kFast: of floats with two units in the last place of error, 0 for b beyond 2^126, and the
+/// least normal number in place of a b below it.
 template <bool kFast>
 __device__ float quotient(float a, float b) {
-  return kFast ? __fdividef(a, b) : a / b;
+  if constexpr (kFast) {
+    float inverse;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(max(b, FLT_MIN)));
+    return a * inverse;
+  } else {
+    return a / b;
+  }
 }
 template <bool kFast>
 __device__ double quotient(double a, double b) {
   return a / b;
 }
 
+/// Writes the memberships of one row from cluster j on, as far as there are clusters.
+template <typename T, unsigned G>
+__device__ void write_memberships(const FuzzySweep<T>& sweep, std::size_t row, unsigned j,
+                                  const Group<T, G>& some) {
+  T* to = sweep.memberships + row * sweep.k + j;
+  if (sweep.vectors) {
+    *reinterpret_cast<Group<T, G>*>(to) = some;
+  } else {
+#pragma unroll
+    for (unsigned e = 0; e < G; ++e) {
+      if (j + e < sweep.k) {
+        to[e] = some.at[e];
+      }
+    }
+  }
+}
+
 /// Turns the squared distances of one row into weights u^m. Lanes that share the row have K
 /// clusters each, number m of them is cluster_of(m), and over(value, combine) combines over these
-/// lanes. Rows and clusters behind the last weigh nothing. Adds to `found` what the stop rule
-/// wants, and writes memberships and label, where `writes`: one lane for each cluster. kTwo: the
-/// fuzzifier m is 2.
-template <bool kTwo, unsigned K, typename T, typename ClusterOf, typename Over>
+/// lanes. G of them at a time are neighbours, the first a multiple of G. Rows behind the last weigh
+/// nothing, nor do clusters behind the last, whose distance must be infinite. Adds to `found` what
+/// the stop rule wants, and writes memberships and label, where `writes`: one lane for each
+/// cluster. kTwo: the fuzzifier m is 2.
+template <bool kTwo, unsigned G, unsigned K, typename T, typename ClusterOf, typename Over>
 __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool writes,
                              ClusterOf cluster_of, Over over, T (&value)[K], double& found) {
   const bool real = row < sweep.n;
@@ -69,8 +99,7 @@ __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool w
   const auto larger = [](T a, T b) { return max(a, b); };
   T nearest = INFINITY;
 #pragma unroll
-  for (unsigned e = 0; e < K; ++e) { // a cluster behind the last is infinitely far
-    value[e] = cluster_of(e) < sweep.k ? value[e] : T{INFINITY};
+  for (unsigned e = 0; e < K; ++e) {
     nearest = min(nearest, value[e]);
   }
   nearest = over(nearest, smaller);
@@ -80,12 +109,14 @@ __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool w
   const T exponent = T{1} / (m - T{1});
 #pragma unroll
   for (unsigned e = 0; e < K; ++e) {
-    ratio[e] = value[e] == nearest ? T{1} : quotient<kTwo>(nearest, value[e]);
+    const T below_one =
+        quotient<kTwo>(nearest, value[e]); // or no number, of a centre at distance 0
+    ratio[e] = value[e] == nearest ? T{1} : below_one;
     close[e] = kTwo ? ratio[e] : exp2(log2(ratio[e]) * exponent);
     total += close[e];
   }
   total = over(total, add);
-  const T share = T{1} / total;
+  const T share = quotient<kTwo>(T{1}, total);
   const T scale = !real ? T{0} : kTwo ? share * share : exp2(-m * log2(total));
   if (sweep.wants_loss && writes && real) {
 #pragma unroll
@@ -102,21 +133,25 @@ __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool w
       largest = max(largest, close[e] * share);
     }
     largest = over(largest, larger);
-    auto label = static_cast<std::int32_t>(sweep.k); // the lowest of equal ones
+    unsigned label = sweep.k; // the lowest of equal ones
 #pragma unroll
     for (unsigned e = 0; e < K; ++e) {
-      const auto j = static_cast<std::int32_t>(cluster_of(e));
-      label = close[e] * share == largest ? min(label, j) : label;
+      label = close[e] * share == largest ? min(label, cluster_of(e)) : label;
     }
-    label = over(label, [](std::int32_t a, std::int32_t b) { return min(a, b); });
+    label = over(label, [](unsigned a, unsigned b) { return min(a, b); });
 #pragma unroll
-    for (unsigned e = 0; e < K; ++e) {
-      const unsigned j = cluster_of(e);
+    for (unsigned g = 0; g < K / G; ++g) {
+      const unsigned j = cluster_of(g * G);
       if (writes && real && j < sweep.k) {
-        sweep.memberships[row * sweep.k + j] = close[e] * share;
-        if (static_cast<std::int32_t>(j) == label) {
-          found += sweep.wants_labels && sweep.labels[row] != label;
-          sweep.labels[row] = label;
+        Group<T, G> some;
+#pragma unroll
+        for (unsigned e = 0; e < G; ++e) {
+          some.at[e] = close[g * G + e] * share;
+        }
+        write_memberships(sweep, row, j, some);
+        if (label - j < G) { // among these, and not below them
+          found += sweep.wants_labels && sweep.labels[row] != static_cast<std::int32_t>(label);
+          sweep.labels[row] = static_cast<std::int32_t>(label);
         }
       }
     }
@@ -127,13 +162,13 @@ __device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool w
   }
 }
 
-template <unsigned K, typename T, typename ClusterOf, typename Over>
+template <unsigned G, unsigned K, typename T, typename ClusterOf, typename Over>
 __device__ void weigh_row(const FuzzySweep<T>& sweep, std::size_t row, bool writes,
                           ClusterOf cluster_of, Over over, T (&value)[K], double& found) {
   if (sweep.fuzzifier == T{2}) {
-    weigh_row_by<true>(sweep, row, writes, cluster_of, over, value, found);
+    weigh_row_by<true, G>(sweep, row, writes, cluster_of, over, value, found);
   } else {
-    weigh_row_by<false>(sweep, row, writes, cluster_of, over, value, found);
+    weigh_row_by<false, G>(sweep, row, writes, cluster_of, over, value, found);
   }
 }
 
@@ -243,6 +278,8 @@ public:
     FuzzySweep<T> sweep = sweep_;
     sweep.centres = answer.centroids.data();
     sweep.memberships = answer.memberships.data();
+    sweep.vectors = shape_.k * sizeof(T) % sizeof(Vector<T>) == 0 &&
+                    reinterpret_cast<std::uintptr_t>(sweep.memberships) % sizeof(Vector<T>) == 0;
     sweep.labels = answer.labels.data();
     fill_bytes(answer.labels, 0xFF); // -1: every label changes in the first pass
     if (centres_first) {
