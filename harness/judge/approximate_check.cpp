@@ -20,24 +20,24 @@ namespace {
 /// What a weighted sum of squares may be from coordinates that the data or the declared arithmetic
 /// resolve no better, if it is 0 otherwise; its square root.
 template <typename T>
-double resolution(const Declaration& meta, const Problem<T>& problem,
+double resolution(const Declaration& declared, const Problem<T>& problem,
                   const JudgedAnswer<T>& answer) {
   const double longest = longest_squared(answer.centroids, problem.d);
-  return 4.0 * (unit_roundoff<T> + input_roundoff(meta.arithmetic)) *
+  return 4.0 * (unit_roundoff<T> + input_roundoff(declared.arithmetic)) *
          std::sqrt(problem.total_weight() * longest);
 }
 
 /// By how much moving the centroids to the means would lower the objective.
 template <typename T>
-std::optional<std::string> wrong_means(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> wrong_means(const Declaration& declared, const Problem<T>& problem,
                                        const JudgedAnswer<T>& answer, const MeansView& means) {
   double excess = 0.0;
   for (std::size_t i = 0; i < means.deviation.size(); ++i) {
     excess += means.weight[i / problem.d] * means.deviation[i] * means.deviation[i];
   }
-  const double objective = answer_objective(meta.family, problem, answer);
-  const double resolved = resolution(meta, problem, answer);
-  const double allowed = meta.approximate_within * objective + resolved * resolved;
+  const double objective = answer_objective(declared.family, problem, answer);
+  const double resolved = resolution(declared, problem, answer);
+  const double allowed = declared.approximate_within * objective + resolved * resolved;
   return excess <= allowed
              ? std::nullopt
              : std::optional(fmt::format(
@@ -46,13 +46,13 @@ std::optional<std::string> wrong_means(const Declaration& meta, const Problem<T>
 }
 
 template <typename T>
-std::optional<std::string> worse_than_oracle(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> worse_than_oracle(const Declaration& declared, const Problem<T>& problem,
                                              const JudgedAnswer<T>& answer,
                                              const Verdict& verdict) {
   const double expected = verdict.oracle_objective;
-  const double resolved = resolution(meta, problem, answer);
+  const double resolved = resolution(declared, problem, answer);
   const double allowed =
-      (meta.approximate_within + objective_drift<T>(meta.arithmetic)) * expected +
+      (declared.approximate_within + objective_drift<T>(declared.arithmetic)) * expected +
       2.0 * resolved * std::sqrt(expected) + resolved * resolved;
   return verdict.objective - expected <= allowed
              ? std::nullopt
@@ -64,12 +64,13 @@ std::optional<std::string> worse_than_oracle(const Declaration& meta, const Prob
 } // namespace
 
 template <typename T>
-void judge_approximate_step(const Declaration& meta, const Problem<T>& problem,
+void judge_approximate_step(const Declaration& declared, const Problem<T>& problem,
                             const JudgedAnswer<T>& answer, const PointSelection& points,
                             Report& report) {
-  const bool fcm = meta.family == Family::fcm;
+  const bool fcm = declared.family == Family::fcm;
   const bool from_memberships = !problem.memberships.empty();
-  const bool of_returned = fcm ? from_memberships : meta.labels == LabelsFrom::returned_centroids;
+  const bool of_returned =
+      fcm ? from_memberships : declared.labels == LabelsFrom::returned_centroids;
   const auto centroids = of_returned ? answer.centroids : known_entering(problem, answer);
   report.verdict.sampled = report.verdict.sampled || points.is_sample();
   if (!centroids.empty()) {
@@ -78,26 +79,26 @@ void judge_approximate_step(const Declaration& meta, const Problem<T>& problem,
   }
   if (fcm) {
     report("row sums",
-           check_row_sums(problem, answer.memberships, meta.approximate_within).violation);
+           check_row_sums(problem, answer.memberships, declared.approximate_within).violation);
     const bool known = !from_memberships || answer.iterations == 1;
     if (known && !points.is_sample()) {
       const auto memberships = from_memberships ? problem.memberships : answer.memberships;
-      report("centres",
-             wrong_means(meta, problem, answer,
-                         view_means_of_memberships(meta, problem, memberships, answer.centroids)));
+      report("centres", wrong_means(declared, problem, answer,
+                                    view_means_of_memberships(declared, problem, memberships,
+                                                              answer.centroids)));
     }
   } else if (!of_returned) {
     report("means",
-           wrong_means(meta, problem, answer,
-                       view_means_of_labels(meta, problem, answer.labels, answer.centroids)));
+           wrong_means(declared, problem, answer,
+                       view_means_of_labels(declared, problem, answer.labels, answer.centroids)));
   }
 }
 
 template <typename T>
-void judge_approximately(const Declaration& meta, const Problem<T>& problem,
+void judge_approximately(const Declaration& declared, const Problem<T>& problem,
                          const JudgedAnswer<T>& answer, const OracleRun* oracle,
                          const PointSelection& points, Report& report) {
-  judge_approximate_step(meta, problem, answer, points, report);
+  judge_approximate_step(declared, problem, answer, points, report);
   Verdict& verdict = report.verdict;
   if (problem.stop.kind == StopRule::Kind::iterations &&
       answer.iterations < problem.stop.max_iterations) {
@@ -112,11 +113,11 @@ void judge_approximately(const Declaration& meta, const Problem<T>& problem,
   }
   if (oracle != nullptr) {
     const std::size_t same = std::min(answer.iterations, oracle->iterations);
-    verdict.objective = view_pass(meta, problem, answer.centroids, {}).objective;
+    verdict.objective = view_pass(declared, problem, answer.centroids, {}).objective;
     verdict.oracle_objective = oracle->objective_after(same, !problem.memberships.empty());
     verdict.relative_difference = (verdict.objective - verdict.oracle_objective) /
                                   (verdict.oracle_objective > 0.0 ? verdict.oracle_objective : 1.0);
-    report("objective", worse_than_oracle(meta, problem, answer, verdict));
+    report("objective", worse_than_oracle(declared, problem, answer, verdict));
   }
 }
 

@@ -11,7 +11,7 @@ namespace clusterbench {
 /// means of the labels or memberships by what raises the objective by the declared share; those of
 /// memberships are looked at only if `points` are all.
 template <typename T>
-void judge_approximate_step(const Declaration& meta, const Problem<T>& problem,
+void judge_approximate_step(const Declaration& declared, const Problem<T>& problem,
                             const JudgedAnswer<T>& answer, const PointSelection& points,
                             Report& report);
 
@@ -19,7 +19,7 @@ void judge_approximate_step(const Declaration& meta, const Problem<T>& problem,
 /// the oracle's (nullptr: unknown) by no more than the declared share. The verdict says by how
 /// much.
 template <typename T>
-void judge_approximately(const Declaration& meta, const Problem<T>& problem,
+void judge_approximately(const Declaration& declared, const Problem<T>& problem,
                          const JudgedAnswer<T>& answer, const OracleRun* oracle,
                          const PointSelection& points, Report& report);
 

@@ -44,10 +44,10 @@ std::vector<double> shares(const Problem<T>& problem, std::span<const T> centroi
 } // namespace
 
 template <typename T>
-std::optional<std::string> check_descent(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> check_descent(const Declaration& declared, const Problem<T>& problem,
                                          std::span<const T> before, const JudgedAnswer<T>& answer,
                                          const PointSelection& points, double within) {
-  const bool kmeans = meta.family == Family::kmeans;
+  const bool kmeans = declared.family == Family::kmeans;
   const auto weighted = [&](std::span<const double> squared, const auto& membership) {
     double sum = 0.0;
     for (std::size_t j = 0; j < problem.k; ++j) {
@@ -78,7 +78,7 @@ std::optional<std::string> check_descent(const Declaration& meta, const Problem<
   }
   const double rise = of_last.value() - of_first.value();
   const double variance = std::max(of_squares.value() - rise * rise / count, 0.0);
-  const double allowed = (objective_drift<T>(meta.arithmetic) + within) * of_first.value() +
+  const double allowed = (objective_drift<T>(declared.arithmetic) + within) * of_first.value() +
                          (points.is_sample() ? 8.0 * std::sqrt(variance) : 0.0) +
                          lost_objective(problem, problem.total_weight(), of_first.value(),
                                         longest_squared(answer.centroids, problem.d));

@@ -18,7 +18,7 @@ namespace clusterbench {
 /// memberships that follow. No pass raises the sum over all points; of a sample, eight standard
 /// errors of the difference are allowed, and the share `within` of an approximate variant.
 template <typename T>
-std::optional<std::string> check_descent(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> check_descent(const Declaration& declared, const Problem<T>& problem,
                                          std::span<const T> before, const JudgedAnswer<T>& answer,
                                          const PointSelection& points, double within = 0.0);
 

@@ -18,20 +18,20 @@ namespace {
 template <typename T>
 class Step {
 public:
-  Step(const Declaration& meta, const Problem<T>& problem, const JudgedAnswer<T>& answer,
+  Step(const Declaration& declared, const Problem<T>& problem, const JudgedAnswer<T>& answer,
        const PointSelection& points, std::uint64_t seed, Report& report)
-      : meta_(meta), problem_(problem), answer_(answer), points_(points), seed_(seed),
+      : declared_(declared), problem_(problem), answer_(answer), points_(points), seed_(seed),
         report_(report), entering_(known_entering(problem, answer)) {}
 
   void judge_kmeans() {
-    const bool of_returned = meta_.labels == LabelsFrom::returned_centroids;
+    const bool of_returned = declared_.labels == LabelsFrom::returned_centroids;
     const auto centroids = of_returned ? answer_.centroids : entering_;
     if (!centroids.empty()) { // else nobody knows what the labels came from
-      keep_labels(check_labels(meta_, problem_, centroids, answer_.labels, points_));
+      keep_labels(check_labels(declared_, problem_, centroids, answer_.labels, points_));
     }
     if (!of_returned) {
       judge_means("means",
-                  view_means_of_labels(meta_, problem_, answer_.labels, answer_.centroids));
+                  view_means_of_labels(declared_, problem_, answer_.labels, answer_.centroids));
     } else {
       judge_means_from_entering("means");
     }
@@ -42,12 +42,12 @@ public:
     const auto centroids = from_memberships ? answer_.centroids : entering_;
     report_("row sums", check_row_sums(problem_, answer_.memberships).violation);
     if (!centroids.empty()) {
-      report_(
-          "memberships",
-          check_memberships(meta_, problem_, centroids, answer_.memberships, points_).violation);
+      report_("memberships",
+              check_memberships(declared_, problem_, centroids, answer_.memberships, points_)
+                  .violation);
     }
-    keep_labels(check_fuzzy_labels(meta_, problem_, centroids, answer_.memberships, answer_.labels,
-                                   points_));
+    keep_labels(check_fuzzy_labels(declared_, problem_, centroids, answer_.memberships,
+                                   answer_.labels, points_));
     if (!from_memberships) {
       judge_means_of(answer_.memberships);
     } else if (answer_.iterations == 1) {
@@ -65,8 +65,8 @@ private:
   }
 
   void judge_means(const char* check, const MeansView& means) {
-    const bool keeps_empty = meta_.family == Family::kmeans;
-    report_(check, meta_.reseeds_empty
+    const bool keeps_empty = declared_.family == Family::kmeans;
+    report_(check, declared_.reseeds_empty
                        ? means.violation_if_reseeded(answer_.centroids)
                        : means.violation(answer_.centroids,
                                          keeps_empty ? entering_ : std::span<const T>{}));
@@ -75,21 +75,21 @@ private:
   void judge_means_of(std::span<const T> memberships) {
     if (points_.is_sample()) {
       report_("centres",
-              wrong_projected_mean(meta_, problem_, memberships, answer_.centroids, seed_));
+              wrong_projected_mean(declared_, problem_, memberships, answer_.centroids, seed_));
     } else {
       judge_means("centres",
-                  view_means_of_memberships(meta_, problem_, memberships, answer_.centroids));
+                  view_means_of_memberships(declared_, problem_, memberships, answer_.centroids));
     }
   }
 
   /// The labels or memberships between are not part of the answer.
   void judge_means_from_entering(const char* check) {
     if (!points_.is_sample() && !entering_.empty()) {
-      judge_means(check, view_pass(meta_, problem_, entering_, answer_.centroids).means);
+      judge_means(check, view_pass(declared_, problem_, entering_, answer_.centroids).means);
     }
   }
 
-  const Declaration& meta_;
+  const Declaration& declared_;
   const Problem<T>& problem_;
   const JudgedAnswer<T>& answer_;
   const PointSelection& points_;
@@ -101,7 +101,7 @@ private:
 } // namespace
 
 template <typename T>
-std::optional<std::string> wrong_entering(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> wrong_entering(const Declaration& declared, const Problem<T>& problem,
                                           const JudgedAnswer<T>& answer) {
   if (!can_compare_entering(answer)) {
     return std::nullopt;
@@ -111,7 +111,7 @@ std::optional<std::string> wrong_entering(const Declaration& meta, const Problem
   const auto expected =
       single ? problem.centroids
              : answer.recorded.subspan((answer.iterations - 2) * problem.k * d, problem.k * d);
-  const Origin origin = origin_of(meta, problem);
+  const Origin origin = origin_of(declared, problem);
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double got = static_cast<double>(answer.entering[i]);
     const double wanted = static_cast<double>(expected[i]);
@@ -128,15 +128,15 @@ std::optional<std::string> wrong_entering(const Declaration& meta, const Problem
 }
 
 template <typename T>
-void judge_exact_step(const Declaration& meta, const Problem<T>& problem,
+void judge_exact_step(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const PointSelection& points,
                       std::uint64_t seed, Report& report) {
   report.verdict.sampled = report.verdict.sampled || points.is_sample();
   if (can_compare_entering(answer)) {
-    report("entering", wrong_entering(meta, problem, answer));
+    report("entering", wrong_entering(declared, problem, answer));
   }
-  Step<T> step(meta, problem, answer, points, seed, report);
-  if (meta.family == Family::kmeans) {
+  Step<T> step(declared, problem, answer, points, seed, report);
+  if (declared.family == Family::kmeans) {
     step.judge_kmeans();
   } else {
     step.judge_fcm();

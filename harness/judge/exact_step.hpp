@@ -14,7 +14,7 @@ namespace clusterbench {
 /// Where the entering centroids differ from the start of a single pass, or from what the recording
 /// says that the pass before produced. Nothing if they cannot be compared.
 template <typename T>
-std::optional<std::string> wrong_entering(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> wrong_entering(const Declaration& declared, const Problem<T>& problem,
                                           const JudgedAnswer<T>& answer);
 
 /// Whether wrong_entering() has something to compare.
@@ -27,7 +27,7 @@ bool can_compare_entering(const JudgedAnswer<T>& answer) {
 /// of memberships over all points too, but projected onto one random direction if `points` is a
 /// sample. Means that follow from no labels or memberships of the answer are left out of a sample.
 template <typename T>
-void judge_exact_step(const Declaration& meta, const Problem<T>& problem,
+void judge_exact_step(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const PointSelection& points,
                       std::uint64_t seed, Report& report);
 

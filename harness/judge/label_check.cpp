@@ -28,10 +28,10 @@ PointFindings compare_labels(const DistanceTable<T>& table, const PointSelection
 } // namespace
 
 template <typename T>
-PointFindings check_labels(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_labels(const Declaration& declared, const Problem<T>& problem,
                            std::span<const T> centroids, std::span<const std::int32_t> labels,
                            const PointSelection& points) {
-  const DistanceTable<T> table(meta, problem, centroids);
+  const DistanceTable<T> table(declared, problem, centroids);
   const auto rounding_of = [&](std::size_t row, std::span<const double> squared, std::size_t got,
                                std::size_t best) {
     return table.error(row, got, squared[got]) + table.error(row, best, squared[best]);

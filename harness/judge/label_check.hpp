@@ -14,7 +14,7 @@ namespace clusterbench {
 /// Each label is the nearest of `centroids`, ties to the lowest index; another one only where the
 /// difference of the two distances is within rounding.
 template <typename T>
-PointFindings check_labels(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_labels(const Declaration& declared, const Problem<T>& problem,
                            std::span<const T> centroids, std::span<const std::int32_t> labels,
                            const PointSelection& points);
 

@@ -32,11 +32,11 @@ std::size_t largest_of(const Values& values) {
 } // namespace
 
 template <typename T>
-PointFindings check_memberships(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_memberships(const Declaration& declared, const Problem<T>& problem,
                                 std::span<const T> centroids, std::span<const T> memberships,
                                 const PointSelection& points) {
   constexpr double u = unit_roundoff<T>;
-  const DistanceTable<T> table(meta, problem, centroids);
+  const DistanceTable<T> table(declared, problem, centroids);
   const auto first_wrong = [&](std::size_t row, std::span<const double> squared, Scratch& s) {
     table.errors(row, squared, s.error);
     s.ranges.compute(squared, s.error, problem.fuzzifier, u);
@@ -69,14 +69,14 @@ PointFindings check_memberships(const Declaration& meta, const Problem<T>& probl
 }
 
 template <typename T>
-PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_fuzzy_labels(const Declaration& declared, const Problem<T>& problem,
                                  std::span<const T> centroids, std::span<const T> memberships,
                                  std::span<const std::int32_t> labels,
                                  const PointSelection& points) {
   constexpr double u = unit_roundoff<T>;
   const bool known = !centroids.empty();
   const std::vector<T> zero(known ? 0 : problem.k * problem.d);
-  const DistanceTable<T> table(meta, problem, known ? centroids : std::span<const T>(zero));
+  const DistanceTable<T> table(declared, problem, known ? centroids : std::span<const T>(zero));
   const auto row_of = [&](std::size_t row) {
     return memberships.subspan(row * problem.k, problem.k);
   };

@@ -12,14 +12,14 @@ namespace clusterbench {
 
 /// Each membership follows from `centroids` by the formula, element by element.
 template <typename T>
-PointFindings check_memberships(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_memberships(const Declaration& declared, const Problem<T>& problem,
                                 std::span<const T> centroids, std::span<const T> memberships,
                                 const PointSelection& points);
 
 /// Each label is the largest returned membership of its row, ties to the lowest index; another one
 /// only if rounding may make it the largest. Without `centroids` (empty) a few ulp are allowed.
 template <typename T>
-PointFindings check_fuzzy_labels(const Declaration& meta, const Problem<T>& problem,
+PointFindings check_fuzzy_labels(const Declaration& declared, const Problem<T>& problem,
                                  std::span<const T> centroids, std::span<const T> memberships,
                                  std::span<const std::int32_t> labels,
                                  const PointSelection& points);

@@ -21,10 +21,10 @@ namespace {
 template <typename T>
 class ObjectiveJudge {
 public:
-  ObjectiveJudge(const Declaration& meta, const Problem<T>& problem, const JudgedAnswer<T>& answer,
-                 const RunView<T>& run, const OracleRun* oracle, const VerifyOptions& options,
-                 Report& report)
-      : meta_(meta), problem_(problem), answer_(answer), run_(run), oracle_(oracle),
+  ObjectiveJudge(const Declaration& declared, const Problem<T>& problem,
+                 const JudgedAnswer<T>& answer, const RunView<T>& run, const OracleRun* oracle,
+                 const VerifyOptions& options, Report& report)
+      : declared_(declared), problem_(problem), answer_(answer), run_(run), oracle_(oracle),
         options_(options), report_(report), total_weight_(problem.total_weight()) {}
 
   void judge() {
@@ -89,7 +89,7 @@ private:
     bool may_have_empty = false;
   };
 
-  bool fcm() const { return meta_.family == Family::fcm; }
+  bool fcm() const { return declared_.family == Family::fcm; }
 
   /// Where every pass follows from the one before, the run is right by induction, and rounding may
   /// have led it to other minima than the oracle's: a point that changes its cluster early on takes
@@ -103,7 +103,7 @@ private:
     if (rounding_decides_who_is_empty(expected)) {
       return;
     }
-    report_("passes", earlier_pass(meta_, problem_, answer_, *oracle_));
+    report_("passes", earlier_pass(declared_, problem_, answer_, *oracle_));
     if (rounding_decides_little(doubt)) {
       report_("numbers", other_numbers(problem_, answer_, *oracle_, options_.seed));
     }
@@ -130,16 +130,16 @@ private:
   void add_doubt_of_oracle(Doubt& doubt) const {
     constexpr std::size_t kMostStates = 32;
     const auto affordable =
-        static_cast<std::size_t>(options_.budget / cost_of_look(meta_.family, problem_));
+        static_cast<std::size_t>(options_.budget / cost_of_look(declared_.family, problem_));
     const std::size_t count = std::min({affordable, kMostStates, oracle_->states.size()});
     for (std::size_t i = 0; i < count; ++i) {
       const auto& state = oracle_->states[i * (oracle_->states.size() - 1) / count];
       const std::vector<T> centroids(state.centroids.begin(), state.centroids.end());
       // Means beside any centroids tell which clusters may be empty.
-      const PassView view =
-          view_pass<T>(meta_, problem_, centroids,
-                       meta_.reseeds_empty ? std::span<const T>(centroids) : std::span<const T>{});
-      doubt.may_have_empty |= meta_.reseeds_empty && view.means.possibly_empty() > 0;
+      const PassView view = view_pass<T>(declared_, problem_, centroids,
+                                         declared_.reseeds_empty ? std::span<const T>(centroids)
+                                                                 : std::span<const T>{});
+      doubt.may_have_empty |= declared_.reseeds_empty && view.means.possibly_empty() > 0;
       doubt.share = std::max(doubt.share, view.doubt);
       doubt.choice = std::max(doubt.choice, view.choice);
       doubt.of_objective = std::max(doubt.of_objective, heavy_doubt(view));
@@ -170,7 +170,7 @@ private:
     }
     const auto end_of = [&](std::span<const T> centroids) {
       beside.centroids = centroids;
-      return run_oracle(meta_.family, beside, options).objective_after(passes, false);
+      return run_oracle(declared_.family, beside, options).objective_after(passes, false);
     };
     const double from_start = end_of(problem_.centroids);
     std::mt19937_64 random(options_.seed);
@@ -214,7 +214,7 @@ private:
   bool is_tie(const SeenSet& seen) const {
     constexpr double kMostTies = 0.5;
     return seen.doubt < kMostTies &&
-           seen.choice <= objective_drift<T>(meta_.arithmetic) * seen.objective;
+           seen.choice <= objective_drift<T>(declared_.arithmetic) * seen.objective;
   }
 
   std::optional<std::string> falls_short(std::size_t s, const Doubt& doubt) const {
@@ -234,8 +234,8 @@ private:
     if (!(doubt.share > kMostDoubt)) {
       return "";
     }
-    const char* const form = meta_.arithmetic != Arithmetic::as_data ? "declared arithmetic"
-                             : meta_.distance == DistanceForm::expanded
+    const char* const form = declared_.arithmetic != Arithmetic::as_data ? "declared arithmetic"
+                             : declared_.distance == DistanceForm::expanded
                                  ? "expanded form (|x|^2 - 2 x.c + |c|^2)"
                                  : "data";
     return fmt::format("; rounding may decide {:.3g} % of the labels: the precision of the {} is "
@@ -264,7 +264,7 @@ private:
     for (std::size_t s = 0; s <= run_.passes(); ++s) {
       empty = empty || run_.seen(s).may_have_empty;
     }
-    return meta_.reseeds_empty && empty;
+    return declared_.reseeds_empty && empty;
   }
 
   std::optional<std::string> rises(std::size_t s) const {
@@ -303,7 +303,7 @@ private:
     const double longest = longest_squared(answer_.centroids, problem_.d);
     const double resolution = 4.0 * unit_roundoff<T> * std::sqrt(total_weight_ * longest);
     const double share = std::max(doubt.share, doubt.of_objective);
-    return (objective_drift<T>(meta_.arithmetic) + 4.0 * share) * expected + doubt.choice +
+    return (objective_drift<T>(declared_.arithmetic) + 4.0 * share) * expected + doubt.choice +
            2.0 * doubt.of_path + 2.0 * resolution * std::sqrt(std::max(expected, 0.0)) +
            resolution * resolution + lost_objective(problem_, total_weight_, expected, longest);
   }
@@ -346,7 +346,7 @@ private:
                : Doubt{.share = kMostDoubt, .choice = 0.0, .of_objective = doubt.of_objective};
   }
 
-  const Declaration& meta_;
+  const Declaration& declared_;
   const Problem<T>& problem_;
   const JudgedAnswer<T>& answer_;
   const RunView<T>& run_;
@@ -359,10 +359,10 @@ private:
 } // namespace
 
 template <typename T>
-void judge_objectives(const Declaration& meta, const Problem<T>& problem,
+void judge_objectives(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const RunView<T>& run, const OracleRun* oracle,
                       const VerifyOptions& options, Report& report) {
-  ObjectiveJudge<T>(meta, problem, answer, run, oracle, options, report).judge();
+  ObjectiveJudge<T>(declared, problem, answer, run, oracle, options, report).judge();
 }
 
 template void judge_objectives(const Declaration&, const Problem<float>&,

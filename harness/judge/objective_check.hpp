@@ -11,7 +11,7 @@ namespace clusterbench {
 /// oracle: nullptr for a single pass from a given state, and for a run that is judged by itself.
 /// Writes objectives and trace into the report's verdict.
 template <typename T>
-void judge_objectives(const Declaration& meta, const Problem<T>& problem,
+void judge_objectives(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const RunView<T>& run, const OracleRun* oracle,
                       const VerifyOptions& options, Report& report);
 

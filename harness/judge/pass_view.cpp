@@ -134,12 +134,12 @@ double descent(const MeansView& means, std::span<const T> entering, std::span<co
 } // namespace
 
 template <typename T>
-PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span<const T> entering,
-                   std::span<const T> produced) {
-  const DistanceTable<T> table(meta, problem, entering);
-  const Origin origin = origin_of(meta, problem);
+PassView view_pass(const Declaration& declared, const Problem<T>& problem,
+                   std::span<const T> entering, std::span<const T> produced) {
+  const DistanceTable<T> table(declared, problem, entering);
+  const Origin origin = origin_of(declared, problem);
   const bool sums = !produced.empty();
-  const bool kmeans = meta.family == Family::kmeans;
+  const bool kmeans = declared.family == Family::kmeans;
   PassView view;
   view.labels.resize(problem.n);
   view.doubtful.resize(problem.n);

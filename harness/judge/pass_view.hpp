@@ -35,7 +35,7 @@ double heavy_doubt(const PassView& view);
 
 /// Compares all points with `entering`, and their means with `produced` unless that is empty.
 template <typename T>
-PassView view_pass(const Declaration& meta, const Problem<T>& problem, std::span<const T> entering,
-                   std::span<const T> produced);
+PassView view_pass(const Declaration& declared, const Problem<T>& problem,
+                   std::span<const T> entering, std::span<const T> produced);
 
 } // namespace clusterbench

@@ -32,7 +32,7 @@ const OracleState* state_after(const OracleRun& oracle, std::size_t passes) {
 } // namespace
 
 template <typename T>
-std::optional<std::string> earlier_pass(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> earlier_pass(const Declaration& declared, const Problem<T>& problem,
                                         const JudgedAnswer<T>& answer, const OracleRun& oracle) {
   const std::span<const T> entering = known_entering(problem, answer);
   const OracleState* const same = state_after(oracle, answer.iterations);
@@ -45,7 +45,7 @@ std::optional<std::string> earlier_pass(const Declaration& meta, const Problem<T
   };
   // What float runs drift apart by, in terms of the distances within clusters.
   const double drift =
-      (sizeof(T) == sizeof(float) ? 1e-3 : 1e-8) + 16.0 * input_roundoff(meta.arithmetic);
+      (sizeof(T) == sizeof(float) ? 1e-3 : 1e-8) + 16.0 * input_roundoff(declared.arithmetic);
   const double floor = drift * drift * static_cast<double>(problem.k) * oracle.final_objective /
                        problem.total_weight();
   const double from_same = away(same->centroids);

@@ -16,7 +16,7 @@ namespace clusterbench {
 /// away from the oracle's path, but not far back on it while its own last pass still moves. A run
 /// may be behind by one of 32 passes.
 template <typename T>
-std::optional<std::string> earlier_pass(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> earlier_pass(const Declaration& declared, const Problem<T>& problem,
                                         const JudgedAnswer<T>& answer, const OracleRun& oracle);
 
 /// Whether a fifth of the clusters (of 256 random ones, where there are more) are the oracle's

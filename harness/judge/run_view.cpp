@@ -12,9 +12,9 @@
 namespace clusterbench {
 
 template <typename T>
-RunView<T>::RunView(const Declaration& meta, const Problem<T>& problem,
+RunView<T>::RunView(const Declaration& declared, const Problem<T>& problem,
                     const JudgedAnswer<T>& answer, double budget, bool returned)
-    : meta_(meta), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
+    : declared_(declared), problem_(problem), answer_(answer), seen_(answer.iterations + 1) {
   const std::vector<bool> chosen = sets_to_look_at(budget, returned);
   std::optional<PassView> before;
   for (std::size_t s = 0; s <= passes(); ++s) {
@@ -43,7 +43,7 @@ std::span<const T> RunView<T>::set(std::size_t number) const {
 template <typename T>
 std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
   std::vector<bool> chosen(passes() + 1, false);
-  const double affordable = budget / cost_of_look(meta_.family, problem_);
+  const double affordable = budget / cost_of_look(declared_.family, problem_);
   if (affordable < 1.0 && !returned) {
     sampled_ = true;
     return chosen;
@@ -51,7 +51,7 @@ std::vector<bool> RunView<T>::sets_to_look_at(double budget, bool returned) {
   if (answer_.recorded.empty() && passes() > 1) { // the sets between are unknown
     // The exact step judges the last pass. Only whether one more would change labels is open.
     const bool both =
-        affordable >= 2.0 && !answer_.entering.empty() && meta_.family == Family::kmeans &&
+        affordable >= 2.0 && !answer_.entering.empty() && declared_.family == Family::kmeans &&
         problem_.stop.kind == StopRule::Kind::iterations && passes() < problem_.stop.max_iterations;
     chosen[passes()] = returned || both;
     chosen[passes() - 1] = both;
@@ -89,15 +89,15 @@ PassView RunView<T>::look_at(std::size_t number) {
   const std::span<const T> entering = set(number);
   PassView view;
   if (number == 0 && from_memberships()) {
-    view.means = view_means_of_memberships(meta_, problem_, problem_.memberships, produced);
+    view.means = view_means_of_memberships(declared_, problem_, problem_.memberships, produced);
   } else {
-    view = view_pass(meta_, problem_, entering, produced);
+    view = view_pass(declared_, problem_, entering, produced);
   }
   if (!produced.empty()) {
     ++passes_compared_;
-    const bool keeps_empty = meta_.family == Family::kmeans;
+    const bool keeps_empty = declared_.family == Family::kmeans;
     const auto where =
-        meta_.reseeds_empty
+        declared_.reseeds_empty
             ? view.means.violation_if_reseeded(produced)
             : view.means.violation(produced, keeps_empty ? entering : std::span<const T>{});
     if (where && !wrong_pass_) {

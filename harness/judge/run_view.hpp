@@ -38,7 +38,7 @@ class RunView {
 public:
   /// The answer must have the right shapes and be finite. returned: look at the returned set even
   /// if that alone exceeds the budget, because its objective is compared.
-  RunView(const Declaration& meta, const Problem<T>& problem, const JudgedAnswer<T>& answer,
+  RunView(const Declaration& declared, const Problem<T>& problem, const JudgedAnswer<T>& answer,
           double budget, bool returned);
 
   std::size_t passes() const { return answer_.iterations; }
@@ -65,7 +65,7 @@ private:
   PassView look_at(std::size_t number);
   SeenSet summary(const PassView& view, bool has_objective, const PassView* before) const;
 
-  const Declaration& meta_;
+  const Declaration& declared_;
   const Problem<T>& problem_;
   const JudgedAnswer<T>& answer_;
   std::vector<SeenSet> seen_; ///< by number

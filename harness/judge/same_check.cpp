@@ -46,14 +46,15 @@ std::optional<std::string> other_bits(const JudgedAnswer<T>& recorded,
 }
 
 template <typename T>
-std::optional<std::string> other_objective(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> other_objective(const Declaration& declared, const Problem<T>& problem,
                                            const JudgedAnswer<T>& recorded,
                                            const JudgedAnswer<T>& timed, Verdict& verdict) {
-  const double expected = answer_objective(meta.family, problem, recorded);
-  const double got = answer_objective(meta.family, problem, timed);
+  const double expected = answer_objective(declared.family, problem, recorded);
+  const double got = answer_objective(declared.family, problem, timed);
   verdict.objective = got;
   verdict.relative_difference = (got - expected) / (expected > 0.0 ? expected : 1.0);
-  const double allowed = (objective_drift<T>(meta.arithmetic) + meta.approximate_within) * expected;
+  const double allowed =
+      (objective_drift<T>(declared.arithmetic) + declared.approximate_within) * expected;
   const bool may_be_lower = timed.iterations > recorded.iterations;
   const bool may_be_higher = timed.iterations < recorded.iterations;
   if (problem.stop.kind == StopRule::Kind::iterations && timed.iterations != recorded.iterations) {

@@ -17,7 +17,7 @@ std::optional<std::string> other_bits(const JudgedAnswer<T>& recorded,
 /// Whether objectives, with the labels or memberships as returned, differ by more than rounding may
 /// do; the one after more passes may be lower. Writes both into the verdict.
 template <typename T>
-std::optional<std::string> other_objective(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> other_objective(const Declaration& declared, const Problem<T>& problem,
                                            const JudgedAnswer<T>& recorded,
                                            const JudgedAnswer<T>& timed, Verdict& verdict);
 

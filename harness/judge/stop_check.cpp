@@ -76,34 +76,34 @@ Ruling judge_pass(const Problem<T>& problem, const RunView<T>& run, std::size_t 
 /// The same from what was returned alone, and from some points: the next pass takes its labels from
 /// the returned centroids. Nothing can be said so of memberships.
 template <typename T>
-std::optional<std::string> next_would_change(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> next_would_change(const Declaration& declared, const Problem<T>& problem,
                                              const JudgedAnswer<T>& answer,
                                              const PointSelection& points) {
-  if (meta.family == Family::fcm) {
+  if (declared.family == Family::fcm) {
     return std::nullopt;
   }
-  if (meta.labels == LabelsFrom::entering_centroids) {
-    const auto labels = check_labels(meta, problem, answer.centroids, answer.labels, points);
+  if (declared.labels == LabelsFrom::entering_centroids) {
+    const auto labels = check_labels(declared, problem, answer.centroids, answer.labels, points);
     return labels.violation ? std::optional("the next would change labels: " + *labels.violation)
                             : std::nullopt;
   }
-  const MeansView means = view_means_of_labels(meta, problem, answer.labels, answer.centroids);
+  const MeansView means = view_means_of_labels(declared, problem, answer.labels, answer.centroids);
   const auto where = means.violation(answer.centroids, answer.centroids);
   return where ? std::optional("the next would move " + *where) : std::nullopt;
 }
 
 /// Why one more pass would change something beyond rounding; nothing at a fixed point.
 template <typename T>
-std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>& problem,
+std::optional<std::string> still_moves(const Declaration& declared, const Problem<T>& problem,
                                        const JudgedAnswer<T>& answer, const RunView<T>& run,
                                        const PointSelection* sample) {
   const std::size_t last = run.passes();
-  if (meta.family == Family::kmeans && run.seen(last).follows) {
+  if (declared.family == Family::kmeans && run.seen(last).follows) {
     const std::size_t changed = run.seen(last).changed_labels;
     return changed == 0 ? std::nullopt
                         : std::optional(fmt::format("the next would change {} labels", changed));
   }
-  if (meta.family == Family::fcm && !run.set(last - 1).empty()) {
+  if (declared.family == Family::fcm && !run.set(last - 1).empty()) {
     double length = 0.0;
     for (const T value : run.set(last)) {
       length += static_cast<double>(value) * static_cast<double>(value);
@@ -114,9 +114,9 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
                : std::optional(fmt::format("the last moved the centres by {:.3g}", shift));
   }
   if (sample != nullptr) {
-    return next_would_change(meta, problem, answer, *sample);
+    return next_would_change(declared, problem, answer, *sample);
   }
-  const PassView next = view_pass(meta, problem, run.set(last), run.set(last));
+  const PassView next = view_pass(declared, problem, run.set(last), run.set(last));
   const auto where = next.means.violation(run.set(last), run.set(last));
   return where ? std::optional("the next would move " + *where) : std::nullopt;
 }
@@ -124,14 +124,14 @@ std::optional<std::string> still_moves(const Declaration& meta, const Problem<T>
 } // namespace
 
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
+StopFindings check_stop(const Declaration& declared, const Problem<T>& problem,
                         const JudgedAnswer<T>& answer, const RunView<T>& run,
                         const PointSelection* sample) {
   StopFindings findings;
   const bool early = run.passes() < problem.stop.max_iterations;
   if (problem.stop.kind == StopRule::Kind::iterations) {
     if (early) {
-      const auto moves = still_moves(meta, problem, answer, run, sample);
+      const auto moves = still_moves(declared, problem, answer, run, sample);
       findings.early_stop = !moves;
       if (moves) {
         findings.violation = fmt::format("stopped after {} of {} iterations, but {}", run.passes(),

@@ -20,7 +20,7 @@ struct StopFindings {
 /// none before it, unless rounding in T may hide it.
 /// sample: where looking at all points once more may be too much, those to look at; else nullptr.
 template <typename T>
-StopFindings check_stop(const Declaration& meta, const Problem<T>& problem,
+StopFindings check_stop(const Declaration& declared, const Problem<T>& problem,
                         const JudgedAnswer<T>& answer, const RunView<T>& run,
                         const PointSelection* sample);
 

@@ -68,9 +68,10 @@ std::optional<std::string> wrong_recording(const Problem<T>& problem,
 /// What all judgements of a run have in common; the answer has the right form.
 /// alone: there is no oracle's run because it would be too much.
 template <typename T>
-void judge_run(const Declaration& meta, const Problem<T>& problem, const JudgedAnswer<T>& answer,
-               const OracleRun* oracle, bool alone, const VerifyOptions& options, Report& report) {
-  const RunView<T> run(meta, problem, answer, options.budget, oracle != nullptr);
+void judge_run(const Declaration& declared, const Problem<T>& problem,
+               const JudgedAnswer<T>& answer, const OracleRun* oracle, bool alone,
+               const VerifyOptions& options, Report& report) {
+  const RunView<T> run(declared, problem, answer, options.budget, oracle != nullptr);
   report.verdict.sampled = run.sampled() || alone;
   if (!answer.recorded.empty()) {
     report("recording", wrong_recording(problem, answer));
@@ -79,40 +80,41 @@ void judge_run(const Declaration& meta, const Problem<T>& problem, const JudgedA
     report("passes", run.wrong_pass());
   }
   const PointSelection some = some_points(problem, options);
-  const StopFindings stop = check_stop(meta, problem, answer, run, alone ? &some : nullptr);
+  const StopFindings stop = check_stop(declared, problem, answer, run, alone ? &some : nullptr);
   if (stop.violation || !stop.too_coarse) {
     report("stop rule", stop.violation);
   }
   report.verdict.early_stop = stop.early_stop;
-  judge_exact_step(meta, problem, answer, points_of_step(problem, options), options.seed, report);
-  judge_objectives(meta, problem, answer, run, oracle, options, report);
+  judge_exact_step(declared, problem, answer, points_of_step(problem, options), options.seed,
+                   report);
+  judge_objectives(declared, problem, answer, run, oracle, options, report);
   const auto before = run.from_memberships() ? run.set(1) : run.set(0);
-  if (alone && !before.empty() && !meta.reseeds_empty) {
-    report("descent", check_descent(meta, problem, before, answer, some));
+  if (alone && !before.empty() && !declared.reseeds_empty) {
+    report("descent", check_descent(declared, problem, before, answer, some));
   }
 }
 
 /// What can be said of an approximate answer where the oracle's run would be too much.
 template <typename T>
-void judge_approximately_alone(const Declaration& meta, const Problem<T>& problem,
+void judge_approximately_alone(const Declaration& declared, const Problem<T>& problem,
                                const JudgedAnswer<T>& answer, const VerifyOptions& options,
                                Report& report) {
-  judge_approximately(meta, problem, answer, nullptr, points_of_step(problem, options), report);
+  judge_approximately(declared, problem, answer, nullptr, points_of_step(problem, options), report);
   if (!problem.centroids.empty()) {
-    report("descent", check_descent(meta, problem, problem.centroids, answer,
-                                    some_points(problem, options), meta.approximate_within));
+    report("descent", check_descent(declared, problem, problem.centroids, answer,
+                                    some_points(problem, options), declared.approximate_within));
   }
 }
 
 /// Judges the form, and then the rest with judge(answer, report).
 template <typename T, typename Judge>
-Verdict judge_form_and(const Declaration& meta, const Problem<T>& problem,
+Verdict judge_form_and(const Declaration& declared, const Problem<T>& problem,
                        const JudgedAnswer<T>& handed_over, const VerifyOptions& options,
                        const Judge& judge) {
   const InterruptScope scope(options.interrupted);
   const JudgedAnswer<T> answer = without_unwritten(problem, handed_over);
   Report report;
-  if (has_right_form(meta.family == Family::fcm, problem, answer, report)) {
+  if (has_right_form(declared.family == Family::fcm, problem, answer, report)) {
     judge(answer, report);
   }
   return std::move(report.verdict);
@@ -129,88 +131,94 @@ std::string Verdict::message() const {
 }
 
 template <typename T>
-Verdict verify_answer(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_answer(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const OracleRun& oracle,
                       const VerifyOptions& options) {
-  if (!fits(oracle, meta.family, problem)) {
+  if (!fits(oracle, declared.family, problem)) {
     throw std::invalid_argument("verify_answer: the oracle's run is of another problem");
   }
   if (!oracle.reaches(answer.iterations)) {
-    return verify_consistency(meta, problem, answer, options);
+    return verify_consistency(declared, problem, answer, options);
   }
-  return judge_form_and(meta, problem, answer, options, [&](const auto& written, Report& report) {
-    if (meta.approximate_within > 0.0) {
-      judge_approximately(meta, problem, written, &oracle, points_of_step(problem, options),
-                          report);
-    } else {
-      judge_run(meta, problem, written, &oracle, false, options, report);
-    }
-  });
+  return judge_form_and(declared, problem, answer, options,
+                        [&](const auto& written, Report& report) {
+                          if (declared.approximate_within > 0.0) {
+                            judge_approximately(declared, problem, written, &oracle,
+                                                points_of_step(problem, options), report);
+                          } else {
+                            judge_run(declared, problem, written, &oracle, false, options, report);
+                          }
+                        });
 }
 
 template <typename T>
-Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_consistency(const Declaration& declared, const Problem<T>& problem,
                            const JudgedAnswer<T>& answer, const VerifyOptions& options) {
-  return judge_form_and(meta, problem, answer, options, [&](const auto& written, Report& report) {
-    if (meta.approximate_within > 0.0) {
-      judge_approximately_alone(meta, problem, written, options, report);
-    } else {
-      judge_run(meta, problem, written, nullptr, true, options, report);
-    }
-  });
+  return judge_form_and(declared, problem, answer, options,
+                        [&](const auto& written, Report& report) {
+                          if (declared.approximate_within > 0.0) {
+                            judge_approximately_alone(declared, problem, written, options, report);
+                          } else {
+                            judge_run(declared, problem, written, nullptr, true, options, report);
+                          }
+                        });
 }
 
 template <typename T>
-Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
+Verdict verify_one_step(const Declaration& declared, const Problem<T>& one_pass,
                         const JudgedAnswer<T>& answer, const VerifyOptions& options) {
   if (one_pass.stop.kind != StopRule::Kind::iterations || one_pass.stop.max_iterations != 1) {
     throw std::invalid_argument("verify_one_step: the problem is not of one iteration");
   }
-  return judge_form_and(meta, one_pass, answer, options, [&](const auto& written, Report& report) {
-    const double operations = operations_of_point(one_pass) * static_cast<double>(one_pass.n);
-    if (meta.approximate_within > 0.0 && operations > options.step_budget) {
-      judge_approximately_alone(meta, one_pass, written, options, report);
-    } else if (meta.approximate_within > 0.0) {
-      const OracleRun oracle =
-          run_oracle(meta.family, one_pass, {.budget = std::numeric_limits<double>::infinity()});
-      judge_approximately(meta, one_pass, written, &oracle, points_of_step(one_pass, options),
-                          report);
-    } else {
-      judge_run<T>(meta, one_pass, written, nullptr, false, options, report);
-    }
-  });
+  return judge_form_and(
+      declared, one_pass, answer, options, [&](const auto& written, Report& report) {
+        const double operations = operations_of_point(one_pass) * static_cast<double>(one_pass.n);
+        if (declared.approximate_within > 0.0 && operations > options.step_budget) {
+          judge_approximately_alone(declared, one_pass, written, options, report);
+        } else if (declared.approximate_within > 0.0) {
+          const OracleRun oracle = run_oracle(declared.family, one_pass,
+                                              {.budget = std::numeric_limits<double>::infinity()});
+          judge_approximately(declared, one_pass, written, &oracle,
+                              points_of_step(one_pass, options), report);
+        } else {
+          judge_run<T>(declared, one_pass, written, nullptr, false, options, report);
+        }
+      });
 }
 
 template <typename T>
-Verdict verify_cheaply(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_cheaply(const Declaration& declared, const Problem<T>& problem,
                        const JudgedAnswer<T>& answer, const VerifyOptions& options) {
-  return judge_form_and(meta, problem, answer, options, [&](const auto& written, Report& report) {
-    const PointSelection points = some_points(problem, options);
-    if (meta.approximate_within > 0.0) {
-      judge_approximate_step(meta, problem, written, points, report);
-    } else {
-      judge_exact_step(meta, problem, written, points, options.seed, report);
-    }
-  });
+  return judge_form_and(
+      declared, problem, answer, options, [&](const auto& written, Report& report) {
+        const PointSelection points = some_points(problem, options);
+        if (declared.approximate_within > 0.0) {
+          judge_approximate_step(declared, problem, written, points, report);
+        } else {
+          judge_exact_step(declared, problem, written, points, options.seed, report);
+        }
+      });
 }
 
 template <typename T>
-Verdict verify_same(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_same(const Declaration& declared, const Problem<T>& problem,
                     const JudgedAnswer<T>& recorded, const JudgedAnswer<T>& timed,
                     const VerifyOptions& options) {
   Report of_recorded;
-  if (!has_right_form(meta.family == Family::fcm, problem, without_unwritten(problem, recorded),
+  if (!has_right_form(declared.family == Family::fcm, problem, without_unwritten(problem, recorded),
                       of_recorded)) {
     throw std::invalid_argument("verify_same: the recorded answer has not the right form");
   }
-  return judge_form_and(meta, problem, timed, options, [&](const auto& written, Report& report) {
-    const JudgedAnswer<T> expected = without_unwritten(problem, recorded);
-    if (meta.deterministic) {
-      report("same bits", other_bits(expected, written));
-    } else {
-      report("same objective", other_objective(meta, problem, expected, written, report.verdict));
-    }
-  });
+  return judge_form_and(
+      declared, problem, timed, options, [&](const auto& written, Report& report) {
+        const JudgedAnswer<T> expected = without_unwritten(problem, recorded);
+        if (declared.deterministic) {
+          report("same bits", other_bits(expected, written));
+        } else {
+          report("same objective",
+                 other_objective(declared, problem, expected, written, report.verdict));
+        }
+      });
 }
 
 template Verdict verify_answer(const Declaration&, const Problem<float>&,

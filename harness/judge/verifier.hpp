@@ -98,7 +98,7 @@ struct VerifyOptions {
 /// more than the declared share; and, where the oracle's is known, for an objective that exceeds it
 /// by no more than that share. The verdict says how many labels differ from the exact step.
 template <typename T>
-Verdict verify_answer(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_answer(const Declaration& declared, const Problem<T>& problem,
                       const JudgedAnswer<T>& answer, const OracleRun& oracle,
                       const VerifyOptions& options = {});
 
@@ -107,27 +107,27 @@ Verdict verify_answer(const Declaration& meta, const Problem<T>& problem,
 /// ended where the stop rule says; and that a sample's objective is not above the initial state's.
 /// Without a recording nobody knows the passes before the last.
 template <typename T>
-Verdict verify_consistency(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_consistency(const Declaration& declared, const Problem<T>& problem,
                            const JudgedAnswer<T>& answer, const VerifyOptions& options = {});
 
 /// Judges one pass from a given state; `one_pass.stop` is one iteration. Labels may differ from
 /// the float64 ones only where the rounding of the declared arithmetic allows it.
 template <typename T>
-Verdict verify_one_step(const Declaration& meta, const Problem<T>& one_pass,
+Verdict verify_one_step(const Declaration& declared, const Problem<T>& one_pass,
                         const JudgedAnswer<T>& answer, const VerifyOptions& options = {});
 
 /// Judges at the price of some looks at the data, n (d + k): the form; that centroids are the means
 /// of the labels or memberships of all points; and the exact step for `sampled_points` random
 /// points. What it passes may still be wrong; what it finds is wrong.
 template <typename T>
-Verdict verify_cheaply(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_cheaply(const Declaration& declared, const Problem<T>& problem,
                        const JudgedAnswer<T>& answer, const VerifyOptions& options = {});
 
 /// Compares a timed answer with the recorded one from the same start, where the run is too large
 /// for the oracle: a deterministic variant gives equal bits; another's objective, with the labels
 /// or memberships as returned, is that of the recorded one within rounding after as many passes.
 template <typename T>
-Verdict verify_same(const Declaration& meta, const Problem<T>& problem,
+Verdict verify_same(const Declaration& declared, const Problem<T>& problem,
                     const JudgedAnswer<T>& recorded, const JudgedAnswer<T>& timed,
                     const VerifyOptions& options = {});
 
