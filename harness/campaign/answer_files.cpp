@@ -1,6 +1,8 @@
 #include "harness/campaign/answer_files.hpp"
 
 #include "datasets/errors.hpp"
+#include "datasets/npy.hpp"
+#include "harness/system/files.hpp"
 
 #include <algorithm>
 #include <array>
@@ -100,6 +102,39 @@ void AnswerFiles::spare_inputs(const std::vector<CellSpec>& cells) const {
     }
   }
 }
+
+template <typename T>
+void AnswerFiles::write(const std::filesystem::path& stem, const std::string& key, std::size_t d,
+                        const TakenAnswer<T>& answer, const nlohmann::json& row) {
+  const std::size_t n = answer.labels.size();
+  const std::size_t k = answer.centroids.size() / d;
+  const auto path = [&](const char* suffix) {
+    return std::filesystem::path(stem.string() + suffix);
+  };
+  make_output_folder(stem.parent_path());
+  // Until everything is written, the files there may be of two answers, which no trace vouches for.
+  std::error_code none_there;
+  std::filesystem::remove(path(".trace.json"), none_there);
+  datasets::write_npy<std::int32_t>(path(".labels.npy"), answer.labels, {n});
+  datasets::write_npy<T>(path(".centroids.npy"), answer.centroids, {k, d});
+  if (!answer.memberships.empty()) {
+    datasets::write_npy<T>(path(".memberships.npy"), answer.memberships, {n, k});
+  }
+  nlohmann::json trace = row.value("trace", nlohmann::json::object());
+  trace["key"] = key;
+  trace["bytes"] = sizes(stem);
+  trace["iterations"] = answer.iterations;
+  if (const nlohmann::json printed = row.value("printed_loss", nlohmann::json::array());
+      !printed.empty()) {
+    trace["printed_loss"] = printed;
+  }
+  write_text_file(path(".trace.json"), trace.dump(2) + "\n");
+}
+
+template void AnswerFiles::write(const std::filesystem::path&, const std::string&, std::size_t,
+                                 const TakenAnswer<float>&, const nlohmann::json&);
+template void AnswerFiles::write(const std::filesystem::path&, const std::string&, std::size_t,
+                                 const TakenAnswer<double>&, const nlohmann::json&);
 
 nlohmann::json AnswerFiles::sizes(const std::filesystem::path& stem) {
   auto sizes = nlohmann::json::object();

@@ -1,8 +1,10 @@
-// Where `--save` puts answers: a name for each, as short as what a campaign saves allows.
+// Where `--save` puts answers, and how: a name for each, as short as what a campaign saves allows.
 #pragma once
 
+#include "harness/campaign/cell_memory.hpp"
 #include "harness/problem/table.hpp"
 
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,6 +29,12 @@ public:
   /// Throws datasets::InputError where a file of an answer would replace one that a cell reads: its
   /// points, weights or initial state. To be called before anything is written.
   void spare_inputs(const std::vector<CellSpec>& cells) const;
+
+  /// Writes an answer of d features: its arrays, last .trace.json, which names the ledger's row by
+  /// its key. row: of the ledger. Throws datasets::OutputError.
+  template <typename T>
+  static void write(const std::filesystem::path& stem, const std::string& key, std::size_t d,
+                    const TakenAnswer<T>& answer, const nlohmann::json& row);
 
   /// The sizes of an answer's arrays, by suffix, such as {"labels.npy": 8128}: a trace says them.
   static nlohmann::json sizes(const std::filesystem::path& stem);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "harness/campaign/oracles.hpp"
+#include "harness/campaign/qualifier.hpp"
 #include "harness/campaign/sampling.hpp"
 #include "harness/problem/workload.hpp"
 #include "harness/system/memory_group.hpp"
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -58,18 +58,12 @@ public:
   CellEnd qualify(const KnownVariant& variant, Precision precision);
 
 private:
-  struct Ending {
-    std::string status = "ok", message, last_words;
-  };
   template <typename T>
   CellEnd run_typed(const KnownVariant& variant, const Workload& work, const std::string& name);
-  template <typename T>
-  Ending qualification_of(const KnownVariant& variant);
-  WorkerOptions worker_options() const;
 
   CellOptions options_;
   Oracles oracles_;
-  std::map<std::string, Ending> qualified_; ///< variant and precision -> `ok`, or why not
+  Qualifier qualifier_;
 };
 
 } // namespace clusterbench
