@@ -57,7 +57,7 @@ scripts/count_gpu.py table results/reference/nvidia-h200-2026-11-21/counters.jso
 python3 scripts/scaling_model.py results/exchange.json "$pages/docs/scaling_model.md" \
   results/reference
 splice_study out_of_core_gpu 'results/reference/*/out_of_core_gpu/ledger.jsonl' out_of_core_gpu.md
-splice_study out_of_core 'results/reference/*/out_of_core/ledger.jsonl' out_of_core.md
+splice_study out_of_core 'results/reference/*/out_of_core/ledger*.jsonl' out_of_core.md
 splice_study ranks 'results/reference/*/ranks/ledger*.jsonl' ranks.md
 splice_study cpu_shapes 'results/reference/*/cpu_shapes-2/ledger.jsonl' studies.md --compact
 splice_study cpu_map 'results/reference/*/cpu_map/ledger.jsonl' ladder/cpu_map.md --compact
