@@ -74,7 +74,7 @@ void add_table_command(CLI::App& app, Action& action) {
   command
       ->add_option("--from", arguments->ledgers,
                    "Ledger or folder that holds one (repeatable; the first machine that has a cell "
-                   "speaks for it)")
+                   "speaks for it, of those with its processors and GPUs the newest)")
       ->required();
   command->add_flag("--quick", arguments->quick, "The table's smaller sizes");
   command->add_flag("--compact", arguments->compact,

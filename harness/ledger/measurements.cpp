@@ -57,6 +57,14 @@ void add_limits(json& known, const json& limits) {
   }
 }
 
+void add_shares(std::vector<double>& shares, const json& limits) {
+  for (const json& cpu : limits.value("cpu", json::array())) {
+    if (const json share = cpu.value("cpu_share", json()); share.is_number()) {
+      shares.push_back(share);
+    }
+  }
+}
+
 // A cell on one machine with one number of threads, GPUs and ranks, as far as every row tells it.
 std::string place_of(const Row& row) {
   const int gpus = row.gpus > 1 ? row.gpus : 0; // an older ledger does not say that it was one
@@ -160,7 +168,9 @@ private:
       result_.machines.back().id = machine_id(place->second);
     }
     if (probed_.insert(&header).second) {
-      add_limits(result_.machines[place->second].limits, header.line.at("limits"));
+      Machine& machine = result_.machines[place->second];
+      add_limits(machine.limits, header.line.at("limits"));
+      add_shares(machine.cpu_shares, header.line.at("limits"));
     }
     return place->second;
   }
@@ -186,8 +196,11 @@ private:
       return std::tuple(a.machine, a.threads(), a.gpus(), a.ranks()) ==
              std::tuple(b.machine, b.threads(), b.gpus(), b.ranks());
     };
+    // Of as many threads, GPUs and ranks; an older ledger does not say that it was one GPU.
     const auto same_hardware = [this](const Measured& a, const Measured& b) {
-      return result_.machines[a.machine].name == result_.machines[b.machine].name;
+      return result_.machines[a.machine].name == result_.machines[b.machine].name &&
+             std::tuple(a.threads(), std::max(a.gpus(), 1), a.ranks()) ==
+                 std::tuple(b.threads(), std::max(b.gpus(), 1), b.ranks());
     };
     std::map<std::pair<std::string, std::string>, Measured*> best;
     for (Measured& cell : result_.cells) {
@@ -195,7 +208,7 @@ private:
           best.try_emplace({cell.name(), cell.identity().definition}, &cell).first->second;
       const bool more_threads =
           cell.ok() && cell.machine == known->machine && cell.threads() > known->threads();
-      const bool newer = cell.threads() == known->threads() && same_hardware(cell, *known) &&
+      const bool newer = same_hardware(cell, *known) &&
                          cell.representative().time > known->representative().time;
       if (grade(cell) > grade(*known) ||
           (grade(cell) == grade(*known) && (more_threads || newer || same_place(cell, *known)))) {

@@ -23,6 +23,7 @@ struct Machine {
   std::string first_day, last_day; ///< of the rows that count, YYYY-MM-DD; empty if unknown
   /// The newest probe's figures of each number of threads and of the GPU; empty without a probe.
   nlohmann::json limits = nlohmann::json::object();
+  std::vector<double> cpu_shares; ///< of its processors, what each probe got of 1
 
   /// "2026-11-21", or "2026-11-20 to 2026-11-21"; empty if unknown.
   std::string days() const;

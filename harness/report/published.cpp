@@ -163,12 +163,11 @@ std::optional<double> passes(const Fields& row, const Source& source) {
 
 PrintedCell printed_row(const json& definition, const std::string& place, const Source& source) {
   const Fields row(definition, place,
-                   {"label", "key", "line", "problem", "variant", "precision", "passes",
-                    "passes_of_trace", "factor", "factor_reason", "wrong", "other_work"});
+                   {"label", "key", "problem", "variant", "precision", "passes", "passes_of_trace",
+                    "factor", "factor_reason", "wrong", "other_work"});
   PrintedCell cell;
   cell.label = row.text("label");
   cell.key = row.text("key");
-  cell.line = static_cast<int>(row.positive("line"));
   cell.problem = row.text_or_empty("problem");
   cell.variant = row.text("variant");
   cell.precision = row.text("precision");

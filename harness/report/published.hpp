@@ -18,7 +18,6 @@ enum class SpeedupOf { run, iteration };
 struct PrintedCell {
   std::string label;   ///< the row's name in the article
   std::string key;     ///< where the value stands in published.json, such as "seconds.cpp"
-  int line = 0;        ///< of the article's file
   std::string column;  ///< the table's problem that stands for the article's column
   std::string problem; ///< the one that the row's cell is of, if it needs another stop rule
   std::string variant;

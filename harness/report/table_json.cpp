@@ -24,7 +24,12 @@ void put_if_text(json& object, const char* key, const std::string& text) {
 }
 
 json machine_json(const Machine& machine) {
-  json entry = {{"id", machine.id}, {"name", machine.name}, {"ledgers", machine.ledgers}};
+  json entry = {{"id", machine.id},
+                {"name", machine.name},
+                {"ledgers", machine.ledgers},
+                {"environment", machine.environment},
+                {"cpu_shares", machine.cpu_shares},
+                {"limits", machine.limits}};
   put_if_text(entry, "cpu", machine.cpu);
   put_if_text(entry, "gpu", machine.gpu);
   put_if_text(entry, "date", machine.last_day);
@@ -79,6 +84,11 @@ void put_measured(json& entry, const Measured& measured, const std::vector<Machi
     }
   }
   entry["rounds"] = measured.rounds.size();
+  for (const Row& round : measured.rounds) {
+    entry["times"].push_back(round.time);
+    entry["runs"].push_back(round.samples_ms.size());
+    entry["whole_answers"].push_back(round.whole.size());
+  }
   if (const Rounds runs = measured.runs_ms(); !runs.empty()) {
     const PooledRounds pooled = pool_rounds(runs);
     entry["mad_ms"] = pooled.mad;
@@ -172,17 +182,11 @@ json cell_json(const ReportCell& cell, const TableReport& report) {
 
 json beside_json(const BesideRow& row, const json& cells) {
   const PrintedCell& printed = row.printed;
-  json entry = {{"label", printed.label},
-                {"key", printed.key},
-                {"line", printed.line},
-                {"column", printed.column},
-                {"problem", printed.problem},
-                {"variant", printed.variant},
-                {"precision", printed.precision},
-                {"published_ms", printed.ms},
-                {"published_speedup", row.printed_speedup},
-                {"factor", printed.factor},
-                {"verdict", row.verdict.word},
+  json entry = {{"label", printed.label},        {"key", printed.key},
+                {"column", printed.column},      {"problem", printed.problem},
+                {"variant", printed.variant},    {"precision", printed.precision},
+                {"published_ms", printed.ms},    {"published_speedup", row.printed_speedup},
+                {"factor", printed.factor},      {"verdict", row.verdict.word},
                 {"reasons", row.verdict.reasons}};
   if (printed.iterations) {
     entry["published_iterations"] = *printed.iterations;
@@ -234,10 +238,6 @@ json to_json(const TableReport& report) {
 }
 
 json to_json(const Measurements& measurements) {
-  json machines = machines_json(measurements.machines);
-  for (std::size_t i = 0; i < machines.size(); ++i) {
-    machines[i]["limits"] = measurements.machines[i].limits;
-  }
   json cells = json::array();
   for (const Measured& measured : measurements.cells) {
     const Row& row = measured.representative();
@@ -256,7 +256,7 @@ json to_json(const Measurements& measurements) {
   }
   return {{"type", "ledgers"},
           {"schema", kTableReportSchema},
-          {"machines", machines},
+          {"machines", machines_json(measurements.machines)},
           {"edited", measurements.edited},
           {"cells", cells}};
 }

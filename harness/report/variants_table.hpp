@@ -8,8 +8,9 @@
 
 namespace clusterbench {
 
-/// In the table's order. Of several machines the first that has a right result is shown. The first
-/// of each rank and times of other work are marked, and the reasons are in the notes.
+/// In the table's order. Of several machines the first that has a right result is shown, of those
+/// with its processors and GPUs the newest result. The first of each rank and times of other work
+/// are marked, and the reasons are in the notes.
 TablePart variants_table(const TableReport& report, TextStyle style);
 
 } // namespace clusterbench

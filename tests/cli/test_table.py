@@ -257,7 +257,8 @@ class TableCommand(Program):
         self.assertIn("published.json: article004", self.refused(row(key="seconds.cppp")))
         self.assertIn('row 2: "workload.n" must begin with', self.refused(row(key="workload.n")))
         self.assertIn('row 2: unknown key "variants"', self.refused(row(variants=["x"])))
-        self.assertIn('row 2: "line" must be a positive number', self.refused(row(line=0)))
+        self.assertIn('row 2: unknown key "line"', self.refused(row(line=801)))
+        self.assertIn('row 2: "factor" must be a positive number', self.refused(row(factor=0)))
         self.assertIn("no cell of the table", self.refused(row(variant="kmeans_cereal_points")))
         self.assertIn('"factor" and "factor_reason"', self.refused(row(factor=3)))
         self.assertIn('has no article "nobody"',

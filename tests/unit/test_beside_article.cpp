@@ -17,7 +17,6 @@ PrintedCell printed(const std::string& label, double ms, const std::string& vari
   PrintedCell cell;
   cell.label = label;
   cell.key = label;
-  cell.line = 1;
   cell.column = kProblem;
   cell.problem = kProblem;
   cell.variant = variant;

@@ -144,6 +144,20 @@ TEST(Report, RowsOfAnotherMachineAreOthers) {
   EXPECT_EQ(both.machines[1].name, "another, 2 cores");
 }
 
+TEST(Report, JsonTellsOfEachRoundWhenItWasAndOfHowManySamples) {
+  json second = row("a", "ok", 3.0, 2);
+  second["time"] = "2026-11-22T00:00:00Z";
+  const json report = to_json(report_of({"a"}, {row("a", "ok", 2.0), second}));
+  const json& cell = report["cells"][0];
+  EXPECT_EQ(cell["rounds"], 2);
+  EXPECT_EQ(cell["times"], json({"2026-11-21T00:00:00Z", "2026-11-22T00:00:00Z"}));
+  EXPECT_EQ(cell["runs"].size(), 2u);
+  EXPECT_EQ(cell["runs"][1], second["samples_ms"].size());
+  EXPECT_EQ(cell["whole_answers"][1], second["whole"].size());
+  EXPECT_EQ(report["machines"][0]["environment"], made_up::header()["environment_hash"]);
+  EXPECT_TRUE(report["machines"][0]["cpu_shares"].empty()); // no probe
+}
+
 TEST(Report, OfMachinesWithTheSameHardwareTheNewestResultIsShown) {
   json first = made_up::header(), other_kernel = first;
   other_kernel["provenance"]["system"]["kernel"] = "another";
@@ -166,6 +180,18 @@ TEST(Report, OfMachinesWithTheSameHardwareTheNewestResultIsShown) {
   EXPECT_EQ(shown(other_kernel, "wrong", threads, "2026-11-22"), 0);
   EXPECT_EQ(shown(other_kernel, "ok", threads + 1, "2026-11-22"), 0); // other work
   EXPECT_EQ(shown(made_up::header("another"), "ok", threads, "2026-11-22"), 0);
+}
+
+TEST(Report, MoreGpusStayShownWhereFewerRanLater) {
+  const auto of_gpus = [](int gpus, const char* day) {
+    json line = row("a", "ok", 2.0);
+    line["gpus"] = gpus;
+    line["time"] = fmt::format("{}T00:00:00Z", day);
+    return line;
+  };
+  const Measurements both = measured({of_gpus(2, "2026-11-21"), of_gpus(1, "2026-11-22")});
+  ASSERT_EQ(both.cells.size(), 2u);
+  EXPECT_TRUE(both.cells[0].shown_first);
 }
 
 TEST(Report, AMachinesLimitsAreThoseOfAllItsCampaigns) {

@@ -41,7 +41,7 @@ struct FuzzySweep {
 };
 
 /// a / b; kFast: of floats with two units in the last place of error, 0 for b beyond 2^126, and the
-/// least normal number in place of a b below it.
+/// least normal number in place of a b that is below it or no number.
 template <bool kFast>
 __device__ float quotient(float a, float b) {
   if constexpr (kFast) {
