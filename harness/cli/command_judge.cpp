@@ -160,8 +160,8 @@ void add_judge_command(CLI::App& app, Action& action) {
       command
           ->add_option(
               "--beside", arguments->beside,
-              "Shell glob of the variants to stand beside (repeatable); else the fastest of "
-              "its kind")
+              "Shell glob of the variants to stand beside (repeatable); else the two fastest of "
+              "its kind, and a program of another ecosystem")
           ->allow_extra_args(false);
   command->add_flag("--alone", arguments->alone, "Compare with no other variant")->excludes(beside);
   command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
