@@ -197,7 +197,8 @@ TEST(Report, MoreGpusStayShownWhereFewerRanLater) {
 TEST(Report, AMachinesLimitsAreThoseOfAllItsCampaigns) {
   const auto campaign = [](int threads, double gbs, int round) {
     json head = made_up::header();
-    head["limits"] = {{"cpu", {{{"threads", threads}, {"read_gbs", gbs}}}}, {"gpu", nullptr}};
+    const json probed = {{"threads", threads}, {"read_gbs", gbs}, {"cpu_share", gbs / 10.0}};
+    head["limits"] = {{"cpu", json::array({probed})}, {"gpu", nullptr}};
     return made_up::rows_of({row("a", "ok", 2.0, round)}, head).front();
   };
   const Measurements all =
@@ -208,6 +209,7 @@ TEST(Report, AMachinesLimitsAreThoseOfAllItsCampaigns) {
     found[cpu.at("threads")] = cpu.at("read_gbs");
   }
   EXPECT_EQ(found, (std::map<int, double>{{1, 5.0}, {2, 8.0}}));
+  EXPECT_EQ(all.machines[0].cpu_shares, (std::vector<double>{0.5, 0.9, 0.8})); // of every probe
 }
 
 TEST(Report, RowsOfOtherTablesAreLeftOut) {
