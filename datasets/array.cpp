@@ -1,6 +1,7 @@
 #include "datasets/array.hpp"
 
 #include "datasets/errors.hpp"
+#include "datasets/parallel.hpp"
 
 #include <cmath>
 #include <fmt/core.h>
@@ -117,10 +118,11 @@ void check_points(std::span<const T> values, std::size_t cols, std::string_view 
     throw InputError(fmt::format("{}: no dimensions: d = 0", what));
   if (values.empty())
     throw InputError(fmt::format("{}: no points: n = 0", what));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      throw InputError(fmt::format("{}: {} at row {}, column {} (both from 0)", what, values[i],
-                                   i / cols, i % cols));
+  const std::size_t bad =
+      first_index_where(values.size(), [&](std::size_t i) { return !std::isfinite(values[i]); });
+  if (bad < values.size())
+    throw InputError(fmt::format("{}: {} at row {}, column {} (both from 0)", what, values[bad],
+                                 bad / cols, bad % cols));
 }
 
 template void check_points(std::span<const float>, std::size_t, std::string_view);

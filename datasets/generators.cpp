@@ -82,8 +82,8 @@ Array reorder(const Array& points, std::span<const std::int64_t> rows,
   const std::span<const double> from = points.f64();
   const std::span<double> to = out.writable_f64();
   constexpr std::size_t kRows = 8192;
-  parallel_blocks((rows.size() + kRows - 1) / kRows, [&](std::size_t block) {
-    for (std::size_t i = block * kRows; i < std::min(rows.size(), (block + 1) * kRows); ++i) {
+  parallel_pieces(rows.size(), kRows, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
       const double* row = &from[static_cast<std::size_t>(rows[i]) * d];
       for (std::size_t j = 0; j < d; ++j)
         to[i * d + j] = row[cols[j]];
@@ -305,9 +305,8 @@ Array make_uniform(const UniformOptions& o, RowRange range) {
   Array points = Array::allocate(o.type, rows.count, o.d, "uniform");
   // A value takes two words of the one stream, so a block knows where its own begin.
   constexpr std::size_t kValues = std::size_t{1} << 22;
-  parallel_blocks((points.size() + kValues - 1) / kValues, [&](std::size_t block) {
-    const std::size_t first = block * kValues;
-    const std::size_t count = std::min(kValues, points.size() - first);
+  parallel_pieces(points.size(), kValues, [&](std::size_t first, std::size_t end) {
+    const std::size_t count = end - first;
     RandomState random(o.seed);
     random.discard(2 * (std::uint64_t{rows.first} * o.d + first));
     if (o.type == ElementType::f64)

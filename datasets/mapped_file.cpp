@@ -2,6 +2,7 @@
 
 #include "datasets/array.hpp"
 #include "datasets/errors.hpp"
+#include "datasets/parallel.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -19,7 +20,7 @@ namespace clusterbench::datasets {
 
 namespace {
 
-/// A regular file that is read from its begin to its end, and must not change meanwhile.
+/// A regular file that is read, and must not change meanwhile.
 class OpenFile {
 public:
   // O_NONBLOCK so that a named pipe is refused below instead of waiting for a writer.
@@ -38,11 +39,12 @@ public:
 
   std::size_t size() const { return static_cast<std::size_t>(before_.st_size); }
 
-  /// Fills all of `memory`.
-  void read(std::span<std::byte> memory) {
+  /// Fills all of `memory` with what the file has from `offset` on. Several threads may read.
+  void read(std::span<std::byte> memory, std::size_t offset) const {
     constexpr std::size_t kMostAtOnce = std::size_t{1} << 30; // Linux reads at most 2 GiB a call
     while (!memory.empty()) {
-      const ssize_t got = ::read(descriptor_, memory.data(), std::min(memory.size(), kMostAtOnce));
+      const ssize_t got = ::pread(descriptor_, memory.data(), std::min(memory.size(), kMostAtOnce),
+                                  static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR)
         continue;
       if (got < 0)
@@ -50,6 +52,7 @@ public:
       if (got == 0)
         fail_changed();
       memory = memory.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::size_t>(got);
     }
   }
 
@@ -75,7 +78,7 @@ private:
 } // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) {
-  OpenFile file(path);
+  const OpenFile file(path);
   if (file.size() == 0) // mmap refuses a length of zero; an empty file is an empty span
     return;
   checked_bytes(ElementType::u8, file.size(), 1, path.string());
@@ -87,18 +90,21 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   MappedFile memory; // frees it if reading fails
   memory.data_ = static_cast<std::byte*>(address);
   memory.size_ = file.size();
-  file.read({memory.data_, memory.size_});
+  constexpr std::size_t kPiece = std::size_t{64} << 20; // the kernel clears and copies their pages
+  parallel_pieces(memory.size_, kPiece, [&](std::size_t begin, std::size_t end) {
+    file.read({memory.data_ + begin, end - begin}, begin);
+  });
   file.check_unchanged();
   *this = std::move(memory);
 }
 
 void read_in_pieces(const std::filesystem::path& path,
                     const std::function<void(std::span<const std::byte>)>& take) {
-  OpenFile file(path);
+  const OpenFile file(path);
   std::vector<std::byte> piece(std::min(file.size(), std::size_t{1} << 20));
-  for (std::size_t left = file.size(); left > 0; left -= piece.size()) {
-    piece.resize(std::min(piece.size(), left));
-    file.read(piece);
+  for (std::size_t offset = 0; offset < file.size(); offset += piece.size()) {
+    piece.resize(std::min(piece.size(), file.size() - offset));
+    file.read(piece, offset);
     take(piece);
   }
   file.check_unchanged();

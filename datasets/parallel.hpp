@@ -47,4 +47,31 @@ void parallel_blocks(std::size_t blocks, const Work& work) {
     std::rethrow_exception(failure);
 }
 
+/// Calls work(begin, end) once for every piece of [0, count), of `piece` indices each or, the last
+/// one, of fewer. Otherwise as parallel_blocks().
+template <class Work>
+void parallel_pieces(std::size_t count, std::size_t piece, const Work& work) {
+  parallel_blocks((count + piece - 1) / piece, [&](std::size_t block) {
+    work(block * piece, std::min(count, (block + 1) * piece));
+  });
+}
+
+/// The least index in [0, count) of which `holds` is true, or `count`.
+template <class Predicate>
+std::size_t first_index_where(std::size_t count, const Predicate& holds) {
+  constexpr std::size_t kPiece = std::size_t{1} << 22;
+  std::atomic<std::size_t> first = count;
+  parallel_pieces(count, kPiece, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end && begin < first; ++i) {
+      if (holds(i)) {
+        std::size_t least = first;
+        while (i < least && !first.compare_exchange_weak(least, i)) {
+        }
+        return;
+      }
+    }
+  });
+  return first;
+}
+
 } // namespace clusterbench::datasets

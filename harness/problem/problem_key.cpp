@@ -1,21 +1,30 @@
 #include "harness/problem/problem_key.hpp"
 
+#include "datasets/parallel.hpp"
 #include "datasets/sha256.hpp"
 
 #include <fmt/format.h>
 
 #include <span>
+#include <vector>
 
 namespace clusterbench {
 namespace {
 
-template <typename T>
-std::string hash_of(std::span<const T> values) {
-  return datasets::sha256_hex(std::as_bytes(values));
+std::string hash_of(const std::string& text) {
+  return datasets::sha256_hex(std::as_bytes(std::span(text)));
 }
 
-std::string hash_of(const std::string& text) {
-  return hash_of(std::span<const char>(text));
+// The hash of its pieces' hashes, which all cores make.
+template <typename T>
+std::string hash_of(std::span<const T> values) {
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  const std::span<const std::byte> bytes = std::as_bytes(values);
+  std::vector<std::string> hashes((bytes.size() + kPiece - 1) / kPiece);
+  datasets::parallel_pieces(bytes.size(), kPiece, [&](std::size_t begin, std::size_t end) {
+    hashes[begin / kPiece] = datasets::sha256_hex(bytes.subspan(begin, end - begin));
+  });
+  return hash_of(fmt::format("{}", fmt::join(hashes, " ")));
 }
 
 } // namespace

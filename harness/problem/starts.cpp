@@ -224,9 +224,9 @@ std::vector<T> StartSequence<T>::mixed_memberships(std::size_t i) const {
   const std::size_t k = problem_.k;
   const SecretStream random(secret_, purpose("memberships", i));
   std::vector<T> mixed(n * k);
-  datasets::parallel_blocks((n + kRows - 1) / kRows, [&](std::size_t block) {
+  datasets::parallel_pieces(n, kRows, [&](std::size_t begin, std::size_t end) {
     std::vector<double> noise(k);
-    for (std::size_t row = block * kRows; row < std::min(n, (block + 1) * kRows); ++row) {
+    for (std::size_t row = begin; row < end; ++row) {
       double sum = 0.0;
       double of_noise = 0.0;
       for (std::size_t j = 0; j < k; ++j) {

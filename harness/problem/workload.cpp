@@ -3,6 +3,7 @@
 #include "datasets/catalog.hpp"
 #include "datasets/errors.hpp"
 #include "datasets/npy.hpp"
+#include "datasets/parallel.hpp"
 #include "datasets/sha256.hpp"
 #include "harness/problem/initial_state.hpp"
 #include "harness/problem/point_weights.hpp"
@@ -25,9 +26,12 @@ using datasets::InputError;
 
 template <typename T>
 void copy_rounded(const datasets::Array& from, std::span<T> to) {
+  constexpr std::size_t kPiece = std::size_t{1} << 22;
   const auto copy = [&](auto values) {
-    std::ranges::transform(values.first(to.size()), to.begin(),
-                           [](auto value) { return static_cast<T>(value); });
+    datasets::parallel_pieces(to.size(), kPiece, [&](std::size_t begin, std::size_t end) {
+      std::ranges::transform(values.subspan(begin, end - begin), &to[begin],
+                             [](auto value) { return static_cast<T>(value); });
+    });
   };
   if (from.type() == datasets::ElementType::f32) {
     copy(from.f32());
@@ -69,9 +73,9 @@ void check_clusters(const ProblemSpec& spec, std::size_t n) {
 template <typename T>
 void check_magnitude(std::span<const T> values, std::size_t d, const std::string& name) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(4 * d));
-  const auto bad = std::ranges::find_if_not(values, [&](T v) { return std::abs(v) <= most; });
-  if (bad != values.end()) {
-    const auto index = static_cast<std::size_t>(bad - values.begin());
+  const std::size_t index = datasets::first_index_where(
+      values.size(), [&](std::size_t i) { return !(std::abs(values[i]) <= most); });
+  if (index < values.size()) {
     const bool is_float = std::is_same_v<T, float>;
     throw InputError(
         fmt::format("{}: row {}, column {} is too large: squared distances would exceed {}; {}",
@@ -85,14 +89,17 @@ void check_magnitude(std::span<const T> values, std::size_t d, const std::string
 // rounded to T, which may have made zeros of all of them.
 template <typename T>
 void check_not_tiny(const auto& values, const std::string& name) {
-  double largest = 0.0;
-  for (const auto value : values) {
-    largest = std::max(largest, std::abs(static_cast<double>(value)));
-  }
   const bool is_float = std::is_same_v<T, float>;
   const double least = std::sqrt(static_cast<double>(std::numeric_limits<T>::min()) /
                                  static_cast<double>(std::numeric_limits<T>::epsilon()));
-  if (largest > 0.0 && largest < least) {
+  double largest = 0.0;
+  for (const auto value : values) {
+    largest = std::max(largest, std::abs(static_cast<double>(value)));
+    if (largest >= least) {
+      return; // nearly always at the first value
+    }
+  }
+  if (largest > 0.0) {
     throw InputError(fmt::format(
         "{}: all values are too small: the largest is {:.3g}, and squared distances keep their "
         "digits in {} from {:.2g} on; {}",

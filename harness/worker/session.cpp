@@ -1,5 +1,6 @@
 #include "harness/worker/session.hpp"
 
+#include "datasets/parallel.hpp"
 #include "harness/worker/module.hpp"
 
 #include <algorithm>
@@ -122,7 +123,11 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
                              std::span<const T> weights) {
   const auto copy_of = [](std::span<const T> all, std::size_t width) {
     return [all, width](RowRange rows, std::span<T> values) {
-      std::ranges::copy(all.subspan(rows.first * width, rows.count * width), values.begin());
+      constexpr std::size_t kPiece = std::size_t{1} << 23; // the kernel clears their pages first
+      const std::span<const T> from = all.subspan(rows.first * width, rows.count * width);
+      datasets::parallel_pieces(from.size(), kPiece, [&](std::size_t begin, std::size_t end) {
+        std::ranges::copy(from.subspan(begin, end - begin), &values[begin]);
+      });
     };
   };
   const std::size_t n = points.size() / shape_.d;
