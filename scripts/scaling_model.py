@@ -121,14 +121,17 @@ def group_of(variant):
 
 
 def of_one_form(cells):
-    """Without what is older than the newest day that saw the shape's pass on one GPU or rank: passes became faster."""
+    """Without what is old: passes became faster. Of a shape's passes on one GPU or rank the newest days count, as few as
+    saw two numbers of rows, and of several what is not older."""
     def shape(cell):
         return group_of(cell["variant"]), cell["d"], cell["k"]
-    newest = {}
-    for cell in cells:
-        if cell["parts"] == 1:
-            newest[shape(cell)] = max(newest.get(shape(cell), ""), cell["day"])
-    return [cell for cell in cells if cell["day"] >= newest.get(shape(cell), "")]
+    rows, oldest = {}, {}
+    for cell in sorted((cell for cell in cells if cell["parts"] == 1), key=lambda cell: cell["day"], reverse=True):
+        seen = rows.setdefault(shape(cell), set())
+        if len(seen) < 2 or cell["day"] == oldest[shape(cell)]:
+            seen.add(cell["n"])
+            oldest[shape(cell)] = cell["day"]
+    return [cell for cell in cells if cell["day"] >= oldest.get(shape(cell), "")]
 
 
 def cells_of(paths):

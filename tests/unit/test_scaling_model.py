@@ -142,6 +142,14 @@ class Page(unittest.TestCase):
         self.assertEqual(model.points_of(cells, model.MANY, 128, 1024), [(1000, 2.0), (3000, 4.0)])
         self.assertEqual({cell["n"] for cell in cells if cell["parts"] == 2}, {3000, 5000})  # a newer one stays
 
+    def test_days_count_until_they_tell_a_slope(self):
+        rows = [self.row("kmeans_nccl", 64000, 1, 65.0, day="2026-11-30"), self.row("kmeans_nccl", 1000, 1, 2.0),
+                self.row("kmeans_nvlink", 64000, 1, 65.0), self.row("kmeans_nccl", 3000, 2, 3.0),
+                self.row("kmeans_nccl", 9000, 1, 99.0, day="2026-11-26"), self.row("kmeans_nccl", 9000, 2, 50.0, day="2026-11-26")]
+        cells = model.cells_of([self.ledger(*rows)])
+        self.assertEqual(model.points_of(cells, model.MANY, 128, 1024), [(1000, 2.0), (64000, 65.0), (64000, 65.0)])
+        self.assertEqual([cell["n"] for cell in cells if cell["parts"] == 2], [3000])
+
     def test_a_page_without_the_blocks_is_refused(self):
         page = self.folder / "page.md"
         page.write_text((SOURCE / "docs/scaling_model.md").read_text().replace("model limits begin", "model begin"))
