@@ -26,19 +26,23 @@ void check_file(const Workload& work) {
 }
 
 // Both processes at their largest; what they share counts twice. Ranks stand for machines of their
-// own: each of them is held to the limit, and so is the harness.
-void account_for_memory(json& row, const datasets::FileInPlace& file, const CellOptions& options) {
+// own: each of them is held to the limit, and so is the harness. CUDA reserves far more addresses
+// than it uses, which no limit of data allows.
+void account_for_memory(json& row, const datasets::FileInPlace& file, const Meta& meta,
+                        const CellOptions& options) {
   const std::size_t limit = options.memory_limit;
   const std::size_t own = file.peak_resident_bytes();
   const bool has_ranks = row.contains("peak_rss_bytes_of_rank");
   const std::size_t peak = has_ranks
                                ? std::max(own, row.at("peak_rss_bytes_of_rank").get<std::size_t>())
                                : own + row.value("peak_rss_bytes", std::size_t{0});
+  const bool on_gpus = computes_on_gpus(meta.device);
   const char* const rows_of_variant = has_ranks          ? "a rank has its own rows alone"
+                                      : on_gpus          ? "rows go to the GPU's memory in pieces"
                                       : file.is_direct() ? "direct reads"
                                                          : "reads by the cache";
-  std::string held_by =
-      fmt::format("{}, pages of the file let go and not counted, a limit of data", rows_of_variant);
+  std::string held_by = fmt::format("{}, pages of the file let go and not counted{}",
+                                    rows_of_variant, on_gpus ? "" : ", a limit of data");
   if (!has_ranks && options.memory_group != nullptr) {
     const std::string& why_not = options.memory_group->why_not();
     held_by += why_not.empty() ? ", a control group with the kernel's cache"
@@ -162,7 +166,7 @@ CellEnd CellRunner::run_typed(const KnownVariant& variant, const Workload& work,
     return end_with("interrupted", "the campaign was interrupted");
   }
   if (work.points->file != nullptr) {
-    account_for_memory(row, *work.points->file, options_);
+    account_for_memory(row, *work.points->file, variant.meta, options_);
   }
   if (!options_.sandboxed) {
     row["unsandboxed"] = true;

@@ -19,9 +19,10 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
   const std::size_t value = bytes_of_value(work);
   const std::size_t row = work.d * value;
   const bool has_ranks = variant.meta.device == Device::mpi;
-  if (variant.is_program || !(variant.meta.streams || has_ranks)) {
+  const bool on_devices = computes_on_gpus(variant.meta.device) && !variant.meta.points_on_host;
+  if (variant.is_program || !(variant.meta.streams || has_ranks || on_devices)) {
     return fmt::format("the points need {}, --memory allows {} for everything: they stay in their "
-                       "file, and only variants that stream read them there",
+                       "file, and only variants that stream, or have them on GPUs, read them there",
                        bytes_text(work.n * row), bytes_text(limit));
   }
   const auto ranks = static_cast<std::size_t>(allowed.ranks);

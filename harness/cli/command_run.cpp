@@ -336,7 +336,7 @@ void add_run_command(CLI::App& app, Action& action) {
       ->add_option(
           "--memory", arguments->memory,
           "Leave the points in their file (.npy or .fbin), and hold no more than LIMIT (such as "
-          "512M or 2G) in memory: for variants that stream")
+          "512M or 2G) in memory: for variants that stream, have ranks, or compute on GPUs")
       ->type_name("LIMIT");
   command
       ->add_option(

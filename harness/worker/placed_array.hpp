@@ -77,16 +77,23 @@ public:
       std::memset(data_, byte, bytes());
     }
   }
-  /// From host memory.
+  /// All of it from host memory.
   void copy_from(std::span<const T> source) {
     require_size(source.size());
-    if (size_ == 0) {
+    copy_from(source, 0);
+  }
+  /// Elements from `first` on, from host memory.
+  void copy_from(std::span<const T> source, std::size_t first) {
+    if (source.empty()) {
       return;
     }
+    if (first > size_ || source.size() > size_ - first) {
+      throw std::logic_error("more than the array has room for");
+    }
     if (place_ == Place::device) {
-      device_calls().upload(device_, data_, source.data(), bytes());
+      device_calls().upload(device_, data_ + first, source.data(), source.size_bytes());
     } else {
-      std::memcpy(data_, source.data(), bytes());
+      std::memcpy(data_ + first, source.data(), source.size_bytes());
     }
   }
   /// To host memory.

@@ -106,34 +106,38 @@ typename Session<T>::Made Session<T>::make(const RegisteredVariant& registered) 
   return factory();
 }
 
-// Some of n rows, turned.
 template <typename T>
-PlacedArray<T> Session<T>::on_host(RowRange own, std::size_t n, std::size_t width,
-                                   std::size_t rotate, const FillRows& fill) {
+void Session<T>::TurnedRows::bring(RowRange own, std::span<T> values) const {
   const std::size_t first = (own.first + rotate) % std::max<std::size_t>(n, 1);
   const std::size_t tail = std::min(own.count, n - first); // then it goes on with row 0
+  fill({first, tail}, values.first(tail * width));
+  fill({0, own.count - tail}, values.subspan(tail * width));
+}
+
+template <typename T>
+PlacedArray<T> Session<T>::TurnedRows::on_host(RowRange own) const {
   PlacedArray<T> rows(Place::host, own.count * width);
-  fill({first, tail}, rows.span().first(tail * width));
-  fill({0, own.count - tail}, rows.span().subspan(tail * width));
+  bring(own, rows.span());
   return rows;
 }
 
 template <typename T>
 void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
                              std::span<const T> weights) {
-  const auto copy_of = [](std::span<const T> all, std::size_t width) {
-    return [all, width](RowRange rows, std::span<T> values) {
-      constexpr std::size_t kPiece = std::size_t{1} << 23; // the kernel clears their pages first
-      const std::span<const T> from = all.subspan(rows.first * width, rows.count * width);
-      datasets::parallel_pieces(from.size(), kPiece, [&](std::size_t begin, std::size_t end) {
-        std::ranges::copy(from.subspan(begin, end - begin), &values[begin]);
-      });
-    };
-  };
   const std::size_t n = points.size() / shape_.d;
-  take_rows(n, rotate, copy_of(points, shape_.d));
+  const auto turned = [&](std::span<const T> all, std::size_t width) {
+    return TurnedRows{n, width, rotate, [all, width](RowRange rows, std::span<T> values) {
+                        constexpr std::size_t kPiece = std::size_t{1} << 23; // new pages take long
+                        const auto from = all.subspan(rows.first * width, rows.count * width);
+                        datasets::parallel_pieces(
+                            from.size(), kPiece, [&](std::size_t begin, std::size_t end) {
+                              std::ranges::copy(from.subspan(begin, end - begin), &values[begin]);
+                            });
+                      }};
+  };
+  copy_rows(turned(points, shape_.d));
   const auto weights_of = [&](RowRange own) {
-    return weights.empty() ? PlacedArray<T>() : on_host(own, n, 1, rotate, copy_of(weights, 1));
+    return weights.empty() ? PlacedArray<T>() : turned(weights, 1).on_host(own);
   };
   if (parts_lie_on_host()) {
     std::ranges::for_each(parts_, [&](Part& part) { part.weights = weights_of(part.rows); });
@@ -143,19 +147,35 @@ void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
 }
 
 template <typename T>
-void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fill) {
+void Session<T>::copy_rows(const TurnedRows& rows) {
   variant_.reset();
   // Made while the old ones are there: other addresses.
   if (parts_lie_on_host()) { // each in pages of its own, which its device may lock
-    std::ranges::for_each(
-        parts_, [&](Part& part) { part.points = on_host(part.rows, n, shape_.d, rotate, fill); });
+    std::ranges::for_each(parts_, [&](Part& part) { part.points = rows.on_host(part.rows); });
   } else {
     for (Part& part : parts_) {
       part.points = {};
       part.weights = {};
     }
-    host_points_ = on_host(rows_, n, shape_.d, rotate, fill);
+    host_points_ = rows.on_host(rows_);
   }
+  brought_ = {};
+  allocate_answer();
+  poison_answer();
+}
+
+template <typename T>
+void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fill) {
+  TurnedRows rows{n, shape_.d, rotate, fill};
+  if (points_place_ == Place::host) {
+    copy_rows(rows);
+    return;
+  }
+  variant_.reset();
+  for (Part& part : parts_) {
+    part.points = {};
+  }
+  brought_ = std::move(rows);
   allocate_answer();
   poison_answer();
 }
@@ -206,6 +226,26 @@ Points<T> Session<T>::points_of(const Part& part) const {
           of_part ? part.weights.span() : host_weights_.span(), file_};
 }
 
+// While one thread copies a piece to the device, others bring the next ones.
+template <typename T>
+PlacedArray<T> Session<T>::bring_to_device(const Part& part) const {
+  constexpr std::size_t kThreads = 4, kPieceBytes = std::size_t{8} << 20;
+  PlacedArray<T> to(place_, part.rows.count * shape_.d, part.device);
+  const std::size_t most = std::max<std::size_t>(kPieceBytes / (shape_.d * sizeof(T)), 1);
+  std::atomic<std::size_t> next = 0;
+  datasets::parallel_blocks(kThreads, [&](std::size_t) {
+    std::vector<T> piece;
+    for (std::size_t first = next.fetch_add(most); first < part.rows.count;
+         first = next.fetch_add(most)) {
+      const RowRange own{part.rows.first + first, std::min(most, part.rows.count - first)};
+      piece.resize(own.count * shape_.d);
+      brought_.bring(own, piece);
+      to.copy_from(piece, first * shape_.d);
+    }
+  });
+  return to;
+}
+
 // To all devices at once: each has a link of its own.
 template <typename T>
 void Session<T>::upload() {
@@ -216,7 +256,7 @@ void Session<T>::upload() {
     return to;
   };
   const auto upload_part = [&](Part& part) {
-    part.points = upload_rows(host_points_, part, shape_.d);
+    part.points = brought_.fill ? bring_to_device(part) : upload_rows(host_points_, part, shape_.d);
     if (shape_.weighted) {
       part.weights = upload_rows(host_weights_, part, 1);
     }

@@ -47,8 +47,9 @@ public:
   /// rank copies its own rows of that order.
   void take_points(std::span<const T> points, std::size_t rotate, std::span<const T> weights = {});
 
-  /// The same of rows that nobody has as a whole: `fill` brings some consecutive ones, [rows, d].
-  /// It is called for those of this session, n being the number of all.
+  /// The same of rows that nobody has as a whole: `fill` brings some consecutive ones, [rows, d],
+  /// of those of this session, n being the number of all. If the variant wants them on devices,
+  /// they never lie in host memory as a whole: several threads call it whenever they go there.
   using FillRows = std::function<void(RowRange rows, std::span<T> values)>;
   void take_rows(std::size_t n, std::size_t rotate, const FillRows& fill);
 
@@ -94,8 +95,16 @@ private:
   };
 
   Made make(const RegisteredVariant& registered) const;
-  static PlacedArray<T> on_host(RowRange own, std::size_t n, std::size_t width, std::size_t rotate,
-                                const FillRows& fill);
+  /// Rows of n, turned, and how to come by them.
+  struct TurnedRows {
+    std::size_t n = 0, width = 0, rotate = 0;
+    FillRows fill;
+
+    void bring(RowRange own, std::span<T> values) const;
+    PlacedArray<T> on_host(RowRange own) const;
+  };
+  void copy_rows(const TurnedRows& rows);
+  PlacedArray<T> bring_to_device(const Part& part) const;
   bool parts_lie_on_host() const { return place_ != points_place_; }
   Points<T> points_of(const Part& part) const;
   void allocate_answer();
@@ -126,6 +135,7 @@ private:
 
   // The variant goes before the memory that it may refer to.
   PlacedArray<T> host_points_, host_weights_; ///< of all parts, unless each has its own
+  TurnedRows brought_;                        ///< with `fill`: in place of host_points_
   RowsInFile file_;
   std::vector<Part> parts_; ///< never none
   // What run_whole() downloads to: an array of the caller's. Host variants write there themselves.

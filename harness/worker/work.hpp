@@ -5,8 +5,8 @@
 #include "harness/worker/protocol.hpp"
 #include "harness/worker/rank_calls.hpp"
 #include "harness/worker/rank_marks.hpp"
-#include "harness/worker/rank_rows.hpp"
 #include "harness/worker/recorder.hpp"
+#include "harness/worker/request_rows.hpp"
 #include "harness/worker/session.hpp"
 #include "harness/worker/shared_file.hpp"
 
@@ -32,9 +32,11 @@ public:
     if (variant.meta.streams) {
       session_.take_file({request.points_descriptor, request.points_offset, request.rotate});
     } else if (request.points_in_file) {
-      session_.take_rows(request.shape.n, request.rotate, [&](RowRange rows, std::span<T> values) {
-        fill_rank_rows(request, rows, values);
-      });
+      // Devices get them on the clock, which is for reading and not for making rows.
+      const auto fill = place_ == Place::device ? read_rows<T> : make_or_read_rows<T>;
+      session_.take_rows(
+          request.shape.n, request.rotate,
+          [this, fill](RowRange rows, std::span<T> values) { fill(request_, rows, values); });
     } else {
       const SharedFile points(request.points, SharedFile::Access::read);
       const SharedFile weights(request.weights, SharedFile::Access::read);

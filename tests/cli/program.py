@@ -1,9 +1,12 @@
 """The program as a user meets it: runs it, keeps its folders apart, reads what it wrote."""
 
+import array
 import json
 import os
 import pathlib
+import random
 import shutil
+import struct
 import subprocess
 import tempfile
 import time
@@ -36,6 +39,21 @@ def ledger(folder):
     lines = [json.loads(line) for line in text.decode("utf-8").splitlines()]
     return ([line for line in lines if line["type"] == "header"],
             [line for line in lines if line["type"] == "cell"])
+
+
+def write_fbin(path, values, cols, times=1):
+    """`values`, floats of whole rows, so many times."""
+    block = array.array("f", values).tobytes()
+    rows = len(values) // cols * times
+    with open(path, "wb") as file:
+        file.write(struct.pack("<II", rows, cols))
+        for _ in range(times):
+            file.write(block)
+
+
+def clouds(rows, cols, seed=1):
+    drawn = random.Random(seed)
+    return [drawn.gauss(i % 5 * 3, 1) for i in range(rows) for _ in range(cols)]
 
 
 def too_late(rows):

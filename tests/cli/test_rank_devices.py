@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from program import BINARY, Program, ledger
+from program import BINARY, Program, clouds, ledger, write_fbin
 
 BUILD = pathlib.Path(BINARY).parent
 TOOLS = pathlib.Path(os.environ["CLUSTERBENCH_TOOLS"])
@@ -69,6 +69,19 @@ class RankDevices(Program):
             saved += (self.folder / f"saved{gpus}").glob("**/*.labels.npy")
         self.assertEqual(len({path.read_bytes() for path in saved}), 1)
         self.assertEqual(self.left_running(), [])
+
+    def test_points_that_stay_in_their_file(self):
+        """They go to the devices from there, in pieces, and the answer is that of points in memory."""
+        write_fbin(self.folder / "points.fbin", clouds(3001, 3), 3)
+        problem = ["--data", "points.fbin", *PROBLEM[2:], "--gpus", 3, "--starts", 5]
+        rows = self.unless_without_network(
+            [self.campaign(*problem, *limit, "--save", name, out=f"out-{name}")[0]
+             for name, limit in (("whole", []), ("pieces", ["--memory", "256M"]))])
+        self.assertEqual([(row["status"], row["message"]) for row in rows], [("ok", "")] * 2)
+        self.assertGreater(rows[1]["upload_ms"], 0)
+        self.assertEqual(rows[1]["memory"]["limit_bytes"], 256 << 20)
+        saved = [next((self.folder / name).glob("**/*.labels.npy")).read_bytes() for name in ("whole", "pieces")]
+        self.assertEqual(*saved)
 
     def test_the_number_of_ranks_is_another_matter(self):
         self.assertEqual(self.row("--ranks", 3)["gpus"], 1)

@@ -38,7 +38,7 @@ LAYERS = (("system",), ("machine",), ("problem",), ("worker", "judge", "ledger")
 BESIDE = {("gate", "campaign"), ("report", "gate")}
 # The process of a variant holds contract, memory and clock, and nothing that judges.
 RUNNER = (r"harness/worker/(runner|server|work|shared_file|session|module|protocol|recorder|placed_array|"
-          r"device_memory|shards|plugin|rank_calls|rank_marks|rank_rows)\.")
+          r"device_memory|shards|plugin|rank_calls|rank_marks|request_rows)\.")
 # Plug-ins of the runner, and the calls that each makes; why CUDA does not start, all that use it say alike.
 PLUGINS = {"harness/worker/cuda/": ("harness/worker/device_memory.hpp", "harness/machine/cuda/cuda_start.hpp"),
            "harness/worker/mpi/": ("harness/worker/rank_calls.hpp",)}

@@ -152,6 +152,47 @@ TEST_F(ShardedSession, WholeAnswersOfRotatedRows) {
   EXPECT_GE(windows.whole, windows.upload + windows.prepare + windows.run + windows.download);
 }
 
+TEST_F(ShardedSession, RowsThatNobodyHasAsAWholeComeInPieces) {
+  const std::size_t n = 3'000'001; // 24 MB, of which a piece has 8
+  const auto fill = [&](RowRange rows, std::span<float> values) {
+    EXPECT_LE(values.size_bytes(), std::size_t{8} << 20);
+    std::ranges::copy(std::span(points_).subspan(rows.first * kFeatures, rows.count * kFeatures),
+                      values.begin());
+  };
+  for (const std::vector<int>& devices : {std::vector{0}, std::vector{0, 1, 2}}) {
+    Session<float> session = this->session(n, devices);
+    for (const std::size_t rotate : {std::size_t{0}, std::size_t{7}, n - 1}) {
+      session.take_rows(n, rotate, fill);
+      session.run_whole({start_, {}});
+      std::size_t first = 0;
+      for (const Shard<float>& shard : probe_.shards) {
+        std::vector<float> rows(shard.points.rows.size());
+        device_calls().download(shard.device, rows.data(), shard.points.rows.data(),
+                                rows.size() * sizeof(float));
+        std::size_t wrong = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          wrong += rows[i] != points_[(first + rotate * kFeatures + i) % points_.size()] ? 1 : 0;
+        }
+        EXPECT_EQ(wrong, 0U) << "turned by " << rotate;
+        first += rows.size();
+      }
+      EXPECT_EQ(first, points_.size());
+    }
+  }
+}
+
+TEST_F(ShardedSession, RowsThatCannotBeReadAreAnError) {
+  Session<float> session = this->session(10, {0, 1});
+  session.take_rows(10, 3, [](RowRange, std::span<float>) {
+    throw std::runtime_error("the file ends"); // as a disk may fail whenever it is read
+  });
+  EXPECT_THROW(session.prepare(), std::runtime_error);
+  session.take_points(points_, 3);
+  session.run_whole({start_, {}});
+  take(session);
+  expect_the_answer(3);
+}
+
 TEST_F(ShardedSession, CentroidsThatDifferAreNoAnswer) {
   for (const bool entering : {false, true}) {
     Session<float> session = this->session(10, {0, 1, 2});

@@ -1,4 +1,4 @@
-#include "harness/worker/rank_rows.hpp"
+#include "harness/worker/request_rows.hpp"
 
 #include "datasets/catalog.hpp"
 
@@ -60,20 +60,24 @@ void read_bytes(const std::string& path, std::size_t offset, std::span<std::byte
 } // namespace
 
 template <typename T>
-void fill_rank_rows(const PointsRequest& request, RowRange rows, std::span<T> values) {
-  const std::size_t d = request.shape.d;
-  if (rows.count == 0) {
-    return;
-  }
-  if (!request.generated.empty()) {
-    make_rows(request.generated, rows, d, values);
-  } else {
-    read_bytes(request.points, request.points_offset + rows.first * d * sizeof(T),
-               std::as_writable_bytes(values));
+void read_rows(const PointsRequest& request, RowRange rows, std::span<T> values) {
+  read_bytes(request.points, request.points_offset + rows.first * request.shape.d * sizeof(T),
+             std::as_writable_bytes(values));
+}
+
+template <typename T>
+void make_or_read_rows(const PointsRequest& request, RowRange rows, std::span<T> values) {
+  if (request.generated.empty()) {
+    read_rows(request, rows, values);
+  } else if (rows.count > 0) {
+    make_rows(request.generated, rows, request.shape.d, values);
   }
 }
 
-template void fill_rank_rows(const PointsRequest&, RowRange, std::span<float>);
-template void fill_rank_rows(const PointsRequest&, RowRange, std::span<double>);
+template void read_rows(const PointsRequest&, RowRange, std::span<float>);
+template void read_rows(const PointsRequest&, RowRange, std::span<double>);
+
+template void make_or_read_rows(const PointsRequest&, RowRange, std::span<float>);
+template void make_or_read_rows(const PointsRequest&, RowRange, std::span<double>);
 
 } // namespace clusterbench
