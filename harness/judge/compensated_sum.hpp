@@ -6,15 +6,19 @@
 
 namespace clusterbench {
 
-/// A sum and what rounding has taken from it (Neumaier 1974, with Knuth's branch-free two-sum).
+/// Adds x to a sum, and to `lost` what rounding takes from that (Neumaier 1974, with Knuth's
+/// branch-free two-sum).
+inline void add_compensated(double x, double& sum, double& lost) {
+  const double before = sum;
+  sum = before + x;
+  const double x_arrived = sum - before;
+  lost += (before - (sum - x_arrived)) + (x - x_arrived);
+}
+
+/// A sum and what rounding has taken from it.
 class CompensatedSum {
 public:
-  void add(double x) {
-    const double sum = sum_ + x;
-    const double x_arrived = sum - sum_;
-    lost_ += (sum_ - (sum - x_arrived)) + (x - x_arrived);
-    sum_ = sum;
-  }
+  void add(double x) { add_compensated(x, sum_, lost_); }
   void add(const CompensatedSum& other) {
     add(other.sum_);
     lost_ += other.lost_;
@@ -35,15 +39,7 @@ public:
   /// Adds weight * x to a row.
   template <typename T>
   void add(std::size_t row, const T* x, double weight) {
-    double* const sums = sums_.data() + row * columns_;
-    double* const lost = lost_.data() + row * columns_;
-    for (std::size_t f = 0; f < columns_; ++f) {
-      const double term = weight * static_cast<double>(x[f]);
-      const double sum = sums[f] + term;
-      const double term_arrived = sum - sums[f];
-      lost[f] += (sums[f] - (sum - term_arrived)) + (term - term_arrived);
-      sums[f] = sum;
-    }
+    add_row(columns_, x, weight, sums(row), lost(row));
   }
   void add(const CompensatedSums& other) {
     const std::size_t rows = sums_.size() / columns_;
@@ -54,11 +50,23 @@ public:
       lost_[i] += other.lost_[i];
     }
   }
+  /// A row's sums, and what rounding has taken from them, [columns] each.
+  double* sums(std::size_t row) { return sums_.data() + row * columns_; }
+  double* lost(std::size_t row) { return lost_.data() + row * columns_; }
   double value(std::size_t row, std::size_t column) const {
     return sums_[row * columns_ + column] + lost_[row * columns_ + column];
   }
 
 private:
+  // Not inlined: then the compiler believes that no two arrays overlap, and makes vectors of it.
+  template <typename T>
+  [[gnu::noinline]] static void add_row(std::size_t columns, const T* __restrict x, double weight,
+                                        double* __restrict sums, double* __restrict lost) {
+    for (std::size_t f = 0; f < columns; ++f) {
+      add_compensated(weight * static_cast<double>(x[f]), sums[f], lost[f]);
+    }
+  }
+
   std::size_t columns_;
   std::vector<double> sums_;
   std::vector<double> lost_;

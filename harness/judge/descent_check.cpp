@@ -27,7 +27,8 @@ std::vector<double> shares(const Problem<T>& problem, std::span<const T> centroi
                            const PointSelection& points, const Share& share) {
   const DistanceKernel kernel(to_float64(centroids), problem.k, problem.d);
   std::vector<double> result(points.size());
-  for_each_chunk(row_chunks(points.size(), 1), kernel.operations_per_row(),
+  for_each_chunk(row_chunks(points.size(), 1, kernel.operations_per_row()),
+                 kernel.operations_per_row(),
                  Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(problem.k)},
                  [&](std::size_t /*index*/, RowChunk rows, Scratch& s) {
                    kernel.for_each_row(

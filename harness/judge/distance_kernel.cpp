@@ -1,33 +1,50 @@
 #include "harness/judge/distance_kernel.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace clusterbench {
 namespace {
 
-/// Eight doubles, in as many registers as the processor needs for them.
-typedef double Lanes __attribute__((vector_size(64)));
+// Vectors of the processor's own width, typed where they lie: wider ones, or copies by memcpy(),
+// keep the sums in memory instead of registers, which takes seven times as long.
+#ifdef __AVX512F__
+constexpr std::size_t kWidth = 8;
+#elif defined(__AVX__)
+constexpr std::size_t kWidth = 4;
+#else
+constexpr std::size_t kWidth = 2;
+#endif
+typedef double Vector __attribute__((vector_size(kWidth * sizeof(double))));
+typedef double InMemory
+    __attribute__((vector_size(kWidth * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-constexpr std::size_t kRowsAtOnce = 8; ///< as many sums run side by side
+constexpr std::size_t kVectors = DistanceKernel::kLanes / kWidth;
+constexpr std::size_t kRowsAtOnce = kWidth; ///< as many sums run side by side as there is room for
 
-/// The distances of kRowsAtOnce rows to kLanes centroids. rows: [kRowsAtOnce, d]; packed: [d,
-/// kLanes].
-void measure_tile(const double* rows, const double* packed, std::size_t d, double* squared,
-                  std::size_t stride) {
-  Lanes sums[kRowsAtOnce] = {};
+/// The distances of kRowsAtOnce rows to kLanes centroids. rows: [kRowsAtOnce, row_stride]; packed:
+/// [d, kLanes].
+void measure_tile(const double* rows, std::size_t row_stride, const double* packed, std::size_t d,
+                  double* squared, std::size_t stride) {
+  Vector sums[kRowsAtOnce][kVectors] = {};
   for (std::size_t f = 0; f < d; ++f) {
-    Lanes c;
-    std::memcpy(&c, packed + f * (sizeof c / sizeof(double)), sizeof c);
+    const InMemory* const c =
+        reinterpret_cast<const InMemory*>(packed + f * DistanceKernel::kLanes);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kRowsAtOnce; ++r) {
-      const Lanes difference = c - rows[r * d + f];
-      sums[r] += difference * difference;
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        const Vector difference = c[v] - rows[r * row_stride + f];
+        sums[r][v] += difference * difference;
+      }
     }
   }
 #pragma GCC unroll 8
   for (std::size_t r = 0; r < kRowsAtOnce; ++r) {
-    std::memcpy(squared + r * stride, &sums[r], sizeof(Lanes));
+    InMemory* const to = reinterpret_cast<InMemory*>(squared + r * stride);
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      to[v] = sums[r][v];
+    }
   }
 }
 
@@ -44,18 +61,19 @@ DistanceKernel::DistanceKernel(std::span<const double> centroids, std::size_t k,
 }
 
 DistanceKernel::Scratch::Scratch(const DistanceKernel& kernel)
-    : k(kernel.k_), stride((k + kLanes - 1) / kLanes * kLanes), rows(kBlockRows * kernel.d_),
-      squared(kBlockRows * stride) {}
+    : k(kernel.k_), stride((k + kLanes - 1) / kLanes * kLanes), row_stride(kernel.d_ + kLanes),
+      rows(kBlockRows * row_stride), squared(kBlockRows * stride) {}
 
 template <typename T>
 void DistanceKernel::measure(std::span<const T* const> rows, Scratch& scratch) const {
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    std::copy_n(rows[r], d_, scratch.rows.begin() + static_cast<std::ptrdiff_t>(r * d_));
+    std::copy_n(rows[r], d_, scratch.rows.data() + r * scratch.row_stride);
   }
   for (std::size_t j = 0; j < k_; j += kLanes) {
     for (std::size_t r = 0; r < rows.size(); r += kRowsAtOnce) {
-      measure_tile(scratch.rows.data() + r * d_, packed_.data() + j * d_, d_,
-                   scratch.squared.data() + r * scratch.stride + j, scratch.stride);
+      measure_tile(scratch.rows.data() + r * scratch.row_stride, scratch.row_stride,
+                   packed_.data() + j * d_, d_, scratch.squared.data() + r * scratch.stride + j,
+                   scratch.stride);
     }
   }
 }

@@ -18,6 +18,7 @@ class DistanceKernel {
 public:
   /// Rows that share one look at the centroids; fewer take as long.
   static constexpr std::size_t kBlockRows = 16;
+  static constexpr std::size_t kLanes = 8; ///< centroids side by side
 
   /// centroids: [k, d].
   DistanceKernel(std::span<const double> centroids, std::size_t k, std::size_t d);
@@ -29,7 +30,8 @@ public:
     std::span<double> of(std::size_t r) { return {squared.data() + r * stride, k}; }
 
     std::size_t k, stride;
-    std::vector<double> rows;    ///< [kBlockRows, d]
+    std::size_t row_stride;      ///< some more than d: else lines of all rows could want one place
+    std::vector<double> rows;    ///< [kBlockRows, row_stride], d of each are in use
     std::vector<double> squared; ///< [kBlockRows, stride], k of each are in use
   };
 
@@ -59,8 +61,6 @@ public:
   double operations_per_row() const { return 3.0 * static_cast<double>(k_ * d_); }
 
 private:
-  static constexpr std::size_t kLanes = 8; ///< centroids side by side
-
   std::size_t k_, d_;
   std::vector<double> packed_; ///< [k / kLanes, d, kLanes], rounded up
 };

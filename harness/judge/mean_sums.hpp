@@ -41,6 +41,26 @@ double rounding_of_mean(const Problem<T>& problem, const WeightsOfCluster& weigh
   return weighted_mean_rounding(weights.count, mean, deviation, weight, spread, u);
 }
 
+/// Adds one row of d features to what MeanSums has of one cluster. A function of its own, not
+/// inlined: then the compiler believes that no two arrays overlap, and makes vectors of the loop.
+template <bool kDoubtful, typename T>
+[[gnu::noinline]] void add_row(std::size_t d, const T* __restrict x, const T* __restrict produced,
+                               const double* __restrict origin, double weight, double doubt,
+                               double* __restrict sums, double* __restrict lost,
+                               double* __restrict magnitude, double* __restrict squares,
+                               double* __restrict slack) {
+  for (std::size_t f = 0; f < d; ++f) {
+    const double value = static_cast<double>(x[f]);
+    const double difference = value - static_cast<double>(produced[f]);
+    magnitude[f] += weight * std::abs(value - origin[f]);
+    squares[f] += weight * difference * difference;
+    add_compensated(weight * difference, sums[f], lost[f]);
+    if constexpr (kDoubtful) {
+      slack[f] += doubt * std::abs(difference);
+    }
+  }
+}
+
 /// Sums of one chunk of rows, taken relative to the produced centroids: sum(w * (x - produced)) is
 /// W * (mean - produced) without the cancellation of two large sums, and a mean that differs from
 /// the float64 one because of doubtful weight h differs by at most sum(h * |x - produced|) / W.
@@ -50,29 +70,17 @@ public:
   /// Refers to its arguments.
   MeanSums(std::span<const T> produced, std::size_t k, std::size_t d, const Origin& origin)
       : produced_(produced), origin_(&origin), d_(d), weight_(k), doubtful_(k), deviation_(k, d),
-        magnitude_(k * d), squares_(k * d), slack_(k * d), weights_(k), difference_(d) {}
+        magnitude_(k * d), squares_(k * d), slack_(k * d), weights_(k) {}
 
   /// Adds the point x with a weight that rounding leaves uncertain by `doubt`.
   void add(std::size_t j, const T* x, double weight, double doubt) {
     weight_[j].add(weight);
     doubtful_[j].add(doubt);
     weights_[j].add({weight > 0.0 ? 1.0 : 0.0, weight, weight * weight});
-    const T* const produced = produced_.data() + j * d_;
-    double* const magnitude = magnitude_.data() + j * d_;
-    double* const squares = squares_.data() + j * d_;
-    for (std::size_t f = 0; f < d_; ++f) {
-      const double value = static_cast<double>(x[f]);
-      difference_[f] = value - static_cast<double>(produced[f]);
-      magnitude[f] += weight * std::abs(value - origin_->at[f]);
-      squares[f] += weight * difference_[f] * difference_[f];
-    }
-    deviation_.add(j, difference_.data(), weight);
-    if (doubt > 0.0) {
-      double* const slack = slack_.data() + j * d_;
-      for (std::size_t f = 0; f < d_; ++f) {
-        slack[f] += doubt * std::abs(difference_[f]);
-      }
-    }
+    const auto add_features = doubt > 0.0 ? add_row<true, T> : add_row<false, T>;
+    add_features(d_, x, produced_.data() + j * d_, origin_->at.data(), weight, doubt,
+                 deviation_.sums(j), deviation_.lost(j), magnitude_.data() + j * d_,
+                 squares_.data() + j * d_, slack_.data() + j * d_);
   }
 
   void add(const MeanSums& other) {
@@ -136,7 +144,6 @@ private:
   std::vector<double> squares_;   ///< sum(w * (x - produced)^2)
   std::vector<double> slack_;
   std::vector<WeightsOfCluster> weights_;
-  std::vector<double> difference_; ///< scratch
 };
 
 } // namespace clusterbench

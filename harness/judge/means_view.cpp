@@ -3,6 +3,7 @@
 #include "harness/judge/float64_math.hpp"
 #include "harness/judge/mean_sums.hpp"
 #include "harness/judge/row_chunks.hpp"
+#include "harness/judge/weighed_rows.hpp"
 
 #include <fmt/format.h>
 
@@ -11,17 +12,12 @@
 namespace clusterbench {
 namespace {
 
-/// Sums over all rows, with body(row, sums).
-template <typename T, typename Body>
+/// Sums over all rows, with body(rows, sums, scratch).
+template <typename T, typename Scratch, typename Body>
 MeanSums<T> sum_means(const Problem<T>& problem, std::span<const T> produced, const Origin& origin,
-                      double operations_per_row, const Body& body) {
+                      double operations_per_row, const Scratch& scratch, const Body& body) {
   return combine_rows(problem.n, 4 * problem.k * (problem.d + 1), operations_per_row,
-                      MeanSums<T>(produced, problem.k, problem.d, origin), NoScratch{},
-                      [&](RowChunk rows, MeanSums<T>& part, NoScratch&) {
-                        for (std::size_t row = rows.begin; row < rows.end; ++row) {
-                          body(row, part);
-                        }
-                      });
+                      MeanSums<T>(produced, problem.k, problem.d, origin), scratch, body);
 }
 
 } // namespace
@@ -96,10 +92,13 @@ MeansView view_means_of_labels(const Declaration& declared, const Problem<T>& pr
   const Origin origin = origin_of(declared, problem);
   const double operations = 12.0 * static_cast<double>(problem.d);
   const MeanSums<T> total =
-      sum_means(problem, produced, origin, operations, [&](std::size_t row, MeanSums<T>& part) {
-        part.add(static_cast<std::size_t>(labels[row]), problem.points.data() + row * problem.d,
-                 problem.weight(row), 0.0);
-      });
+      sum_means(problem, produced, origin, operations, NoScratch{},
+                [&](RowChunk rows, MeanSums<T>& part, NoScratch&) {
+                  for (std::size_t row = rows.begin; row < rows.end; ++row) {
+                    part.add(static_cast<std::size_t>(labels[row]),
+                             problem.points.data() + row * problem.d, problem.weight(row), 0.0);
+                  }
+                });
   return total.view([&](const WeightsOfCluster& weights, double mean, double spread) {
     return rounding_of_mean(problem, weights, mean, spread);
   });
@@ -112,14 +111,24 @@ MeansView view_means_of_memberships(const Declaration& declared, const Problem<T
   const double powers = power_rounding(problem.fuzzifier, u);
   const Origin origin = origin_of(declared, problem);
   const double operations = 14.0 * static_cast<double>(problem.k * problem.d);
-  const MeanSums<T> total =
-      sum_means(problem, produced, origin, operations, [&](std::size_t row, MeanSums<T>& part) {
-        for (std::size_t j = 0; j < problem.k; ++j) {
-          const double weight =
-              power(static_cast<double>(memberships[row * problem.k + j]), problem.fuzzifier);
-          part.add(j, problem.points.data() + row * problem.d, weight,
-                   powers * weight + smallest_normal<T>);
+  const MeanSums<T> total = sum_means(
+      problem, produced, origin, operations, WeighedRows(problem.k),
+      [&](RowChunk rows, MeanSums<T>& part, WeighedRows& weighed) {
+        const auto add = [&](std::size_t j, std::size_t row, double weight, double doubt) {
+          part.add(j, problem.points.data() + row * problem.d, weight, doubt);
+        };
+        for (std::size_t row = rows.begin; row < rows.end; ++row) {
+          if (weighed.is_full()) {
+            weighed.release(add);
+          }
+          weighed.next(row);
+          for (std::size_t j = 0; j < problem.k; ++j) {
+            const double weight =
+                power(static_cast<double>(memberships[row * problem.k + j]), problem.fuzzifier);
+            weighed.set(j, weight, powers * weight + smallest_normal<T>);
+          }
         }
+        weighed.release(add);
       });
   const double n = static_cast<double>(problem.n);
   return total.view([&](const WeightsOfCluster& /*weights*/, double /*mean*/, double /*spread*/) {

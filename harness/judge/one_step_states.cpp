@@ -56,7 +56,7 @@ std::vector<T> memberships_of(const Problem<T>& problem, const std::vector<doubl
   };
   const DistanceKernel kernel(centroids, problem.k, problem.d);
   std::vector<T> result(problem.n * problem.k);
-  for_each_chunk(row_chunks(problem.n, 1), kernel.operations_per_row(),
+  for_each_chunk(row_chunks(problem.n, 1, kernel.operations_per_row()), kernel.operations_per_row(),
                  Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(problem.k)},
                  [&](std::size_t /*index*/, RowChunk rows, Scratch& scratch) {
                    kernel.for_each_row(

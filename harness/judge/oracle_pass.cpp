@@ -4,6 +4,7 @@
 #include "harness/judge/distance_kernel.hpp"
 #include "harness/judge/float64_math.hpp"
 #include "harness/judge/row_chunks.hpp"
+#include "harness/judge/weighed_rows.hpp"
 
 #include <cmath>
 #include <span>
@@ -41,6 +42,7 @@ struct Partial {
 struct Scratch {
   DistanceKernel::Scratch distances;
   std::vector<double> memberships; ///< [k]
+  WeighedRows weighed;             ///< of fuzzy c-means
 };
 
 /// The weighted means; a cluster without weight keeps its entry of `fallback`.
@@ -77,34 +79,43 @@ OraclePass oracle_pass(Family family, const Problem<T>& problem,
     part.inertia.add(weight * squared);
     part.add_point(static_cast<std::size_t>(labels[row]), point(row), weight);
   };
-  const auto add_fuzzy = [&](std::size_t row, std::span<const double> squared, Partial& part,
-                             std::span<double> memberships) {
-    fuzzy_memberships(squared, problem.fuzzifier, memberships);
-    for (std::size_t j = 0; j < k; ++j) {
-      const double weight = power(memberships[j], problem.fuzzifier);
-      part.loss.add(weight * squared[j]);
+  const auto release = [&](WeighedRows& weighed, Partial& part) {
+    weighed.release([&](std::size_t j, std::size_t row, double weight, double /*doubt*/) {
       part.add_point(j, point(row), weight);
+    });
+  };
+  const auto add_fuzzy = [&](std::size_t row, std::span<const double> squared, Partial& part,
+                             Scratch& scratch) {
+    fuzzy_memberships(squared, problem.fuzzifier, scratch.memberships);
+    if (scratch.weighed.is_full()) {
+      release(scratch.weighed, part);
+    }
+    scratch.weighed.next(row);
+    for (std::size_t j = 0; j < k; ++j) {
+      const double weight = power(scratch.memberships[j], problem.fuzzifier);
+      part.loss.add(weight * squared[j]);
+      scratch.weighed.set(j, weight);
     }
   };
-  const Partial total =
-      combine_rows(problem.n, values_per_chunk(k, d),
-                   (family == Family::kmeans ? 1.0 : 4.0) * kernel.operations_per_row(),
-                   Partial(k, d), Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(k)},
-                   [&](RowChunk rows, Partial& part, Scratch& scratch) {
-                     kernel.for_each_row(rows.begin, rows.end, point, scratch.distances,
-                                         [&](std::size_t row, std::span<const double> squared) {
-                                           const std::size_t best = nearest(squared);
-                                           const auto label = static_cast<std::int32_t>(best);
-                                           part.labels_changed =
-                                               part.labels_changed || labels[row] != label;
-                                           labels[row] = label;
-                                           if (family == Family::kmeans) {
-                                             add_hard(row, squared[best], part);
-                                           } else {
-                                             add_fuzzy(row, squared, part, scratch.memberships);
-                                           }
-                                         });
-                   });
+  const Partial total = combine_rows(
+      problem.n, values_per_chunk(k, d),
+      (family == Family::kmeans ? 1.0 : 4.0) * kernel.operations_per_row(), Partial(k, d),
+      Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(k), WeighedRows(k)},
+      [&](RowChunk rows, Partial& part, Scratch& scratch) {
+        kernel.for_each_row(rows.begin, rows.end, point, scratch.distances,
+                            [&](std::size_t row, std::span<const double> squared) {
+                              const std::size_t best = nearest(squared);
+                              const auto label = static_cast<std::int32_t>(best);
+                              part.labels_changed = part.labels_changed || labels[row] != label;
+                              labels[row] = label;
+                              if (family == Family::kmeans) {
+                                add_hard(row, squared[best], part);
+                              } else {
+                                add_fuzzy(row, squared, part, scratch);
+                              }
+                            });
+        release(scratch.weighed, part);
+      });
   OraclePass result{total.loss.value(), total.inertia.value(), total.labels_changed, false,
                     means(total, centroids, k, d)};
   for (std::size_t j = 0; j < k; ++j) {

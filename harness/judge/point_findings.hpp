@@ -31,7 +31,7 @@ PointFindings find_points(const PointSelection& points, double operations_per_ro
     std::size_t first_wrong = 0;
     std::size_t off = 0;
   };
-  const auto chunks = row_chunks(points.size(), 1);
+  const auto chunks = row_chunks(points.size(), 1, operations_per_row);
   std::vector<Count> counts(chunks.size());
   for_each_chunk(chunks, operations_per_row, scratch,
                  [&](std::size_t index, RowChunk rows, Scratch& mine) {

@@ -20,15 +20,19 @@ struct RowChunk {
   std::size_t end;
 };
 
-/// Cuts n rows into chunks. values_per_chunk: doubles that one partial result holds; the more it
-/// holds, the fewer the chunks, so that all of them together stay within 256 MiB.
-inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_chunk) {
-  constexpr std::size_t kRowsWorthAThread = 2048;
+/// Cuts n rows into chunks, so that one is worth a thread. values_per_chunk: doubles that one
+/// partial result holds; the more it holds, the fewer the chunks, so that all of them together stay
+/// within 256 MiB.
+inline std::vector<RowChunk> row_chunks(std::size_t n, std::size_t values_per_chunk,
+                                        double operations_per_row) {
+  constexpr double kWorthAThread = 1 << 26; // operations
+  const auto rows_worth_a_thread =
+      static_cast<std::size_t>(std::clamp(kWorthAThread / operations_per_row, 256.0, 2048.0));
   constexpr std::size_t kMostChunks = 64;
   constexpr std::size_t kMostValues = std::size_t{1} << 25;
   const std::size_t by_memory = kMostValues / std::max<std::size_t>(values_per_chunk, 1);
   const std::size_t count =
-      std::clamp<std::size_t>(std::min(n / kRowsWorthAThread, by_memory), 1, kMostChunks);
+      std::clamp<std::size_t>(std::min(n / rows_worth_a_thread, by_memory), 1, kMostChunks);
   std::vector<RowChunk> chunks(count);
   for (std::size_t i = 0; i < count; ++i) {
     chunks[i] = {n / count * i + std::min(i, n % count),
@@ -81,7 +85,7 @@ void for_each_chunk(const std::vector<RowChunk>& chunks, double operations_per_r
 template <typename Partial, typename Scratch, typename Body>
 Partial combine_rows(std::size_t n, std::size_t values_per_chunk, double operations_per_row,
                      const Partial& empty, const Scratch& scratch, const Body& body) {
-  const auto chunks = row_chunks(n, values_per_chunk);
+  const auto chunks = row_chunks(n, values_per_chunk, operations_per_row);
   std::vector<Partial> partials(chunks.size(), empty);
   for_each_chunk(
       chunks, operations_per_row, scratch,
