@@ -37,8 +37,8 @@ void account_for_memory(json& row, const datasets::FileInPlace& file, const Meta
                                ? std::max(own, row.at("peak_rss_bytes_of_rank").get<std::size_t>())
                                : own + row.value("peak_rss_bytes", std::size_t{0});
   const bool on_gpus = computes_on_gpus(meta.device);
-  const char* const rows_of_variant = has_ranks          ? "a rank has its own rows alone"
-                                      : on_gpus          ? "rows go to the GPU's memory in pieces"
+  const char* const rows_of_variant = on_gpus            ? "rows go to the GPU's memory in pieces"
+                                      : has_ranks        ? "a rank has its own rows alone"
                                       : file.is_direct() ? "direct reads"
                                                          : "reads by the cache";
   std::string held_by = fmt::format("{}, pages of the file let go and not counted{}",

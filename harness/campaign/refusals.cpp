@@ -18,15 +18,17 @@ std::string refusal_for_memory(const KnownVariant& variant, const Workload& work
   const std::size_t limit = allowed.memory;
   const std::size_t value = bytes_of_value(work);
   const std::size_t row = work.d * value;
-  const bool has_ranks = variant.meta.device == Device::mpi;
+  const bool ranks_hold_rows = variant.meta.device == Device::mpi;
   const bool on_devices = computes_on_gpus(variant.meta.device) && !variant.meta.points_on_host;
-  if (variant.is_program || !(variant.meta.streams || has_ranks || on_devices)) {
-    return fmt::format("the points need {}, --memory allows {} for everything: they stay in their "
-                       "file, and only variants that stream, or have them on GPUs, read them there",
-                       bytes_text(work.n * row), bytes_text(limit));
+  if (variant.is_program || !(variant.meta.streams || ranks_hold_rows || on_devices)) {
+    return fmt::format(
+        "the points need {}, --memory allows {} for everything: they stay in their "
+        "file, and only variants that stream, have ranks, or have them on GPUs read them there",
+        bytes_text(work.n * row), bytes_text(limit));
   }
   const auto ranks = static_cast<std::size_t>(allowed.ranks);
-  if (const std::size_t share = (work.n + ranks - 1) / ranks * row; has_ranks && share >= limit) {
+  if (const std::size_t share = (work.n + ranks - 1) / ranks * row;
+      ranks_hold_rows && share >= limit) {
     return fmt::format(
         "each of {} ranks has {} of the points, --memory allows {} for everything in a "
         "process: more ranks have less each",

@@ -16,7 +16,7 @@ namespace clusterbench {
 /// threads.
 class DistanceKernel {
 public:
-  /// Rows that share one look at the centroids; fewer take as long.
+  /// Rows that share one look at the centroids.
   static constexpr std::size_t kBlockRows = 16;
   static constexpr std::size_t kLanes = 8; ///< centroids side by side
 

@@ -44,11 +44,11 @@ double rounding_of_mean(const Problem<T>& problem, const WeightsOfCluster& weigh
 /// Adds one row of d features to what MeanSums has of one cluster. A function of its own, not
 /// inlined: then the compiler believes that no two arrays overlap, and makes vectors of the loop.
 template <bool kDoubtful, typename T>
-[[gnu::noinline]] void add_row(std::size_t d, const T* __restrict x, const T* __restrict produced,
-                               const double* __restrict origin, double weight, double doubt,
-                               double* __restrict sums, double* __restrict lost,
-                               double* __restrict magnitude, double* __restrict squares,
-                               double* __restrict slack) {
+[[gnu::noinline]] void add_to_means(std::size_t d, const T* __restrict x,
+                                    const T* __restrict produced, const double* __restrict origin,
+                                    double weight, double doubt, double* __restrict sums,
+                                    double* __restrict lost, double* __restrict magnitude,
+                                    double* __restrict squares, double* __restrict slack) {
   for (std::size_t f = 0; f < d; ++f) {
     const double value = static_cast<double>(x[f]);
     const double difference = value - static_cast<double>(produced[f]);
@@ -77,7 +77,7 @@ public:
     weight_[j].add(weight);
     doubtful_[j].add(doubt);
     weights_[j].add({weight > 0.0 ? 1.0 : 0.0, weight, weight * weight});
-    const auto add_features = doubt > 0.0 ? add_row<true, T> : add_row<false, T>;
+    const auto add_features = doubt > 0.0 ? add_to_means<true, T> : add_to_means<false, T>;
     add_features(d_, x, produced_.data() + j * d_, origin_->at.data(), weight, doubt,
                  deviation_.sums(j), deviation_.lost(j), magnitude_.data() + j * d_,
                  squares_.data() + j * d_, slack_.data() + j * d_);

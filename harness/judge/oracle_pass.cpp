@@ -100,7 +100,8 @@ OraclePass oracle_pass(Family family, const Problem<T>& problem,
   const Partial total = combine_rows(
       problem.n, values_per_chunk(k, d),
       (family == Family::kmeans ? 1.0 : 4.0) * kernel.operations_per_row(), Partial(k, d),
-      Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(k), WeighedRows(k)},
+      Scratch{DistanceKernel::Scratch(kernel), std::vector<double>(k),
+              WeighedRows(family == Family::fcm ? k : 0)},
       [&](RowChunk rows, Partial& part, Scratch& scratch) {
         kernel.for_each_row(rows.begin, rows.end, point, scratch.distances,
                             [&](std::size_t row, std::span<const double> squared) {

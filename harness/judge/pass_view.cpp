@@ -38,7 +38,7 @@ struct Scratch {
   DistanceKernel::Scratch distances;
   std::vector<double> error; ///< [k]
   MembershipRanges ranges;
-  WeighedRows weighed; ///< of fuzzy c-means
+  WeighedRows weighed; ///< of fuzzy c-means, where sums are asked for
 };
 
 /// What adds one row after another to a partial.
@@ -95,14 +95,18 @@ public:
     if (s.weighed.is_full()) {
       release(s, part);
     }
-    s.weighed.next(row);
+    if (sums_) {
+      s.weighed.next(row);
+    }
     const auto label = static_cast<std::size_t>(view_.labels[row]);
     for (std::size_t j = 0; j < problem_.k; ++j) {
       const double weight = power(s.ranges.value[j], m);
       const double doubt =
           std::max(power(s.ranges.high[j], m) - weight, weight - power(s.ranges.low[j], m)) +
           powers * weight + kLost;
-      s.weighed.set(j, weight, doubt);
+      if (sums_) {
+        s.weighed.set(j, weight, doubt);
+      }
       part.loss.add(weight * squared[j]);
       part.loss_rounding.add(weight * s.error[j] + doubt * squared[j]);
       part.choice.add(doubt * squared[j]);
@@ -117,9 +121,7 @@ public:
   /// Adds the rows that are on their way.
   void release(Scratch& s, Partial<T>& part) const {
     s.weighed.release([&](std::size_t j, std::size_t row, double weight, double doubt) {
-      if (sums_) {
-        part.means.add(j, problem_.points.data() + row * problem_.d, weight, doubt);
-      }
+      part.means.add(j, problem_.points.data() + row * problem_.d, weight, doubt);
     });
   }
 
@@ -157,27 +159,26 @@ PassView view_pass(const Declaration& declared, const Problem<T>& problem,
   view.labels.resize(problem.n);
   view.doubtful.resize(problem.n);
   const Adder<T> adder(problem, sums, view);
-  const Partial<T> total =
-      combine_rows(problem.n, sums ? 4 * problem.k * (problem.d + 1) : problem.k,
-                   (kmeans || !sums ? 1.0 : 6.0) * table.operations_per_row(),
-                   Partial<T>(produced, problem.k, problem.d, origin),
-                   Scratch{table.scratch(), std::vector<double>(problem.k),
-                           MembershipRanges(problem.k), WeighedRows(problem.k)},
-                   [&](RowChunk rows, Partial<T>& part, Scratch& s) {
-                     const auto every = [](std::size_t row) { return row; };
-                     table.for_each_row(rows.begin, rows.end, every, s.distances,
-                                        [&](std::size_t row, std::span<const double> squared) {
-                                          view.labels[row] =
-                                              static_cast<std::int32_t>(nearest(squared));
-                                          table.errors(row, squared, s.error);
-                                          if (kmeans) {
-                                            adder.add_hard(row, squared, s, part);
-                                          } else {
-                                            adder.add_fuzzy(row, squared, s, part);
-                                          }
-                                        });
-                     adder.release(s, part);
-                   });
+  const Partial<T> total = combine_rows(
+      problem.n, sums ? 4 * problem.k * (problem.d + 1) : problem.k,
+      (kmeans || !sums ? 1.0 : 6.0) * table.operations_per_row(),
+      Partial<T>(produced, problem.k, problem.d, origin),
+      Scratch{table.scratch(), std::vector<double>(problem.k), MembershipRanges(problem.k),
+              WeighedRows(sums && !kmeans ? problem.k : 0)},
+      [&](RowChunk rows, Partial<T>& part, Scratch& s) {
+        const auto every = [](std::size_t row) { return row; };
+        table.for_each_row(rows.begin, rows.end, every, s.distances,
+                           [&](std::size_t row, std::span<const double> squared) {
+                             view.labels[row] = static_cast<std::int32_t>(nearest(squared));
+                             table.errors(row, squared, s.error);
+                             if (kmeans) {
+                               adder.add_hard(row, squared, s, part);
+                             } else {
+                               adder.add_fuzzy(row, squared, s, part);
+                             }
+                           });
+        adder.release(s, part);
+      });
   constexpr double u = unit_roundoff<T>;
   const double n = static_cast<double>(problem.n);
   view.loss = total.loss.value();

@@ -1,6 +1,6 @@
 // Loops over the rows of a data set whose sums do not depend on the number of threads: rows are cut
-// into chunks that follow from the problem's shape alone, each chunk is summed on its own, and the
-// partial sums are combined in the order of the chunks.
+// into chunks that follow from the problem's shape and from what a row costs, each chunk is summed
+// on its own, and the partial sums are combined in the order of the chunks.
 #pragma once
 
 #include "harness/judge/interruption.hpp"

@@ -8,7 +8,7 @@
 
 namespace clusterbench {
 
-/// SHA-256 of the points' type, sizes, bytes and weights, in hexadecimal digits. Costs a look at
+/// A hash of the points' type, sizes, bytes and weights, in hexadecimal digits. Costs a look at
 /// them: ask once, and again after whatever might have written to them.
 template <typename T>
 std::string points_key(const Problem<T>& problem);

@@ -269,7 +269,7 @@ std::shared_ptr<PointSet> WorkloadBuilder::points_in_file(const ProblemSpec& spe
                                                           Precision precision) const {
   constexpr std::size_t kShareOfFile = 8; // the rest is for answers, the judge and the worker
   if (!spec.weights.empty()) {
-    throw InputError("--weights: not with --memory, for no variant that streams takes them");
+    throw InputError("--weights: not with --memory, which brings nothing but points from a file");
   }
   const auto start = std::chrono::steady_clock::now();
   const std::size_t share = memory_limit_ / kShareOfFile;

@@ -23,7 +23,7 @@ struct PointsPlace {
   int descriptor;
   std::size_t offset = 0;
   bool in_file = false;
-  std::string generated; ///< the dataset whose rows a rank makes by itself; empty: it reads them
+  std::string generated; ///< the dataset whose rows a rank may make by itself; empty: it reads them
 };
 
 /// The points of a dataset in one precision, and their weights. Shared by all cells on the same

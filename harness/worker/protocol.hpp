@@ -17,9 +17,9 @@ struct PointsRequest {
   std::string points;         ///< [n, d]
   int points_descriptor = -1; ///< of the same file, for a variant that streams
   std::size_t points_offset = 0; ///< of the first row in it [bytes]
-  /// On a disk, and not in memory: for a variant that streams, or a rank.
+  /// On a disk, and not in memory: for a variant that streams, has ranks or computes on GPUs.
   bool points_in_file = false;
-  std::string generated; ///< a dataset: a rank makes its own rows of it instead of reading them
+  std::string generated; ///< a dataset: a rank without a GPU makes its rows and reads none
   std::string weights;   ///< [n], where the shape is weighted
   std::string start;     ///< [k, d] or [n, k]; filled before every run
   std::string labels, centroids, entering, memberships; ///< of the answer

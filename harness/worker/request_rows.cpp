@@ -61,8 +61,10 @@ void read_bytes(const std::string& path, std::size_t offset, std::span<std::byte
 
 template <typename T>
 void read_rows(const PointsRequest& request, RowRange rows, std::span<T> values) {
-  read_bytes(request.points, request.points_offset + rows.first * request.shape.d * sizeof(T),
-             std::as_writable_bytes(values));
+  if (rows.count > 0) {
+    read_bytes(request.points, request.points_offset + rows.first * request.shape.d * sizeof(T),
+               std::as_writable_bytes(values));
+  }
 }
 
 template <typename T>

@@ -9,7 +9,7 @@
 namespace clusterbench {
 
 /// Fills values, [rows, d], with those rows of the request's points, from their file. A few
-/// megabytes beside them are in the kernel's cache meanwhile, none of them afterwards. Throws
+/// megabytes beside them are in the kernel's cache meanwhile, hardly any of them afterwards. Throws
 /// std::runtime_error.
 template <typename T>
 void read_rows(const PointsRequest& request, RowRange rows, std::span<T> values);

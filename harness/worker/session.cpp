@@ -125,12 +125,15 @@ template <typename T>
 void Session<T>::take_points(std::span<const T> points, std::size_t rotate,
                              std::span<const T> weights) {
   const std::size_t n = points.size() / shape_.d;
+  // New pages take long, so several threads make those that a device is to read. Those that a
+  // processor computes on lie near whoever touches them first: one thread, as a caller's would.
+  const std::size_t most =
+      place_ == Place::device ? std::size_t{1} << 23 : std::max<std::size_t>(points.size(), 1);
   const auto turned = [&](std::span<const T> all, std::size_t width) {
-    return TurnedRows{n, width, rotate, [all, width](RowRange rows, std::span<T> values) {
-                        constexpr std::size_t kPiece = std::size_t{1} << 23; // new pages take long
+    return TurnedRows{n, width, rotate, [all, width, most](RowRange rows, std::span<T> values) {
                         const auto from = all.subspan(rows.first * width, rows.count * width);
                         datasets::parallel_pieces(
-                            from.size(), kPiece, [&](std::size_t begin, std::size_t end) {
+                            from.size(), most, [&](std::size_t begin, std::size_t end) {
                               std::ranges::copy(from.subspan(begin, end - begin), &values[begin]);
                             });
                       }};
@@ -174,7 +177,10 @@ void Session<T>::take_rows(std::size_t n, std::size_t rotate, const FillRows& fi
   variant_.reset();
   for (Part& part : parts_) {
     part.points = {};
+    part.weights = {};
   }
+  host_points_ = {};
+  host_weights_ = {};
   brought_ = std::move(rows);
   allocate_answer();
   poison_answer();
@@ -233,14 +239,21 @@ PlacedArray<T> Session<T>::bring_to_device(const Part& part) const {
   PlacedArray<T> to(place_, part.rows.count * shape_.d, part.device);
   const std::size_t most = std::max<std::size_t>(kPieceBytes / (shape_.d * sizeof(T)), 1);
   std::atomic<std::size_t> next = 0;
-  datasets::parallel_blocks(kThreads, [&](std::size_t) {
+  std::atomic<bool> failed = false;
+  const std::size_t threads = std::max<std::size_t>(kThreads / parts_.size(), 1);
+  datasets::parallel_blocks(threads, [&](std::size_t) {
     std::vector<T> piece;
-    for (std::size_t first = next.fetch_add(most); first < part.rows.count;
+    for (std::size_t first = next.fetch_add(most); first < part.rows.count && !failed;
          first = next.fetch_add(most)) {
       const RowRange own{part.rows.first + first, std::min(most, part.rows.count - first)};
-      piece.resize(own.count * shape_.d);
-      brought_.bring(own, piece);
-      to.copy_from(piece, first * shape_.d);
+      try {
+        piece.resize(own.count * shape_.d);
+        brought_.bring(own, piece);
+        to.copy_from(piece, first * shape_.d);
+      } catch (...) {
+        failed = true; // the others need not go on
+        throw;
+      }
     }
   });
   return to;

@@ -125,7 +125,7 @@ class Streaming(Program):
         self.assertEqual(rows["kmeans_serial"]["status"], "refused")
         self.assertRegex(rows["kmeans_serial"]["message"],
                          "^the points need 0 MiB, --memory allows 256 MiB for everything: they stay in "
-                         "their file, and only variants that stream, or have them on GPUs, read them there$")
+                         "their file, and only variants that stream, have ranks, or have them on GPUs read them there$")
 
     def test_bad_input(self):
         write_fbin(self.folder / "a.fbin", clouds(500, 3), 3)
