@@ -136,9 +136,10 @@ TEST(HonestAnswers, areRightWhereOutliersAreMostOfTheObjective) {
   owned.stop = {StopRule::Kind::iterations, 0.0, 20};
   const Meta meta = meta_of(Family::kmeans, DistanceForm::difference);
   const StartSequence<float> starts(InitSpec::Kind::first, owned.view(), "outliers", 1, 0);
+  OwnedProblem<float> from_there = owned; // the sequence reads the arrays of `owned`
   for (std::size_t start = 0; start < kStartCycle; ++start) {
-    owned.centroids = starts.at(start);
-    const Problem<float> problem = owned.view();
+    from_there.centroids = starts.at(start);
+    const Problem<float> problem = from_there.view();
     auto timed = solve(meta, problem);
     timed.recorded.clear();
     const Verdict verdict = verify_answer(meta, problem, timed.view(),
