@@ -51,9 +51,16 @@ std::span<const double> DistanceTable<T>::measure(std::size_t row, Scratch& scra
 template <typename T>
 void DistanceTable<T>::errors(std::size_t row, std::span<const double> squared,
                               std::span<double> error) const {
-  const double x_norm = norm(row);
+  if (rounding_.uses_norms()) {
+    const double x_norm = norm(row);
+    for (std::size_t j = 0; j < squared.size(); ++j) {
+      error[j] = error_of(x_norm, j, squared[j]);
+    }
+    return;
+  }
+  const DistanceRounding rounding = rounding_; // which what is written below cannot change
   for (std::size_t j = 0; j < squared.size(); ++j) {
-    error[j] = error_of(x_norm, j, squared[j]);
+    error[j] = rounding.of(squared[j], 0.0, 0.0, 0.0);
   }
 }
 

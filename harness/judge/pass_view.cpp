@@ -59,7 +59,11 @@ public:
     const double weight = problem_.weight(row);
     double farthest = smallest;
     bool doubtful = false;
+    unsigned near = 0; // nearly always one, which vectors tell sooner than the loop after it
     for (std::size_t j = 0; j < problem_.k; ++j) {
+      near += squared[j] - smallest <= error + s.error[j] ? 1 : 0;
+    }
+    for (std::size_t j = 0; j < problem_.k && near > 1; ++j) {
       const double gap = error + s.error[j];
       if (squared[j] - smallest <= gap && gap > 0.0 && j != best) {
         farthest = std::max(farthest, squared[j]);
