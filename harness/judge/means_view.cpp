@@ -118,10 +118,7 @@ MeansView view_means_of_memberships(const Declaration& declared, const Problem<T
           part.add(j, problem.points.data() + row * problem.d, weight, doubt);
         };
         for (std::size_t row = rows.begin; row < rows.end; ++row) {
-          if (weighed.is_full()) {
-            weighed.release(add);
-          }
-          weighed.next(row);
+          weighed.next(row, add);
           for (std::size_t j = 0; j < problem.k; ++j) {
             const double weight =
                 power(static_cast<double>(memberships[row * problem.k + j]), problem.fuzzifier);

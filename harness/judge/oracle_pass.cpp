@@ -79,18 +79,15 @@ OraclePass oracle_pass(Family family, const Problem<T>& problem,
     part.inertia.add(weight * squared);
     part.add_point(static_cast<std::size_t>(labels[row]), point(row), weight);
   };
-  const auto release = [&](WeighedRows& weighed, Partial& part) {
-    weighed.release([&](std::size_t j, std::size_t row, double weight, double /*doubt*/) {
+  const auto add_to = [&](Partial& part) {
+    return [&](std::size_t j, std::size_t row, double weight, double /*doubt*/) {
       part.add_point(j, point(row), weight);
-    });
+    };
   };
   const auto add_fuzzy = [&](std::size_t row, std::span<const double> squared, Partial& part,
                              Scratch& scratch) {
     fuzzy_memberships(squared, problem.fuzzifier, scratch.memberships);
-    if (scratch.weighed.is_full()) {
-      release(scratch.weighed, part);
-    }
-    scratch.weighed.next(row);
+    scratch.weighed.next(row, add_to(part));
     for (std::size_t j = 0; j < k; ++j) {
       const double weight = power(scratch.memberships[j], problem.fuzzifier);
       part.loss.add(weight * squared[j]);
@@ -115,7 +112,7 @@ OraclePass oracle_pass(Family family, const Problem<T>& problem,
                                 add_fuzzy(row, squared, part, scratch);
                               }
                             });
-        release(scratch.weighed, part);
+        scratch.weighed.release(add_to(part));
       });
   OraclePass result{total.loss.value(), total.inertia.value(), total.labels_changed, false,
                     means(total, centroids, k, d)};

@@ -96,11 +96,8 @@ public:
     const double powers = power_rounding(m, u);
     constexpr double kLost = smallest_normal<T>;
     s.ranges.compute(squared, s.error, m, u);
-    if (s.weighed.is_full()) {
-      release(s, part);
-    }
     if (sums_) {
-      s.weighed.next(row);
+      s.weighed.next(row, add_to(part));
     }
     const auto label = static_cast<std::size_t>(view_.labels[row]);
     for (std::size_t j = 0; j < problem_.k; ++j) {
@@ -122,11 +119,11 @@ public:
     }
   }
 
-  /// Adds the rows that are on their way.
-  void release(Scratch& s, Partial<T>& part) const {
-    s.weighed.release([&](std::size_t j, std::size_t row, double weight, double doubt) {
+  /// What adds the rows that are on their way.
+  auto add_to(Partial<T>& part) const {
+    return [&](std::size_t j, std::size_t row, double weight, double doubt) {
       part.means.add(j, problem_.points.data() + row * problem_.d, weight, doubt);
-    });
+    };
   }
 
 private:
@@ -181,7 +178,7 @@ PassView view_pass(const Declaration& declared, const Problem<T>& problem,
                                adder.add_fuzzy(row, squared, s, part);
                              }
                            });
-        adder.release(s, part);
+        s.weighed.release(adder.add_to(part));
       });
   constexpr double u = unit_roundoff<T>;
   const double n = static_cast<double>(problem.n);

@@ -14,9 +14,14 @@ class WeighedRows {
 public:
   explicit WeighedRows(std::size_t k) : k_(k), weights_(k * kMost), doubts_(k * kMost) {}
 
-  bool is_full() const { return count_ == kMost; }
-  /// One row more, which set() is then about; not where it is full.
-  void next(std::size_t row) { rows_[count_++] = row; }
+  /// One row more, which set() is then about; releases the others first if there is no room.
+  template <typename Add>
+  void next(std::size_t row, const Add& add) {
+    if (count_ == kMost) {
+      release(add);
+    }
+    rows_[count_++] = row;
+  }
   /// doubt: by how much rounding may have the weight off.
   void set(std::size_t j, double weight, double doubt = 0.0) {
     weights_[j * kMost + count_ - 1] = weight;
