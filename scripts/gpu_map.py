@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes into PAGE, between its marks `farthest of gpu_map`, the float32 shapes at which kmeans_cuda_auto takes
-longest beside the model bound plus 10 us, what it chose there, and how far it leads PyTorch. Bounds of ledgers made before the probe
-measured comparisons are completed by PROBE.json, what `clusterbench probe --json` says on such a GPU.
+longest beside the model bound plus 10 us, what it chose there, and how far it leads PyTorch. Bounds of ledgers
+made before the probe measured comparisons are completed by PROBE.json, what `clusterbench probe --json` says on
+such a GPU.
 
 usage: clusterbench table gpu_map --from LEDGER --json | gpu_map.py PAGE PROBE.json"""
 
@@ -54,9 +55,11 @@ def leads(cells, time):
 
 def beside_peer(cells):
     by_iteration, whole = leads(cells, "ms_per_iteration"), leads(cells, "whole_ms")
+    if not by_iteration:
+        return f"{PEER} has none of these shapes."
     behind = sum(times < 1 for times, _ in by_iteration + whole)
     found = (f"{PEER} has {len(by_iteration)} of these shapes. {OURS} is "
-             f"{'never behind' if behind == 0 else f'behind {behind} times'}: an iteration is "
+             f"{'never behind' if behind == 0 else f'behind in {behind} of {2 * len(whole)} comparisons'}: an iteration is "
              f"{by_iteration[0][0]:.1f} ({by_iteration[0][1]}) to {by_iteration[-1][0]:.0f} times as fast, "
              f"{statistics.median(times for times, _ in by_iteration):.0f} in the median; the whole answer "
              f"{whole[0][0]:.1f} ({whole[0][1]}) to {whole[-1][0]:.0f} times, "

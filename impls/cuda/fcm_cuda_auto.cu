@@ -34,7 +34,7 @@ constexpr std::array kTable{
     Choice{512, 16, "fcm_cuda_split", false}, // tensor cores; refuses some points
     Choice{512, 16, "fcm_cuda_fused", false},
     Choice{kAny, 8, "fcm_cuda_lanes"},
-    Choice{4, kAny, "fcm_cuda_lanes"},    // memberships outweigh both products
+    Choice{16, kAny, "fcm_cuda_lanes"},   // weights stay out of memory
     Choice{kAny, kAny, "fcm_cuda_tiles"}, // products outweigh reading rows twice
 };
 

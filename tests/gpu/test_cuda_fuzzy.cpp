@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <random>
+#include <type_traits>
 
 namespace clusterbench {
 namespace {
@@ -100,11 +101,13 @@ protected:
 
 // Every width of a team of lanes and of a tile, just full, one more, and the ends of the range.
 TEST_P(CudaFuzzy, FeaturesAndClusters) {
-  for (const std::size_t d : {1, 2, 3, 8, 9, 33, 65, 129}) {
-    for (const std::size_t k : {1, 4, 5, 16, 17, 65, 255, 256}) {
+  for (const std::size_t d : {1, 2, 3, 8, 9, 16, 32, 33, 64, 65, 129}) {
+    for (const std::size_t k : {1, 4, 5, 16, 17, 64, 65, 255, 256}) {
       expect_right({263, d, k}, 2.0);
     }
   }
+  expect_right({263, 112, 128}, 2.0);
+  expect_right({263, 128, 128}, 2.0);
 }
 
 TEST_P(CudaFuzzy, ManyFeatures) {
@@ -159,6 +162,28 @@ TEST_P(CudaFuzzy, PointsOnCentres) {
       std::ranges::copy_n(problem.centroids.begin(), static_cast<std::ptrdiff_t>(size.d),
                           problem.centroids.begin() + static_cast<std::ptrdiff_t>(size.d));
       expect_right(problem);
+    }
+  }
+}
+
+// Beyond the bounds of sums of inverse squared distances (fuzzy_run.cuh), and near them.
+TEST_P(CudaFuzzy, AnyUnit) {
+  const auto scaled = [](auto problem, double unit) {
+    for (auto* values : {&problem.points, &problem.centroids}) {
+      for (auto& value : *values) {
+        value = static_cast<std::remove_reference_t<decltype(value)>>(value * unit);
+      }
+    }
+    return problem;
+  };
+  for (const Size size : {Size{301, 2, 5}, Size{301, 7, 64}, Size{301, 40, 33}}) {
+    for (const double fuzzifier : {2.0, 1.5}) {
+      for (const double unit : {3e-16, 1e-9, 1e9, 1e15}) {
+        expect_right(scaled(clouds<float>(size, fuzzifier, kTwoPasses), unit));
+      }
+      for (const double unit : {1e-140, 3e-136, 1e-134, 1e120, 1e140}) {
+        expect_right(scaled(clouds<double>(size, fuzzifier, kTwoPasses), unit));
+      }
     }
   }
 }

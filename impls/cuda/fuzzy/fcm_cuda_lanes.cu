@@ -9,10 +9,10 @@
 //   cluster.
 // Distances are sums of squared differences: a row on a centre is at distance 0.
 // Source: article 001, sections 4.2 to 4.4, as one pass; float and double.
-// Cost per iteration: n d values; 3 n k d additions and multiply-adds, and n k divisions.
+// Cost per iteration: n d values; 3 n k d additions and multiply-adds, and n k reciprocals.
 // Limits: k d values of shared memory, and 8 x 16 (double: 8) lanes for the features: k <= 8 up to
-//   4096 features, k <= 16 up to 2048, k <= 256 up to 64 (double: half of these); else refused.
-//   Same bits in every run.
+//   4096 features, k <= 16 up to 2048 (double: half of these), k <= 128 up to 128 (double: 112),
+//   k <= 256 up to 64; else refused. Same bits in every run.
 #include "impls/contract.hpp"
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/fuzzy/fuzzy_run.cuh"
@@ -27,8 +27,7 @@ namespace {
 
 using namespace cuda;
 
-constexpr unsigned kWarps = 16;     // of a block, at most
-constexpr unsigned kUsualWarps = 8; // of a block whose teams have no more
+constexpr unsigned kWarps = 16; // of a block, at most
 
 /// A thread has F features of C clusters; LF lanes of a warp share the features of a row, times LC
 /// its clusters. R rows at once.
@@ -36,9 +35,24 @@ template <typename T_, unsigned F_, unsigned C_, unsigned LF_, unsigned LC_>
 struct Team {
   using T = T_;
   static constexpr unsigned F = F_, C = C_, LF = LF_, LC = LC_;
-  static constexpr unsigned R = sizeof(T) == 4 ? 16 / C : 2;
-  // Two blocks hide each other's waits; double needs the registers of one.
-  static constexpr unsigned kMostWarps = sizeof(T) == 4 ? kWarps : kUsualWarps;
+  static constexpr bool kManySums = F * C == 64;
+  static constexpr unsigned R = sizeof(T) == 4 ? 16 / C : kManySums && LF == 1 ? 1 : 2;
+  // Warps of a block. Of threads with many sums few warps fit a multiprocessor, and smaller blocks
+  // leave fewer of its registers unused.
+  static constexpr unsigned kUsualWarps = kManySums && sizeof(T) == 4 ? 4 : 8;
+  // Warps of a team, at most: one where a wider team has a kernel of its own.
+  static constexpr unsigned kMostWarps = LF * LC < 32 || F < 8       ? 1
+                                         : sizeof(T) == 4 && LC <= 2 ? kWarps
+                                                                     : kWarps / 2;
+  static constexpr unsigned kMostThreads = 32 * std::max(kMostWarps, kUsualWarps);
+  // Blocks that shall fit a multiprocessor: as many as were fastest.
+  static constexpr unsigned kBlocks = sizeof(T) == 8 || kMostThreads > 256 ? 1
+                                      : !kManySums                         ? 2
+                                      : kMostThreads > 128                 ? 1
+                                                                           : 3;
+  // The next rows are read while these are weighed, if there are registers for them.
+  static constexpr bool kAhead =
+      kMostThreads <= 256 && R * F <= 16 && !(sizeof(T) == 8 && kManySums);
   static constexpr unsigned N = R * C;                // pairs of a row and a cluster
   static constexpr unsigned M = N > LF ? N / LF : 1;  // of them a lane's own after the exchange
   static constexpr unsigned V = 16 / sizeof(T);       // values of a vector
@@ -82,6 +96,12 @@ __device__ void team_barrier(unsigned team, unsigned warps) {
   asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(warps * 32) : "memory");
 }
 
+/// A cluster's number: lanes side by side have V neighbours each, so that they write whole lines.
+template <typename S>
+__device__ unsigned cluster_of_lane(unsigned lc, unsigned c) {
+  return (c / S::V * S::LC + lc) * S::V + c % S::V;
+}
+
 /// Where centre values lie in shared memory: what the lanes of a team read at once is side by side.
 template <typename S>
 struct Places {
@@ -92,17 +112,20 @@ struct Places {
   __device__ unsigned of_value(unsigned j, unsigned f) const {
     const unsigned warp = f / (S::LF * S::F), of_warp = f % (S::LF * S::F);
     const unsigned i = of_warp / (S::LF * S::G) * S::G + f % S::G;
-    const unsigned member = (warp * S::LC + j / S::C) * S::LF + of_warp % (S::LF * S::G) / S::G;
-    return of(member, i, j % S::C / S::V) * S::V + j % S::V;
+    const unsigned lc = j / S::V % S::LC, c = j / (S::V * S::LC);
+    const unsigned member = (warp * S::LC + lc) * S::LF + of_warp % (S::LF * S::G) / S::G;
+    return of(member, i, c) * S::V + j % S::V;
   }
 };
 
-/// A team has `warps` warps, a block some teams. wide: rows can be read in groups. Dynamic shared
-/// memory: see below. sums: [blocks, k d], masses: [blocks, k], found: [blocks]
-template <typename S>
-__global__ void __launch_bounds__(32 * S::kMostWarps)
-    sweep_rows(const FuzzySweep<typename S::T> sweep, const unsigned warps, const bool wide,
-               typename S::T* sums, typename S::T* masses, double* found_by_block) {
+/// A team has `warps` warps, a block some teams. wide: rows can be read in groups. kTwo: the
+/// fuzzifier is 2. Dynamic shared memory: see below. sums: [blocks, k d], masses: [blocks, k],
+/// found: [blocks]
+template <typename S, bool kTwo>
+__global__ void __launch_bounds__(S::kMostThreads, S::kBlocks)
+    sweep_rows(const __grid_constant__ FuzzySweep<typename S::T> sweep, const unsigned warps,
+               const bool wide, typename S::T* sums, typename S::T* masses,
+               double* found_by_block) {
   using T = typename S::T;
   constexpr unsigned F = S::F, C = S::C, LF = S::LF, LC = S::LC, R = S::R, N = S::N, M = S::M;
   constexpr unsigned V = S::V, G = S::G, kOfWarp = S::kOfWarp;
@@ -120,34 +143,35 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
   T* s_weights = s_sums + places.members * F * C;
   T* s_parts = s_weights + (LF > 1 ? kWarps * (32 / LF) * (N + V) : 0);
   __shared__ T s_masses[C * LC];
+  const T far = sqrt(kNoCentre<T>);
   for (unsigned e = threadIdx.x; e < C * LC * width; e += blockDim.x) {
-    const unsigned j = e / width, f = e % width; // centres behind the last are infinitely far
+    const unsigned j = e / width, f = e % width;
     s_sums[places.of_value(j, f)] = f >= sweep.d  ? T{0}
                                     : j < sweep.k ? sweep.centres[std::size_t{j} * sweep.d + f]
-                                                  : T{INFINITY};
+                                                  : far;
   }
   __syncthreads(); // the centres are there
 
-  const std::size_t chunk_rows = R * kOfWarp, chunks = (sweep.n + chunk_rows - 1) / chunk_rows;
-  const std::size_t step = std::size_t{gridDim.x} * teams;
-  const auto row_of = [&](std::size_t chunk, unsigned r) {
-    return chunk * chunk_rows + r * kOfWarp + sub;
-  };
-  const unsigned own = (part * F / G * LF + lf) * G;      // its first features
-  const auto read = [&](std::size_t chunk, T(&x)[R][F]) { // rows behind the last weigh nothing
+  constexpr unsigned kChunk = R * kOfWarp; // rows
+  const std::size_t step = std::size_t{gridDim.x} * teams * kChunk, n = sweep.n;
+  const unsigned own = (part * F / G * LF + lf) * G, stride = kOfWarp * sweep.d;
+  const T* from = sweep.rows + own;                       // of row 0
+  const auto read = [&](std::size_t chunk, T(&x)[R][F]) { // rows behind the last are zero
+    const T* row = from + (chunk + sub) * sweep.d;
 #pragma unroll
-    for (unsigned r = 0; r < R; ++r) {
-      const T* row = sweep.rows + min(row_of(chunk, r), sweep.n - 1) * sweep.d;
+    for (unsigned r = 0; r < R; ++r, row += stride) {
+      const bool real = chunk + r * kOfWarp + sub < n;
 #pragma unroll
       for (unsigned g = 0; g < F / G; ++g) {
         const unsigned f = own + g * LF * G;
         Group<T, G> some = {};
         if (wide) {
-          some = f < sweep.d ? *reinterpret_cast<const Group<T, G>*>(row + f) : some;
+          some =
+              real && f < sweep.d ? *reinterpret_cast<const Group<T, G>*>(row + g * LF * G) : some;
         } else {
 #pragma unroll
           for (unsigned e = 0; e < G; ++e) {
-            some.at[e] = f + e < sweep.d ? row[f + e] : T{0};
+            some.at[e] = real && f + e < sweep.d ? row[g * LF * G + e] : T{0};
           }
         }
 #pragma unroll
@@ -159,12 +183,24 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
   };
   T sum[F + 1][C] = {}; // the last: of the weights alone
   double found = 0.0;
-  std::size_t chunk = std::size_t{blockIdx.x} * teams + team;
+  std::size_t chunk = (std::size_t{blockIdx.x} * teams + team) * kChunk; // its first row
   unsigned turn = 0;
+  T next[R][F];
+  if (S::kAhead && chunk < n) {
+    read(chunk, next);
+  }
 #pragma unroll 1
-  for (; chunk < chunks; chunk += step) {
+  for (; chunk < n; chunk += step) {
     T x[R][F];
-    read(chunk, x);
+    if constexpr (S::kAhead) {
+#pragma unroll
+      for (unsigned e = 0; e < R * F; ++e) {
+        x[e / F][e % F] = next[e / F][e % F];
+      }
+      read(chunk + step, next); // on their way while these are weighed
+    } else {
+      read(chunk, x);
+    }
     T value[N] = {}; // pair v: row v / C, cluster v % C of the lane's own
 #pragma unroll
     for (unsigned i = 0; i < F; ++i) {
@@ -180,7 +216,7 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
       }
     }
     distribute<N, LF>(value, lf);
-    if (warps > 1) {
+    if (S::kMostWarps > 1 && warps > 1) {
       T* s_turn = s_parts + turn * kWarps * M * 32;
 #pragma unroll
       for (unsigned e = 0; e < M; ++e) {
@@ -200,7 +236,7 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
     constexpr unsigned K = M < C ? M : C; // clusters of a row that are this lane's
     const unsigned first = first_kept<N, LF>(lf);
     const bool writes = part == 0 && lf < N;
-    const auto over = [&](auto v, auto combine) {
+    const auto over = [](auto v, auto combine) {
 #pragma unroll
       for (unsigned bit = R; bit < LF && bit < N; bit *= 2) { // lanes with the row's other clusters
         v = combine(v, __shfl_xor_sync(kAllLanes, v, bit));
@@ -211,21 +247,11 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
       }
       return v;
     };
-#pragma unroll
-    for (unsigned r = 0; r < M / K; ++r) {
-      T of_row[K];
-#pragma unroll
-      for (unsigned e = 0; e < K; ++e) {
-        of_row[e] = value[r * K + e];
-      }
-      const auto cluster_of = [&](unsigned e) { return lc * C + (first + e) % C; };
-      weigh_row<(K < V ? K : V)>(sweep, row_of(chunk, (first + r * K) / C), writes, cluster_of,
-                                 over, of_row, found);
-#pragma unroll
-      for (unsigned e = 0; e < K; ++e) {
-        value[r * K + e] = of_row[e];
-      }
-    }
+    const auto lanes = row_lanes<(K < V ? K : V), K>(
+        [first, lc](unsigned e) { return cluster_of_lane<S>(lc, (first + e) % C); }, over, writes);
+    weigh_rows<kTwo, M / K>(
+        sweep, lanes, [=](unsigned r) { return chunk + (first + r * K) / C * kOfWarp + sub; },
+        value, found);
     if constexpr (LF > 1) { // each lane needs all weights of its clusters
       T* s_own = s_weights + (warp * (32 / LF) + lane / LF) * (N + V);
       if (lf < N) {
@@ -274,7 +300,7 @@ __global__ void __launch_bounds__(32 * S::kMostWarps)
 #pragma unroll
       for (unsigned c = 0; c < C; ++c) {
         if (lf == 0 && part == 0) {
-          T& total = s_masses[lc * C + c];
+          T& total = s_masses[cluster_of_lane<S>(lc, c)];
           total = turn_of == 0 ? sum[F][c] : total + sum[F][c];
         }
       }
@@ -295,14 +321,16 @@ template <typename T>
 struct Kernel {
   unsigned features; // of a warp
   unsigned clusters;
-  unsigned group;      // features
-  unsigned rows;       // of a warp at once
-  unsigned most_warps; // of a team
+  unsigned group;       // features
+  unsigned rows;        // of a warp at once
+  unsigned most_warps;  // of a team
+  unsigned usual_warps; // of a block whose teams have no more
   std::size_t bytes_of_warp, more_bytes;
   void (*sweep)(FuzzySweep<T>, unsigned, bool, T*, T*, double*);
+  void (*sweep_two)(FuzzySweep<T>, unsigned, bool, T*, T*, double*); ///< the fuzzifier is 2
 
   unsigned warps(std::size_t d) const { return static_cast<unsigned>(ceil_div(d, features)); }
-  unsigned teams(std::size_t d) const { return std::max(1u, kUsualWarps / warps(d)); }
+  unsigned teams(std::size_t d) const { return std::max(1u, usual_warps / warps(d)); }
   bool takes(std::size_t d, std::size_t k) const {
     return k <= clusters && d <= features * most_warps;
   }
@@ -315,12 +343,14 @@ constexpr Kernel<T> kernel() {
           C * LC,
           S::G,
           S::R * S::kOfWarp,
-          S::kOfWarp == 1 ? S::kMostWarps : 1,
+          S::kMostWarps,
+          S::kUsualWarps,
           LF * LC * F * C * sizeof(T),
           ((LF > 1 ? kWarps * (32 / LF) * (S::N + S::V) : 0) +
-           (S::kOfWarp == 1 ? 2 * kWarps * S::M * 32 : 0)) *
+           (S::kMostWarps > 1 ? 2 * kWarps * S::M * 32 : 0)) *
               sizeof(T),
-          sweep_rows<S>};
+          sweep_rows<S, false>,
+          sweep_rows<S, true>};
 }
 /// The first that takes a shape is the one for it.
 template <typename T>
@@ -333,9 +363,11 @@ constexpr std::array kKernels{
     kernel<T, 8, 8, 32, 1>(), kernel<T, 2, 8, 1, 2>(),  kernel<T, 4, 8, 1, 2>(),
     kernel<T, 8, 8, 1, 2>(),  kernel<T, 8, 8, 2, 2>(),  kernel<T, 8, 8, 4, 2>(),
     kernel<T, 8, 8, 8, 2>(),  kernel<T, 8, 8, 16, 2>(), kernel<T, 2, 8, 1, 4>(),
-    kernel<T, 4, 8, 1, 4>(),  kernel<T, 2, 8, 1, 8>(),  kernel<T, 4, 8, 1, 8>(),
-    kernel<T, 2, 8, 1, 16>(), kernel<T, 4, 8, 1, 16>(), kernel<T, 2, 8, 1, 32>(),
-    kernel<T, 4, 8, 1, 32>()};
+    kernel<T, 4, 8, 1, 4>(),  kernel<T, 8, 8, 1, 4>(),  kernel<T, 8, 8, 2, 4>(),
+    kernel<T, 2, 8, 1, 8>(),  kernel<T, 4, 8, 1, 8>(),  kernel<T, 8, 8, 1, 8>(),
+    kernel<T, 8, 8, 2, 8>(),  kernel<T, 2, 8, 1, 16>(), kernel<T, 4, 8, 1, 16>(),
+    kernel<T, 8, 8, 1, 16>(), kernel<T, 8, 8, 2, 16>(), kernel<T, 2, 8, 1, 32>(),
+    kernel<T, 4, 8, 1, 32>(), kernel<T, 8, 8, 1, 32>()};
 
 template <typename T>
 class FcmCudaLanes final : public Variant<T> {
@@ -352,12 +384,13 @@ public:
 
   void prepare(const Shape& shape, const Points<T>& points) override {
     kernel_ = *find(shape);
+    sweep_ = shape.fuzzifier == 2.0 ? kernel_.sweep_two : kernel_.sweep;
     warps_ = kernel_.warps(shape.d);
     threads_ = warps_ * kernel_.teams(shape.d) * 32;
     bytes_ = kernel_.shared_bytes(shape.d);
-    allow_shared_memory(kernel_.sweep, bytes_);
+    allow_shared_memory(sweep_, bytes_);
     blocks_ = blocks_at_most(shape.n, kernel_.rows * kernel_.teams(shape.d),
-                             resident_blocks(kernel_.sweep, threads_, bytes_));
+                             resident_blocks(sweep_, threads_, bytes_));
     wide_ = shape.d % kernel_.group == 0 &&
             reinterpret_cast<std::uintptr_t>(points.rows.data()) % 16 == 0;
     run_.prepare(shape, points.rows, blocks_, blocks_);
@@ -365,8 +398,8 @@ public:
 
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     run_.run(start, answer, observer, [&](const FuzzySweep<T>& sweep) {
-      kernel_.sweep<<<blocks_, threads_, bytes_>>>(sweep, warps_, wide_, run_.sums(), run_.masses(),
-                                                   run_.found());
+      sweep_<<<blocks_, threads_, bytes_>>>(sweep, warps_, wide_, run_.sums(), run_.masses(),
+                                            run_.found());
       check_launch("sweep_rows");
     });
   }
@@ -381,6 +414,7 @@ private:
   }
 
   Kernel<T> kernel_{};
+  void (*sweep_)(FuzzySweep<T>, unsigned, bool, T*, T*, double*) = nullptr;
   bool wide_ = false;
   unsigned warps_ = 0, threads_ = 0, blocks_ = 0; // of a team, of a block, of a sweep
   std::size_t bytes_ = 0;                         // of shared memory

@@ -9,7 +9,7 @@
 //   |c|^2, but nothing cancels. Doubles have the digits for the latter.
 // Source: article 001, sections 4.2 to 4.4; tiles as in any product of matrices.
 // Cost per iteration: 2 n d values read, n k weights written and read; 3 n k d additions and
-//   multiply-adds (double: 2 n k d), and n k divisions.
+//   multiply-adds (double: 2 n k d), and n k reciprocals.
 // Limits: k <= 256, padded to a power of two from 16 on, and n times that more memory. Same bits.
 // Needs: sm_80
 #include "impls/contract.hpp"
@@ -102,11 +102,13 @@ struct Weighing {
   static constexpr unsigned kStage = kDeep<T> * (kLine + kCentres);
 };
 
-/// Weights u^m [n, kWidth] of all rows, and their sums: masses [blocks, k], found: [blocks].
-template <typename S>
+/// Weights u^m [n, kWidth] of all rows, and their sums: masses [blocks, k], found: [blocks]. kTwo:
+/// m is 2.
+template <typename S, bool kTwo>
 __global__ void __launch_bounds__(kThreads, 2) // one computes while the other makes its weights
-    weigh_tiles(const FuzzySweep<typename S::T> sweep, const Lengths<typename S::T> lengths,
-                typename S::T* weights, typename S::T* masses, double* found_by_block) {
+    weigh_tiles(const __grid_constant__ FuzzySweep<typename S::T> sweep,
+                const Lengths<typename S::T> lengths, typename S::T* weights, typename S::T* masses,
+                double* found_by_block) {
   using T = typename S::T;
   constexpr unsigned TX = S::TX, TY = S::TY, R = S::R, C = S::C, D = kDeep<T>;
   extern __shared__ __align__(16) unsigned char s_bytes[];
@@ -172,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, 2) // one computes while the other m
     }
     __syncthreads(); // nobody needs this tile
     begin(first + stride);
-    const auto cluster_of = [&](unsigned e) { return place<T>(tx, TX, e); };
+    const auto cluster_of = [tx](unsigned e) { return place<T>(tx, TX, e); };
     const auto over = [](auto v, auto combine) {
 #pragma unroll
       for (unsigned bit = 1; bit < TX; bit *= 2) {
@@ -180,6 +182,7 @@ __global__ void __launch_bounds__(kThreads, 2) // one computes while the other m
       }
       return v;
     };
+    const auto lanes = row_lanes<kVector<T>, C>(cluster_of, over, true);
 #pragma unroll
     for (unsigned r = 0; r < R; ++r) {
       const std::size_t row = first + place<T>(ty, TY, r);
@@ -192,10 +195,11 @@ __global__ void __launch_bounds__(kThreads, 2) // one computes while the other m
         }
       }
 #pragma unroll
-      for (unsigned e = 0; e < C; ++e) { // centres behind the last are infinitely far
-        squared[r][e] = cluster_of(e) < k ? squared[r][e] : T{INFINITY};
+      for (unsigned e = 0; e < C; ++e) {
+        squared[r][e] = cluster_of(e) < k ? squared[r][e] : kNoCentre<T>;
       }
-      weigh_row<kVector<T>>(sweep, row, true, cluster_of, over, squared[r], found);
+      weigh_rows<kTwo, 1>(
+          sweep, lanes, [row](unsigned) { return row; }, squared[r], found);
       if (row < sweep.n) {
 #pragma unroll
         for (unsigned v = 0; v < C / kVector<T>; ++v) {
@@ -315,11 +319,13 @@ struct Weigher {
   unsigned width, rows; // of a tile
   std::size_t bytes;
   void (*weigh)(FuzzySweep<T>, Lengths<T>, T*, T*, double*);
+  void (*weigh_two)(FuzzySweep<T>, Lengths<T>, T*, T*, double*); ///< the fuzzifier is 2
 };
 template <typename T, unsigned TX, unsigned C>
 constexpr Weigher<T> weigher() {
   using S = Weighing<T, TX, C>;
-  return {S::kWidth, S::kRows, kStages * S::kStage * sizeof(T), weigh_tiles<S>};
+  return {S::kWidth, S::kRows, kStages * S::kStage * sizeof(T), weigh_tiles<S, false>,
+          weigh_tiles<S, true>};
 }
 /// The first that is wide enough is taken.
 template <typename T>
@@ -365,15 +371,16 @@ public:
     for (const Adder<T>& adder : kAdders<T>) {
       adder_ = adder.tall <= weigher_.width && (adder.wide == 64 || shape.d > 64) ? adder : adder_;
     }
-    allow_shared_memory(weigher_.weigh, weigher_.bytes);
+    weigh_ = shape.fuzzifier == 2.0 ? weigher_.weigh_two : weigher_.weigh;
+    allow_shared_memory(weigh_, weigher_.bytes);
     allow_shared_memory(adder_.add, adder_.bytes);
-    blocks_ = blocks_at_most(shape.n, weigher_.rows,
-                             resident_blocks(weigher_.weigh, kThreads, weigher_.bytes));
+    blocks_ =
+        blocks_at_most(shape.n, weigher_.rows, resident_blocks(weigh_, kThreads, weigher_.bytes));
     // As many slices as fill the device, and short enough that a float keeps its digits.
     const std::size_t tiles = ceil_div(shape.k, adder_.tall) * ceil_div(shape.d, adder_.wide);
     slices_ = resident_blocks(adder_.add, adder_.threads, adder_.bytes) / tiles;
     slices_ = std::max({slices_, ceil_div(shape.n, kLongest), std::size_t{1}});
-    slices_ = std::min(slices_, ceil_div(shape.n, kDeep<T>));
+    slices_ = std::min({slices_, ceil_div(shape.n, kDeep<T>), std::size_t{65535}}); // of a grid
     d_weights_ = DeviceBuffer<T>(shape.n * weigher_.width);
     run_.prepare(shape, points.rows, slices_, blocks_);
     d_ = static_cast<unsigned>(shape.d);
@@ -389,7 +396,7 @@ public:
       if (kExpanded<T> && sweep.given == nullptr) {
         measure(sweep.centres, sweep.k, d_centre_lengths_.data());
       }
-      weigher_.weigh<<<blocks_, kThreads, weigher_.bytes>>>(
+      weigh_<<<blocks_, kThreads, weigher_.bytes>>>(
           sweep, {d_row_lengths_.data(), d_centre_lengths_.data()}, d_weights_.data(),
           run_.masses(), run_.found());
       check_launch("weigh_tiles");
@@ -409,6 +416,7 @@ private:
   }
 
   Weigher<T> weigher_{};
+  void (*weigh_)(FuzzySweep<T>, Lengths<T>, T*, T*, double*) = nullptr;
   Adder<T> adder_{};
   unsigned d_ = 0;
   unsigned blocks_ = 0; // that weigh

@@ -7,7 +7,6 @@
 
 #include <cuda_runtime.h>
 
-#include <cfloat>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -40,21 +39,29 @@ struct FuzzySweep {
   bool wants_loss, wants_labels;
 };
 
-/// a / b; kFast: of floats with two units in the last place of error, 0 for b beyond 2^126, and the
-/// least normal number in place of a b that is below it or no number.
-template <bool kFast>
-__device__ float quotient(float a, float b) {
-  if constexpr (kFast) {
-    float inverse;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(max(b, FLT_MIN)));
-    return a * inverse;
-  } else {
-    return a / b;
-  }
+/// The squared distance of a centre that does not exist. Finite, so that inverse() takes it.
+template <typename T>
+constexpr T kNoCentre = sizeof(T) == 4 ? T(0x1p120) : T(0x1p1000);
+/// Sums of inverse squared distances between these are right: no inverse has overflowed, what is
+/// lost of the smallest ones does not matter, and no coordinate is so large that a centre that does
+/// not exist is near (docs/ladder/fuzzy.md).
+template <typename T>
+constexpr T kLeastSum = sizeof(T) == 4 ? T(0x1p-60) : T(0x1p-800);
+template <typename T>
+constexpr T kLargestSum = sizeof(T) == 4 ? T(0x1p100) : T(0x1p900);
+
+/// 1 / a with an error of two units in the last place; where a or that is no normal number,
+/// infinite, zero, or no number.
+__device__ inline float inverse(float a) {
+  float inverse;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(a));
+  return inverse;
 }
-template <bool kFast>
-__device__ double quotient(double a, double b) {
-  return a / b;
+__device__ inline double inverse(double a) {
+  double inverse; // some 20 bits; each step doubles them
+  asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(a));
+  inverse = fma(inverse, fma(-a, inverse, 1.0), inverse);
+  return fma(inverse, fma(-a, inverse, 1.0), inverse);
 }
 
 /// Writes the memberships of one row from cluster j on, as far as there are clusters.
@@ -74,101 +81,182 @@ __device__ void write_memberships(const FuzzySweep<T>& sweep, std::size_t row, u
   }
 }
 
-/// Turns the squared distances of one row into weights u^m. Lanes that share the row have K
-/// clusters each, number m of them is cluster_of(m), and over(value, combine) combines over these
-/// lanes. G of them at a time are neighbours, the first a multiple of G. Rows behind the last weigh
-/// nothing, nor do clusters behind the last, whose distance must be infinite. Adds to `found` what
-/// the stop rule wants, and writes memberships and label, where `writes`: one lane for each
-/// cluster. kTwo: the fuzzifier m is 2.
-template <bool kTwo, unsigned G, unsigned K, typename T, typename ClusterOf, typename Over>
-__device__ void weigh_row_by(const FuzzySweep<T>& sweep, std::size_t row, bool writes,
-                             ClusterOf cluster_of, Over over, T (&value)[K], double& found) {
-  const bool real = row < sweep.n;
-  const T m = sweep.fuzzifier;
-  if (sweep.given != nullptr) {
+/// Lanes that share rows have K clusters of each. Number e of them is cluster_of(e), and
+/// over(value, combine) combines over these lanes. G clusters at a time are neighbours, the first a
+/// multiple of G. `writes` is true in one of the lanes that have the same cluster.
+template <unsigned G_, unsigned K_, typename ClusterOf, typename Over>
+struct RowLanes {
+  static constexpr unsigned G = G_, K = K_;
+  ClusterOf cluster_of;
+  Over over;
+  bool writes;
+};
+template <unsigned G, unsigned K, typename ClusterOf, typename Over>
+__device__ RowLanes<G, K, ClusterOf, Over> row_lanes(ClusterOf cluster_of, Over over, bool writes) {
+  return {cluster_of, over, writes};
+}
+
+/// Writes memberships [K] and the label of a row. Returns, in the lane that writes the label,
+/// whether it has changed, if the stop rule asks for that.
+template <typename T, typename Lanes>
+__device__ bool keep_row(const FuzzySweep<T>& sweep, const Lanes& lanes, std::size_t row,
+                         const T* membership) {
+  constexpr unsigned G = Lanes::G, K = Lanes::K;
+  T largest = 0;
 #pragma unroll
-    for (unsigned e = 0; e < K; ++e) {
-      const T u =
-          real && cluster_of(e) < sweep.k ? sweep.given[row * sweep.k + cluster_of(e)] : T{0};
-      value[e] = kTwo ? u * u : pow(u, m);
-    }
-    return;
+  for (unsigned e = 0; e < K; ++e) {
+    largest = max(largest, membership[e]);
   }
-  const auto add = [](T a, T b) { return a + b; };
-  const auto smaller = [](T a, T b) { return min(a, b); };
-  const auto larger = [](T a, T b) { return max(a, b); };
+  largest = lanes.over(largest, [](T a, T b) { return max(a, b); });
+  unsigned label = sweep.k; // the lowest of equal ones
+#pragma unroll
+  for (unsigned e = 0; e < K; ++e) {
+    label = membership[e] == largest ? min(label, lanes.cluster_of(e)) : label;
+  }
+  label = lanes.over(label, [](unsigned a, unsigned b) { return min(a, b); });
+  bool changed = false;
+#pragma unroll
+  for (unsigned g = 0; g < K / G; ++g) {
+    const unsigned j = lanes.cluster_of(g * G);
+    if (lanes.writes && row < sweep.n && j < sweep.k) {
+      Group<T, G> some;
+#pragma unroll
+      for (unsigned e = 0; e < G; ++e) {
+        some.at[e] = membership[g * G + e];
+      }
+      write_memberships(sweep, row, j, some);
+      if (label - j < G) { // among these, and not below them
+        changed = sweep.wants_labels && sweep.labels[row] != static_cast<std::int32_t>(label);
+        sweep.labels[row] = static_cast<std::int32_t>(label);
+      }
+    }
+  }
+  return changed;
+}
+
+/// Turns squared distances [K] of a row into weights u^m, whatever the fuzzifier and the distances
+/// are. Returns what it finds for the stop rule.
+template <bool kTwo, typename T, typename Lanes>
+__device__ double weigh_any_row(const FuzzySweep<T>& sweep, const Lanes& lanes, std::size_t row,
+                                T* value) {
+  constexpr unsigned K = Lanes::K;
   T nearest = INFINITY;
 #pragma unroll
   for (unsigned e = 0; e < K; ++e) {
+    value[e] = lanes.cluster_of(e) < sweep.k ? value[e] : T{INFINITY};
     nearest = min(nearest, value[e]);
   }
-  nearest = over(nearest, smaller);
+  nearest = lanes.over(nearest, [](T a, T b) { return min(a, b); });
   // A membership is closeness over the sum of all, closeness = ratio^(1 / (m - 1)), so u^m is
   // closeness * ratio / sum^m. No ratio overflows; it is 1 for every centre that a point sits on.
   T ratio[K], close[K], total = 0;
-  const T exponent = T{1} / (m - T{1});
+  const T m = sweep.fuzzifier, exponent = T{1} / (m - T{1});
 #pragma unroll
   for (unsigned e = 0; e < K; ++e) {
-    const T below_one =
-        quotient<kTwo>(nearest, value[e]); // or no number, of a centre at distance 0
+    const T below_one = nearest / value[e]; // or no number, of a centre at distance 0
     ratio[e] = value[e] == nearest ? T{1} : below_one;
     close[e] = kTwo ? ratio[e] : exp2(log2(ratio[e]) * exponent);
     total += close[e];
   }
-  total = over(total, add);
-  const T share = quotient<kTwo>(T{1}, total);
-  const T scale = !real ? T{0} : kTwo ? share * share : exp2(-m * log2(total));
-  if (sweep.wants_loss && writes && real) {
-#pragma unroll
-    for (unsigned e = 0; e < K; ++e) {
-      if (cluster_of(e) < sweep.k) {
-        found += static_cast<double>(close[e] * ratio[e] * scale) * static_cast<double>(value[e]);
-      }
-    }
-  }
-  if (sweep.keep) {
-    T largest = 0;
-#pragma unroll
-    for (unsigned e = 0; e < K; ++e) {
-      largest = max(largest, close[e] * share);
-    }
-    largest = over(largest, larger);
-    unsigned label = sweep.k; // the lowest of equal ones
-#pragma unroll
-    for (unsigned e = 0; e < K; ++e) {
-      label = close[e] * share == largest ? min(label, cluster_of(e)) : label;
-    }
-    label = over(label, [](unsigned a, unsigned b) { return min(a, b); });
-#pragma unroll
-    for (unsigned g = 0; g < K / G; ++g) {
-      const unsigned j = cluster_of(g * G);
-      if (writes && real && j < sweep.k) {
-        Group<T, G> some;
-#pragma unroll
-        for (unsigned e = 0; e < G; ++e) {
-          some.at[e] = close[g * G + e] * share;
-        }
-        write_memberships(sweep, row, j, some);
-        if (label - j < G) { // among these, and not below them
-          found += sweep.wants_labels && sweep.labels[row] != static_cast<std::int32_t>(label);
-          sweep.labels[row] = static_cast<std::int32_t>(label);
-        }
-      }
-    }
-  }
+  total = lanes.over(total, [](T a, T b) { return a + b; });
+  const T share = T{1} / total;
+  const T scale = row >= sweep.n ? T{0} : kTwo ? share * share : exp2(-m * log2(total));
+  double found = 0.0;
 #pragma unroll
   for (unsigned e = 0; e < K; ++e) {
-    value[e] = close[e] * ratio[e] * scale;
+    const T weight = close[e] * ratio[e] * scale;
+    if (sweep.wants_loss && lanes.writes && lanes.cluster_of(e) < sweep.k) {
+      found += static_cast<double>(weight) * static_cast<double>(value[e]);
+    }
+    value[e] = weight;
+    close[e] *= share;
   }
+  return found + (sweep.keep && keep_row(sweep, lanes, row, close) ? 1.0 : 0.0);
+}
+/// The same out of line, where it is rare: it would take registers from what is not.
+template <typename T, typename Lanes>
+__device__ __noinline__ double weigh_rare_row(const FuzzySweep<T>& sweep, const Lanes& lanes,
+                                              std::size_t row, T* value) {
+  return weigh_any_row<true>(sweep, lanes, row, value);
 }
 
-template <unsigned G, unsigned K, typename T, typename ClusterOf, typename Over>
-__device__ void weigh_row(const FuzzySweep<T>& sweep, std::size_t row, bool writes,
-                          ClusterOf cluster_of, Over over, T (&value)[K], double& found) {
-  if (sweep.fuzzifier == T{2}) {
-    weigh_row_by<true, G>(sweep, row, writes, cluster_of, over, value, found);
+/// Turns the squared distances of R rows into weights u^m: value [R, K], number r of them is
+/// row_of(r). Rows behind the last weigh nothing, nor do clusters behind the last, whose distance
+/// must be about kNoCentre. Adds to `found` what the stop rule wants, and writes memberships and
+/// labels. All lanes of a warp must call it together. kTwo: the fuzzifier is 2.
+///
+/// With m = 2 a membership is the inverse of the squared distance over the sum of all inverses.
+/// Where that sum is far out, as for a point on a centre, weigh_any_row() is right.
+template <bool kTwo, unsigned R, typename T, typename Lanes, typename RowOf>
+__device__ void weigh_rows(const FuzzySweep<T>& sweep, const Lanes& lanes, RowOf row_of, T* value,
+                           double& found) {
+  constexpr unsigned K = Lanes::K;
+  if (sweep.given != nullptr) {
+#pragma unroll
+    for (unsigned e = 0; e < R * K; ++e) {
+      const std::size_t row = row_of(e / K);
+      const unsigned j = lanes.cluster_of(e % K);
+      const T u = row < sweep.n && j < sweep.k ? sweep.given[row * sweep.k + j] : T{0};
+      value[e] = kTwo ? u * u : pow(u, sweep.fuzzifier);
+    }
+    return;
+  }
+  if constexpr (kTwo) {
+    T close[R * K], total[R];
+    bool usual = true;
+#pragma unroll
+    for (unsigned r = 0; r < R; ++r) {
+      total[r] = 0;
+#pragma unroll
+      for (unsigned e = 0; e < K; ++e) {
+        close[r * K + e] = inverse(value[r * K + e]);
+        total[r] += close[r * K + e];
+      }
+      total[r] = lanes.over(total[r], [](T a, T b) { return a + b; });
+      usual = usual && total[r] >= kLeastSum<T> && total[r] <= kLargestSum<T>;
+    }
+    if (!__all_sync(kAllLanes, usual)) {
+#pragma unroll 1
+      for (unsigned r = 0; r < R; ++r) {
+        T of_row[K]; // so that `value` stays in registers
+#pragma unroll
+        for (unsigned e = 0; e < R * K; ++e) {
+          of_row[e % K] = e / K == r ? value[e] : of_row[e % K];
+        }
+        found += weigh_rare_row(sweep, lanes, row_of(r), of_row);
+#pragma unroll
+        for (unsigned e = 0; e < R * K; ++e) {
+          value[e] = e / K == r ? of_row[e % K] : value[e];
+        }
+      }
+      return;
+    }
+    T share[R]; // of an inverse in the membership
+#pragma unroll
+    for (unsigned r = 0; r < R; ++r) {
+      share[r] = row_of(r) < sweep.n ? inverse(total[r]) : T{0};
+#pragma unroll
+      for (unsigned e = 0; e < K; ++e) {
+        close[r * K + e] *= share[r];
+        value[r * K + e] = close[r * K + e] * close[r * K + e];
+      }
+    }
+    if (sweep.keep || sweep.wants_loss) { // one branch for what few passes do
+#pragma unroll
+      for (unsigned r = 0; r < R; ++r) {
+        if (sweep.wants_loss && lanes.writes && lanes.cluster_of(0) == 0) {
+          found += static_cast<double>(share[r]); // the sum of u^2 / (u total)
+        }
+        if (sweep.keep) {
+          found += keep_row(sweep, lanes, row_of(r), close + r * K) ? 1.0 : 0.0;
+        }
+      }
+    }
   } else {
-    weigh_row_by<false, G>(sweep, row, writes, cluster_of, over, value, found);
+#pragma unroll
+    for (unsigned r = 0; r < R; ++r) {
+      found += weigh_any_row<false>(sweep, lanes, row_of(r), value + r * K);
+    }
   }
 }
 
