@@ -106,7 +106,7 @@ TEST_P(MillionClusters, AreRight) {
 }
 
 // Those that kmeans_cuda_auto names for the shape, but for kmeans_cublas, whose 1.5e12 products go
-// through memory: that takes a minute.
+// through memory.
 INSTANTIATE_TEST_SUITE_P(All, MillionClusters,
                          testing::Values("kmeans_cuda_certified", "kmeans_cuda_wgmma"),
                          [](const auto& name) { return std::string(name.param); });
