@@ -13,7 +13,6 @@
 #include <gtest/gtest.h>
 #include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace clusterbench {
@@ -68,41 +67,25 @@ TEST_P(MillionClusters, AreRight) {
   if (gpu_state(0).memory_total_bytes < kNeeded) {
     GTEST_SKIP() << "the GPU has less than 16 GiB of memory";
   }
-  Shape shape{.n = kRows, .d = kFeatures, .k = kClusters, .stop = {}};
-  shape.stop.max_iterations = 2; // the second pass finds the same labels and means
-  const std::vector<float> points = corners(kRows, false, 0.4f);
-  const std::vector<double> right = means_of(points);
-  PlacedArray<float> device_points(Place::device, points.size()),
-      start(Place::device, right.size()), centroids(Place::device, right.size()),
-      entering(Place::device, right.size());
-  PlacedArray<std::int32_t> labels(Place::device, kRows);
-  device_points.copy_from(points);
-  start.copy_from(corners(kClusters, true, 0.05f));
-  labels.fill(0xFF);
-  centroids.fill(0xFF);
-  Answer<float> answer{labels.span(), centroids.span(), entering.span(), {}, 0};
-  Observer<float> nobody;
-  const auto tested = variant_tests::make<float>(variant());
-  ASSERT_EQ(tested->refuse(shape), "");
-  tested->prepare(shape, {std::as_const(device_points).span(), 0});
-  tested->run({std::as_const(start).span(), {}}, answer, nobody);
-  device_calls().synchronize();
-
-  std::vector<std::int32_t> found(kRows);
-  labels.copy_to(found);
-  std::size_t wrong = 0;
+  OwnedProblem<float> problem;
+  problem.n = kRows;
+  problem.d = kFeatures;
+  problem.k = kClusters;
+  problem.points = corners(kRows, false, 0.4f);
+  problem.centroids = corners(kClusters, true, 0.05f);
+  problem.stop.max_iterations = 2; // the second pass finds the same labels and means
+  const OwnedAnswer<float> answer = OnGpu<float>(variant(), problem.view()).run();
+  EXPECT_EQ(answer.iterations, 2u);
+  std::size_t wrong = 0, off = 0;
   for (std::size_t i = 0; i < kRows; ++i) {
-    wrong += found[i] != static_cast<std::int32_t>(label_of(i)) ? 1 : 0;
+    wrong += answer.labels[i] != static_cast<std::int32_t>(label_of(i)) ? 1 : 0;
   }
   EXPECT_EQ(wrong, 0u);
-  std::vector<float> means(right.size());
-  centroids.copy_to(means);
-  std::size_t off = 0;
+  const std::vector<double> right = means_of(problem.points);
   for (std::size_t e = 0; e < right.size(); ++e) {
-    off += std::abs(double{means[e]} - right[e]) < 1e-6 ? 0 : 1; // NaN counts, too
+    off += std::abs(double{answer.centroids[e]} - right[e]) < 1e-6 ? 0 : 1; // NaN counts, too
   }
   EXPECT_EQ(off, 0u);
-  EXPECT_EQ(answer.iterations, 2u);
 }
 
 // Those that kmeans_cuda_auto names for the shape, but for kmeans_cublas, whose 1.5e12 products go

@@ -45,11 +45,9 @@ struct Team {
                                          : sizeof(T) == 4 && LC <= 2 ? kWarps
                                                                      : kWarps / 2;
   static constexpr unsigned kMostThreads = 32 * std::max(kMostWarps, kUsualWarps);
-  // Blocks that shall fit a multiprocessor: as many as were fastest.
-  static constexpr unsigned kBlocks = sizeof(T) == 8 || kMostThreads > 256 ? 1
-                                      : !kManySums                         ? 2
-                                      : kMostThreads > 128                 ? 1
-                                                                           : 3;
+  // As many threads of a multiprocessor as were fastest: more would have too few registers.
+  static constexpr unsigned kThreads = sizeof(T) == 8 ? 256 : kManySums ? 384 : 512;
+  static constexpr unsigned kBlocks = std::max(1u, kThreads / kMostThreads);
   // The next rows are read while these are weighed, if there are registers for them.
   static constexpr bool kAhead =
       kMostThreads <= 256 && R * F <= 16 && !(sizeof(T) == 8 && kManySums);
@@ -318,6 +316,9 @@ __global__ void __launch_bounds__(S::kMostThreads, S::kBlocks)
 }
 
 template <typename T>
+using SweepRows = void (*)(FuzzySweep<T>, unsigned, bool, T*, T*, double*);
+
+template <typename T>
 struct Kernel {
   unsigned features; // of a warp
   unsigned clusters;
@@ -326,8 +327,7 @@ struct Kernel {
   unsigned most_warps;  // of a team
   unsigned usual_warps; // of a block whose teams have no more
   std::size_t bytes_of_warp, more_bytes;
-  void (*sweep)(FuzzySweep<T>, unsigned, bool, T*, T*, double*);
-  void (*sweep_two)(FuzzySweep<T>, unsigned, bool, T*, T*, double*); ///< the fuzzifier is 2
+  SweepRows<T> sweep, sweep_two; ///< the latter where the fuzzifier is 2
 
   unsigned warps(std::size_t d) const { return static_cast<unsigned>(ceil_div(d, features)); }
   unsigned teams(std::size_t d) const { return std::max(1u, usual_warps / warps(d)); }
@@ -414,7 +414,7 @@ private:
   }
 
   Kernel<T> kernel_{};
-  void (*sweep_)(FuzzySweep<T>, unsigned, bool, T*, T*, double*) = nullptr;
+  SweepRows<T> sweep_ = nullptr;
   bool wide_ = false;
   unsigned warps_ = 0, threads_ = 0, blocks_ = 0; // of a team, of a block, of a sweep
   std::size_t bytes_ = 0;                         // of shared memory

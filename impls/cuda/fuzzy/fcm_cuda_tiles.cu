@@ -315,11 +315,13 @@ __global__ void __launch_bounds__(S::kTeam, 512 / S::kTeam)
 }
 
 template <typename T>
+using WeighTiles = void (*)(FuzzySweep<T>, Lengths<T>, T*, T*, double*);
+
+template <typename T>
 struct Weigher {
   unsigned width, rows; // of a tile
   std::size_t bytes;
-  void (*weigh)(FuzzySweep<T>, Lengths<T>, T*, T*, double*);
-  void (*weigh_two)(FuzzySweep<T>, Lengths<T>, T*, T*, double*); ///< the fuzzifier is 2
+  WeighTiles<T> weigh, weigh_two; ///< the latter where the fuzzifier is 2
 };
 template <typename T, unsigned TX, unsigned C>
 constexpr Weigher<T> weigher() {
@@ -416,7 +418,7 @@ private:
   }
 
   Weigher<T> weigher_{};
-  void (*weigh_)(FuzzySweep<T>, Lengths<T>, T*, T*, double*) = nullptr;
+  WeighTiles<T> weigh_ = nullptr;
   Adder<T> adder_{};
   unsigned d_ = 0;
   unsigned blocks_ = 0; // that weigh
