@@ -76,29 +76,27 @@ constexpr std::array kTable{
     Choice{150000, 12, 80, "kmeans_cuda_cells"},   // one launch for few points
     Choice{15000, 6, 3000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},   // few centroids are near a box
-    Choice{120000, 6, 2500, "kmeans_cuda_packed"}, // boxes are too large
+    Choice{120000, 6, kAny, "kmeans_cuda_packed"}, // boxes are too large
     Choice{120000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},
-    Choice{200000, 6, 2500, "kmeans_cuda_packed"},
+    Choice{200000, 6, kAny, "kmeans_cuda_packed"},
     Choice{200000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
     Choice{kAny, 6, 150, "kmeans_cuda_cells"},
-    Choice{500000, 6, 2200, "kmeans_cuda_packed"},
+    Choice{500000, 6, kAny, "kmeans_cuda_packed"},
     Choice{500000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 5, kAny, "kmeans_cuda_nearby"},
-    Choice{1700000, 6, 1500, "kmeans_cuda_packed"},
+    Choice{1700000, 6, kAny, "kmeans_cuda_packed"},
     Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
     Choice{kAny, 9, 80, "kmeans_cuda_cells"},
     Choice{2000, 2048, 128, "kmeans_cuda_resident"}, // one launch for few points
     Choice{5000, 128, 256, "kmeans_cuda_resident"},
     Choice{6000, 128, 128, "kmeans_cuda_resident"},
-    Choice{kAny, 11, 2200, "kmeans_cuda_packed"},    // pairs of scores in registers
-    Choice{kAny, 11, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
-    Choice{kAny, 64, 4000, "kmeans_cuda_packed"},
-    Choice{kAny, 32, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
-    Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
+    Choice{kAny, 64, kAny, "kmeans_cuda_packed"},    // pairs of scores in registers
+    Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},   // a product of matrices, none in memory
+    Choice{kAny, kAny, kAny, "kmeans_cublas"},       // devices before 9.0
 };
 
 /// Of float64: all but the last read narrower copies, and few rows in full precision.

@@ -305,10 +305,12 @@ double share_of_packed_bound(const Rounded& x, const Rounded& c, bool rounds) {
     of_c.push_back(b);
   }
   exact += static_cast<long double>(constant) * 0x1p15L;
-  const auto bound = static_cast<double>(packed_error(
-      score_error(c.norms, 64), static_cast<float>(x.norms.residual),
-      static_cast<float>(x.norms.rounded), static_cast<float>(constant * 0x1p15),
-      static_cast<unsigned>(products), rounds ? static_cast<unsigned>(products / 16 - 1) : 0));
+  const auto of_data = static_cast<unsigned>((x.exact.size() + 15) / 16 * 16);
+  const PackedError error(score_error(c.norms, of_data), static_cast<unsigned>(products),
+                          rounds ? static_cast<unsigned>(products / 16 - 1) : 0);
+  const auto bound = static_cast<double>(error.of(static_cast<float>(x.norms.residual),
+                                                  static_cast<float>(x.norms.rounded),
+                                                  static_cast<float>(constant * 0x1p15)));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
     double score = 0.0;
@@ -338,7 +340,7 @@ TEST(CertifiedBound, HoldsForPackedScores) {
       continue; // the scale leaves no value beyond its range
     }
     double worst = 0.0;
-    for (const std::size_t d : {1, 2, 12, 13, 32, 60, 64}) {
+    for (const std::size_t d : {1, 2, 12, 13, 16, 17, 28, 29, 32, 60, 64}) {
       for (int repeat = 0; repeat < 300; ++repeat) {
         Vector x(d), c(d);
         for (std::size_t f = 0; f < d; ++f) {

@@ -1,4 +1,5 @@
-// Sums by cluster: exact, over rows in the order of their labels, and of several devices.
+// Sums by cluster: exact, over rows in the order of their labels, and of several devices. Their
+// means, and launches of the kernels of a pass.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -12,7 +13,9 @@
 #include <cstddef>
 #include <cub/device/device_radix_sort.cuh>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace clusterbench::cuda {
@@ -229,6 +232,48 @@ __device__ void move_rows(const PointsView<T>& points, const SumsView& own,
   }
 }
 
+// ---- the kernels of a pass
+//
+// They may begin before the one before them in the stream has ended, on devices of compute
+// capability 9.0 and later (programmatic dependent launch): a pass waits less for launches.
+
+/// Waits until every kernel before this one in the stream has ended, and what it wrote is there:
+/// the one before this does so, too, in all of its blocks, and so on. A kernel that
+/// launch_overlapping() starts must do it before it touches global memory that others write.
+/// Returns at once in others.
+__device__ inline void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next kernel take multiprocessors that this one leaves, once all blocks have called it.
+/// Of the next kernel, too, wait_for_kernels_before() waits until this one has ended.
+__device__ inline void let_next_kernel_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// Launches `kernel` into the default stream, on a device of compute capability 9.0 or later. Does
+/// not block. Throws std::runtime_error.
+template <typename... Parameters, typename... Arguments>
+void launch_overlapping(std::string_view name, void (*kernel)(Parameters...), unsigned blocks,
+                        unsigned threads, std::size_t shared_bytes, Arguments&&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
+}
+
+// ---- means
+
 inline constexpr unsigned kPlacingThreads = 256; ///< of a block
 
 /// Where centroids are written, rounded for the next pass; see CentroidsView.
@@ -275,6 +320,8 @@ static __global__ void __launch_bounds__(kPlacingThreads)
                     double* shifts, const WeightsView<T> weights) {
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / kThreads;
   const unsigned thread = threadIdx.x % kThreads;
+  let_next_kernel_begin();
+  wait_for_kernels_before();
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
     return;
   }
@@ -332,24 +379,29 @@ static __global__ void __launch_bounds__(kPlacingThreads)
   }
 }
 
-/// Launches it, with a warp a centroid, or a block where there are many features. Does not block.
-/// Throws std::runtime_error.
+/// Launches it, with a warp a centroid, or a block where there are many features. overlaps: see
+/// launch_overlapping(). Does not block. Throws std::runtime_error.
 template <typename T>
 void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization<T>& frame,
                const HalfTiles& shape, T* centroids, T* entering, const PlacedCentroids& placed,
-               PassCounters* next, double* shifts, const WeightsView<T>& weights) {
+               PassCounters* next, double* shifts, const WeightsView<T>& weights, bool overlaps) {
   constexpr unsigned kWarp = 32, kFewFeatures = 256;
   const bool weighted = weights.of_point != nullptr;
   const auto by_warp =
       weighted ? place_centroids<kWarp, true, T> : place_centroids<kWarp, false, T>;
   const auto by_block = weighted ? place_centroids<kPlacingThreads, true, T>
                                  : place_centroids<kPlacingThreads, false, T>;
+  const auto kernel = d <= kFewFeatures ? by_warp : by_block;
   const unsigned threads = d <= kFewFeatures ? kWarp : kPlacingThreads; // of a centroid
   const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
-  (d <= kFewFeatures
-       ? by_warp
-       : by_block)<<<blocks_for(padded_k * threads, kPlacingThreads), kPlacingThreads>>>(
-      sums, k, d, frame, shape, centroids, entering, placed, next, shifts, weights);
+  const unsigned blocks = blocks_for(padded_k * threads, kPlacingThreads);
+  if (overlaps) {
+    launch_overlapping("place_centroids", kernel, blocks, kPlacingThreads, 0, sums, k, d, frame,
+                       shape, centroids, entering, placed, next, shifts, weights);
+    return;
+  }
+  kernel<<<blocks, kPlacingThreads>>>(sums, k, d, frame, shape, centroids, entering, placed, next,
+                                      shifts, weights);
   check_launch("place_centroids");
 }
 

@@ -23,19 +23,28 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
 
 /// As folded_error(), where centroids are scaled by 2^-15 so that scores fit float16, what loses up
 /// to 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of
-/// it and 2^-20. products: of a score, with those of padding; up to 64 features. roundings: of sums
-/// that are no score yet to float16; each loses less than an ulp, and none exceeds |x| |c|.
-CLUSTERBENCH_HOST_DEVICE inline float packed_error(const ScoreError& largest, float residual,
-                                                   float norm, float constant, unsigned products,
-                                                   unsigned roundings) {
-  const float cut =
-      static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
-      0x1p-21f;
-  const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
-  const float of_sums =
-      static_cast<float>(roundings) * (1.01f * 0x1p-10f * norm * rounded + 0x1p-8f);
-  return largest.of(residual, norm) + norm * 0x1p-7f +
-         cut * (constant + norm * rounded + 0.5f * length * length) + of_sums + 0x1p-18f;
-}
+/// it and 2^-20. Made once of what is the same for all rows.
+struct PackedError {
+  float of_residual, of_norm, of_constant, fixed;
+
+  /// products: of a score, with those of padding; up to 64 features. roundings: of sums that are no
+  /// score yet to float16; each loses less than an ulp, and none exceeds |x| |c|.
+  CLUSTERBENCH_HOST_DEVICE PackedError(const ScoreError& largest, unsigned products,
+                                       unsigned roundings) {
+    const float cut = // and a little more, for the roundings of this bound
+        static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
+        0x1p-21f;
+    const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;
+    const auto sums = static_cast<float>(roundings);
+    of_residual = largest.of_residual;
+    of_norm = largest.of_norm + 0x1p-7f + (cut + sums * (1.01f * 0x1p-10f)) * rounded;
+    of_constant = cut;
+    fixed = largest.fixed + cut * 0.5f * length * length + sums * 0x1p-8f + 0x1p-18f;
+  }
+  /// Of any centroid's score; constant: what was added to the row.
+  CLUSTERBENCH_HOST_DEVICE float of(float residual, float norm, float constant) const {
+    return residual * of_residual + norm * of_norm + constant * of_constant + fixed;
+  }
+};
 
 } // namespace clusterbench::cuda

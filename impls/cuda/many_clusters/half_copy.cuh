@@ -628,4 +628,48 @@ private:
   LargestBits<T>* h_largest_ = nullptr;
 };
 
+// ---- rows as operands
+//
+// A copy of the rounded rows in the order in which the lanes of a warp hold operands of a product.
+
+inline constexpr unsigned kWarpRows = 16; ///< a lane shares row lane / 4 and the one 8 further on
+
+/// The first of a lane's four features of a step of 16. The order of features is free, as long as
+/// centroids have the same one.
+template <unsigned kData>
+__host__ __device__ unsigned first_feature(unsigned step, unsigned quarter) {
+  return kData == 1 ? quarter * 4 : step / 2 * 32 + quarter * 8 + step % 2 * 4;
+}
+
+/// Rows in kData steps of 16 features. Of a step a lane has two features of its first row, two of
+/// its second row, and the next two of either.
+struct OperandRows {
+  const uint4* words;   ///< [blocks of kWarpRows, kData, 32 lanes]
+  const float2* bounds; ///< [n] residual and norm of PointsView
+};
+
+/// Writes those of all points, see OperandRows; rows behind them, up to whole blocks, are zero. A
+/// thread has what a lane needs for a step.
+template <unsigned kData, typename T>
+static __global__ void arrange_rows(const PointsView<T> points, std::size_t blocks, uint4* words,
+                                    float2* bounds) {
+  for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < blocks * kData * 32;
+       e += std::size_t{gridDim.x} * blockDim.x) {
+    const auto lane = static_cast<unsigned>(e % 32), step = static_cast<unsigned>(e / 32 % kData);
+    const std::size_t row = e / 32 / kData * kWarpRows + lane / 4;
+    uint2 two[2] = {};
+    for (unsigned p = 0; p < 2; ++p) {
+      if (row + p * 8 < points.n) {
+        const unsigned feature = first_feature<kData>(step, lane % 4);
+        two[p] = *reinterpret_cast<const uint2*>(points.rounded +
+                                                 points.shape.offset(row + p * 8, feature));
+      }
+    }
+    words[e] = {two[0].x, two[1].x, two[0].y, two[1].y};
+    if (const std::size_t own = row + lane % 2 * 8; step == 0 && lane % 4 < 2 && own < points.n) {
+      bounds[own] = {points.residual[own], points.norm[own]};
+    }
+  }
+}
+
 } // namespace clusterbench::cuda

@@ -1,19 +1,20 @@
 // K-means for 65 to some thousand clusters of few features: pairs of float16 scores in registers.
 //
-// Idea: tensor cores make whole scores, scaled so that float16 holds them. Two share a register,
-//   and one instruction compares four. Once the least score of a row is known, two instructions of
-//   the multiply-add pipe test two scores against it. One is left for nearly all rows: its label.
+// Idea: tensor cores make whole scores, scaled so that float16 holds them, two in a register. The
+//   least of three chains of a lane's scores, and of every three of them, are tested: which may be
+//   the row's least? One chain and one three pass for nearly all rows: they name the label.
 // Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. Centroids stay
-//   in shared memory, and rows come to registers as operands. Rows with several candidates are
-//   multiplied again at the end of a block, which lists and compares them. Rows that move are
-//   gathered and change copies of the sums.
+//   in shared memory. Rows come to registers, in the order of operands. Those with several
+//   candidates are multiplied again at the end of a block. Moving rows change copies of the sums.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
-// Cost per iteration: 2 n d bytes of points, 2 n k (d + 16) flops, 1.25 instructions a score where
-//   the tensor cores round (d <= 28; 32 with many clusters), else 1.75.
+// Cost per iteration: 12 bytes of a point and 32, 64 or 128 for up to 16, 32 or 64 features,
+//   2 n k (d + 16) flops, 0.9 instructions a score where tensor cores round (d <= 28; 32 with many
+//   clusters), else 1.4.
 // Limits: d <= 64; what shared memory holds of the centroids (k = 6000 at d = 8, 1280 at 64); n
 //   below 2^31; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/folded_bounds.hpp"
+#include "impls/cuda/many_clusters/half_copy.cuh"
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/tensor_tiles.cuh"
 
@@ -32,11 +33,10 @@ using namespace cuda;
 template <unsigned kSteps, unsigned kColumns>
 constexpr unsigned kTeams = kRounds<kSteps, kColumns>&& kColumns <= kHalfTileRows ? 6 : 4;
 constexpr unsigned kMostTeams = 6, kTeamRows = 64;
-constexpr unsigned kNarrow = 104; ///< columns of a tile, or twice as many; or of kHalfTileRows
-constexpr unsigned kPairs = 512;  ///< candidates of a team's 64 rows, or of fewer
-constexpr unsigned kLeastRows = 4;
-constexpr unsigned kMovers = 192; ///< of a team: it adds up to 64, and moves them from 128 on
-constexpr unsigned kInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; the latter is 2^-5
+constexpr unsigned kNarrow = 104;  ///< columns of a tile, or twice as many; or of kHalfTileRows
+constexpr unsigned kPairs = 512;   ///< candidates of a team's 64 rows, or of fewer
+constexpr unsigned kLeastRows = 4; ///< that are listed at a time, whatever they need
+constexpr unsigned kMovers = 192;  ///< of a team: it adds up to 64, and moves them from 128 on
 
 /// What a team shares.
 template <typename T>
@@ -53,6 +53,7 @@ struct Team {
 template <typename T>
 struct PackedTask {
   SweepTask<T> sweep;
+  OperandRows rows;
   SumsView sums;
   PassCounters* next; ///< to be cleared
   uint2* doubtful;    ///< [blocks, of_block] a row, and the limit of its candidates
@@ -65,92 +66,195 @@ __device__ unsigned two_halves(__half low, __half high) {
   return static_cast<unsigned>(__half_as_ushort(low)) |
          static_cast<unsigned>(__half_as_ushort(high)) << 16;
 }
-__device__ unsigned twice(unsigned half) {
-  return half * 0x10001u;
-}
-/// a * b + c of both halves, and the same limited to [0, 1].
-__device__ unsigned fma_two(unsigned a, unsigned b, unsigned c) {
-  unsigned two;
-  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
-  return two;
-}
-__device__ unsigned fma_two_limited(unsigned a, unsigned b, unsigned c) {
-  unsigned two;
-  asm("fma.rn.sat.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
-  return two;
-}
-/// Tests scores against the limits of two rows, not less than 2^-5: which are no more than u.
-/// (u - score) / ulp(u) + 1 is at least 1 for those, and at most 0 for all others.
-struct LimitTest {
-  unsigned slopes, starts; ///< of either row: -1 / ulp(u), u / ulp(u) + 1
+/// The kernel for a shape: kData steps of 16 features are the data's; kBeside: one more has the
+/// parts of |c|^2 / 2, which else are in the last four of the data's. Centroids come in tiles of
+/// kColumns.
+template <unsigned kDataSteps, bool kBeside, unsigned kTileColumns>
+struct PackedShape {
+  static constexpr unsigned kData = kDataSteps, kSteps = kData + kBeside, kColumns = kTileColumns;
+  static constexpr unsigned kScores = kColumns / 8; ///< pairs of a row and lane
+  static constexpr unsigned kAll = kTeams<kSteps, kColumns>;
+  static constexpr bool kRounded = kRounds<kSteps, kColumns>; ///< by the tensor cores
+};
 
-  __device__ explicit LimitTest(unsigned limits)
-      : slopes(0x80008000u | ((0x00280028u - (limits >> 10 & 0x001f001fu)) << 10)),
-        starts((0x64006400u | (limits & 0x03ff03ffu)) + 0x00010001u) {}
+/// What a lane has of two rows that it shares with three others. And what it knows of one of them,
+/// its own: an even lane of the first.
+template <unsigned kData>
+struct RowPair {
+  uint4 words[kData];
+  float2 bound;
+  std::int32_t label;
 
-  /// Of the scores of one row. Bit i of either half of the answer belongs to score [i]: as a
-  /// float16 1024 + 2^i + ... has these as its lowest bits.
-  template <unsigned kRow, unsigned kScores>
-  __device__ unsigned of(const unsigned* scores) const {
-    const unsigned slope = __byte_perm(slopes, 0, kRow == 0 ? 0x1010 : 0x3232);
-    const unsigned start = __byte_perm(starts, 0, kRow == 0 ? 0x1010 : 0x3232);
-    unsigned mask = 0x64006400u;
+  /// Of kWarpRows from row block * kWarpRows on. Behind n nothing is to be used. labels: [n]
+  __device__ void fetch(const OperandRows& rows, const std::int32_t* labels, unsigned n,
+                        unsigned block, unsigned lane) {
 #pragma unroll
-    for (unsigned i = 0; i < kScores; ++i) {
-      const unsigned weight = twice((15u + i) << 10); // 2^i
-      mask = fma_two(fma_two_limited(scores[i], slope, start), weight, mask);
+    for (unsigned step = 0; step < kData; ++step) {
+      words[step] = rows.words[(std::size_t{block} * kData + step) * 32 + lane];
     }
-    return mask;
+    const unsigned own = min(block * kWarpRows + lane / 4 + lane % 2 * 8, n - 1);
+    bound = rows.bounds[own];
+    label = labels[own];
   }
-  /// The same for up to 16 pairs: a bit each, see column_of().
-  template <unsigned kRow, unsigned kScores>
-  __device__ unsigned mask(const unsigned* scores) const {
-    return __byte_perm(of<kRow, 8>(scores), of<kRow, kScores - 8>(scores + 8), 0x6420);
+  /// Any two rows.
+  __device__ void gather(const OperandRows& rows, const std::int32_t* labels,
+                         const unsigned (&pair)[2], unsigned lane) {
+#pragma unroll
+    for (unsigned step = 0; step < kData; ++step) {
+      unsigned word[4];
+#pragma unroll
+      for (unsigned e = 0; e < 4; ++e) {
+        const unsigned row = pair[e % 2], of_lane = row % 8 * 4 + lane % 4;
+        const std::size_t four = (std::size_t{row / kWarpRows} * kData + step) * 32 + of_lane;
+        word[e] = reinterpret_cast<const unsigned*>(rows.words + four)[row / 8 % 2 + e / 2 * 2];
+      }
+      words[step] = {word[0], word[1], word[2], word[3]};
+    }
+    bound = rows.bounds[pair[lane % 2]];
+    label = labels[pair[lane % 2]];
   }
 };
 
-/// Which column of 128 bit b of a mask is, for one of the four lanes of a row.
-__device__ unsigned column_of(unsigned bit, unsigned quarter) {
-  return (bit & 16u) * 4 + (bit & 7u) * 8 + (bit >> 3 & 1u) + quarter * 2;
-}
+/// Two rows as operands of the products, and what the lane's own adds to the bound of an error. The
+/// last four features of the last step of kSteps are 1, 2^-10, the row's constant and 1.
+template <unsigned kSteps>
+struct PairOperands {
+  unsigned words[kSteps][4];
+  float margin; ///< of the least score and of another one together
 
-/// What a lane has of two rows that it shares with three others: features as operands of a product,
-/// whose order is free, as long as centroids have the same one. And what it knows of one of them,
-/// its own: an even lane of the first.
-template <unsigned kData, typename T>
-struct Operands {
-  unsigned words[2][kData * 2];
-  float residual, norm;
-  std::int32_t label;
+  template <unsigned kData>
+  __device__ PairOperands(const RowPair<kData>& rows, const PackedError& error, unsigned lane) {
+    const float norm = rows.bound.y;
+    const __half constant = __float2half_ru(norm * (norm * 0x1p-16f));
+    margin = error.of(rows.bound.x, norm, __half2float(constant) * 0x1p15f) *
+                 (2.0f * 0x1p-15f * kUpwards) +
+             0x1p-23f;
+    const unsigned own = static_cast<unsigned>(__half_as_ushort(constant)) | 0x3c000000u;
+    const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
+#pragma unroll
+    for (unsigned step = 0; step < kSteps; ++step) {
+      constexpr uint4 kNone{0, 0, 0, 0};
+      const uint4& four = step < kData ? rows.words[step < kData ? step : 0] : kNone;
+      const bool last = step + 1 == kSteps && lane % 4 == 3;
+      words[step][0] = last ? 0x14003c00u : four.x;
+      words[step][1] = last ? 0x14003c00u : four.y;
+      words[step][2] = last ? other : four.z;
+      words[step][3] = last ? own : four.w;
+#pragma unroll
+      for (unsigned& word : words[step]) {
+        asm volatile("mov.b32 %0, %0;" : "+r"(word)); // not made again
+      }
+    }
+  }
+};
 
-  __device__ void fetch(const PointsView<T>& points, const std::int32_t* labels, unsigned row0,
-                        unsigned row1, unsigned quarter) {
+/// What the scores tell of a lane's own row, to the first two of its four lanes.
+struct Finding {
+  unsigned limit;     ///< of its candidates, as float16
+  unsigned passed;    ///< minima that are within it; 2 where there is one candidate
+  unsigned candidate; ///< that one
+};
+
+/// Looks at all centroids. fetch_next() is called where loads of the next rows are best sent.
+template <typename S, typename Fetch>
+__device__ Finding find_candidates(const PairOperands<S::kSteps>& rows, std::uint64_t columns,
+                                   unsigned tiles, unsigned lane, const Fetch& fetch_next) {
+  using OfRow = Minima<S::kScores>;
+  // To the nearest: 2^-11 of a score. Of the tensor cores only an ulp is assumed.
+  constexpr float kRounding = S::kRounded ? 0x1p-10f : 0x1p-11f;
+  const unsigned quarter = lane % 4, side = lane % 2;
+  unsigned best = 0x7fff7fffu, limit = 0; // the least scores of both rows; the own row's limit
+  unsigned passed[2] = {0, 0}, mask[2] = {0, 0}, tile_of[2] = {0, 0}; // of both rows' minima
+  if constexpr (S::kRounded) {
+    __syncwarp(); // loads wait until the last rows are operands, or they would be moved by copies
+    fetch_next();
+  }
+#pragma unroll 1
+  for (unsigned tile = 0; tile < tiles; ++tile) {
+    unsigned scores[2][S::kScores];
+    multiply_tile<S::kSteps, S::kColumns>(
+        scores, rows.words, columns + tile * S::kSteps * (S::kColumns * kStep * 2 / 16));
+    if (!S::kRounded && tile + 1 == tiles) { // before, registers would not suffice
+      fetch_next();
+    }
+    const OfRow of_row[2] = {OfRow(scores[0]), OfRow(scores[1])};
+    const unsigned least[2] = {of_row[0].least(), of_row[1].least()};
+    unsigned both =
+        __vmins2(__byte_perm(least[0], least[1], 0x5410), __byte_perm(least[0], least[1], 0x7632));
+    both = __vmaxs2(both, 0); // a zero has no sign
+    both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 1));
+    both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 2));
+    const unsigned best_before = best >> side * 16 & 0xffffu;
+    best = __vmins2(best, both);
+    // No more than this, rounded upwards: the score of the nearest centroid, rounded.
+    const float most = fmaf(__half2float(__ushort_as_half(best >> side * 16 & 0xffffu)),
+                            1.0f + kRounding + 0x1p-20f, rows.margin);
+    limit = max(static_cast<unsigned>(__half_as_ushort(__float2half_ru(most))), kLeastLimit);
+    const unsigned own = limit | (best_before > limit ? 0x8000u : 0u); // no candidate before it
+    const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
+    const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
+    const LimitTest test(limits & 0x7fff7fffu);
+    const unsigned passing[2] = {of_row[0].template mask<0>(test),
+                                 of_row[1].template mask<1>(test)};
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
-      constexpr unsigned kWidth = kData == 4 ? 64 : 32;
-      const unsigned which = p == 0 ? row0 : row1;
-      const __half* row = points.rounded + std::size_t{which} * kWidth;
-      if constexpr (kData == 1) {
-        const uint2 two = *reinterpret_cast<const uint2*>(
-            row + HalfTiles::swizzled(kWidth, which, quarter / 2) * 8 + quarter % 2 * 4);
-        words[p][0] = two.x, words[p][1] = two.y;
-      } else {
+      passed[p] = ((limits & 0x8000u << p * 16) != 0 ? 0 : passed[p]) +
+                  static_cast<unsigned>(__popc(static_cast<int>(passing[p])));
+      tile_of[p] = passing[p] != 0 ? tile : tile_of[p];
+      mask[p] = passing[p] != 0 ? passing[p] : mask[p];
+    }
+  }
+  // What passed of a row << 16 | the only candidate: an even lane adds up the first row's.
+  unsigned all[2];
 #pragma unroll
-        for (unsigned g = 0; g < kData / 2; ++g) {
-          const uint4 four = *reinterpret_cast<const uint4*>(
-              row + HalfTiles::swizzled(kWidth, which, quarter + g * 4) * 8);
-          words[p][g * 4] = four.x, words[p][g * 4 + 1] = four.y;
-          words[p][g * 4 + 2] = four.z, words[p][g * 4 + 3] = four.w;
+  for (unsigned p = 0; p < 2; ++p) {
+    const unsigned column = tile_of[p] * S::kColumns + OfRow::column(mask[p], quarter);
+    all[p] = passed[p] << 16 | (passed[p] == 2 ? column : 0);
+  }
+  unsigned own = side == 0 ? all[0] : all[1];
+  own += __shfl_xor_sync(0xffffffffu, side == 0 ? all[1] : all[0], 1);
+  own += __shfl_xor_sync(0xffffffffu, own, 2);
+  return {limit, own >> 16, own & 0xffffu};
+}
+
+/// Lists the candidates of a team's rows by the limits that the first look has given them.
+/// own_limit: of the lane's own row, 0 if there is none; first_row: of its two, among the team's.
+template <typename S, typename T>
+__device__ void list_candidates(const PairOperands<S::kSteps>& rows, std::uint64_t columns,
+                                unsigned tiles, unsigned lane, unsigned own_limit,
+                                unsigned first_row, Team<T>& of_team) {
+  constexpr unsigned kFirst = S::kScores < 16 ? S::kScores : 16; // pairs that make a mask
+  const unsigned other = __shfl_xor_sync(0xffffffffu, own_limit, 1);
+  const unsigned limits[2] = {lane % 2 == 0 ? own_limit : other, lane % 2 == 0 ? other : own_limit};
+  const LimitTest test(limits[0] | limits[1] << 16);
+#pragma unroll 1
+  for (unsigned tile = 0; tile < tiles; ++tile) {
+    unsigned scores[2][S::kScores], masks[2][2] = {};
+    multiply_tile<S::kSteps, S::kColumns>(
+        scores, rows.words, columns + tile * S::kSteps * (S::kColumns * kStep * 2 / 16));
+    masks[0][0] = test.mask<0, kFirst>(scores[0]);
+    masks[1][0] = test.mask<1, kFirst>(scores[1]);
+    if constexpr (S::kScores > kFirst) { // of the columns behind the first 128
+      masks[0][1] = test.mask<0, S::kScores - kFirst>(scores[0] + kFirst);
+      masks[1][1] = test.mask<1, S::kScores - kFirst>(scores[1] + kFirst);
+    }
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      unsigned column = tile * S::kColumns; // the first of a mask
+#pragma unroll 1
+      for (unsigned half = 0; half < 2; ++half, column += 128) {
+        const unsigned its = half == 0 ? masks[p][0] : masks[p][1];
+        for (unsigned mask = limits[p] != 0 ? its : 0; mask != 0; mask &= mask - 1) {
+          const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(mask))) - 1;
+          const unsigned place = atomicAdd(&of_team.listed, 1u);
+          if (place < kPairs) {
+            of_team.pairs[place] = (first_row + p * 8) << 16 | (column + column_of(bit, lane % 4));
+          }
         }
       }
     }
-    const unsigned own = quarter % 2 == 0 ? row0 : row1;
-    const bool exists = own < points.n; // the last piece has rows behind the points
-    residual = exists ? points.residual[own] : 0.0f;
-    norm = exists ? points.norm[own] : 0.0f;
-    label = exists ? labels[own] : 0;
   }
-};
+}
 
 /// Writes the centroids as operands: [tiles][kSteps][kColumns][kStep], 32-byte swizzle, negative
 /// and scaled by 2^-15. The last four features of the last step make |c'|^2 / 2 in two parts, the
@@ -249,16 +353,11 @@ __device__ void compare_pairs(const SweepTask<T>& task, Team<T>& of_team, unsign
   }
 }
 
-/// A pass but for the means: labels, and the sums that follow from them. kData steps of 16 features
-/// are the data's; kBeside: one more has the parts of |c|^2 / 2, which else are in the last four of
-/// the data's. Centroids come in tiles of kColumns. Dynamic shared memory: the columns, then Team
-/// of each team.
-template <unsigned kData, bool kBeside, unsigned kColumns, typename T>
-__global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
-    sweep_packed(const PackedTask<T> task) {
-  constexpr unsigned kSteps = kData + kBeside, kAll = kTeams<kSteps, kColumns>;
-  constexpr unsigned kScores = kColumns / 8;               // pairs of a row and lane
-  constexpr unsigned kFirst = kScores < 16 ? kScores : 16; // of those, that make the first mask
+/// A pass but for the means: labels, and the sums that follow from them. Dynamic shared memory: the
+/// columns, then Team of each team.
+template <typename S, typename T>
+__global__ void __launch_bounds__(S::kAll * 128, 1) sweep_packed(const PackedTask<T> task) {
+  constexpr unsigned kSteps = S::kSteps, kColumns = S::kColumns, kAll = S::kAll;
   extern __shared__ unsigned char s_dynamic[];
   __shared__ unsigned s_doubtful;
   const PointsView<T>& points = task.sweep.points;
@@ -268,32 +367,35 @@ __global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
   Team<T>* s_teams = reinterpret_cast<Team<T>*>(s_columns + tiles * kSteps * kColumns * kStep);
   const unsigned lane = threadIdx.x % 32, quarter = lane % 4, side = lane % 2;
   const unsigned warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), team = warp / 4;
-  if (threadIdx.x == 0) {
-    s_doubtful = 0;
-    if (blockIdx.x == 0) {
-      *task.next = {};
-    }
-  }
+  let_next_kernel_begin();
   if (threadIdx.x % 128 == 0) {
     s_teams[team].moving = 0;
   }
+  if (threadIdx.x == 0) {
+    s_doubtful = 0;
+  }
+  wait_for_kernels_before();
+  if (threadIdx.x == 0 && blockIdx.x == 0) {
+    *task.next = {};
+  }
   const unsigned n = static_cast<unsigned>(points.n), pieces = (n + kTeamRows - 1) / kTeamRows;
-  const unsigned first_row = warp % 4 * 16 + lane / 4; // of a piece; and 8 further on
+  const unsigned first_row = warp % 4 * kWarpRows + lane / 4; // of a piece; and 8 further on
   const unsigned own_row = first_row + side * 8;
   unsigned piece = team * gridDim.x + blockIdx.x;
-  Operands<kData, T> next;
-  if (piece < pieces) {
-    next.fetch(points, task.sweep.labels, piece * kTeamRows + first_row,
-               piece * kTeamRows + first_row + 8, quarter);
-  }
-  write_columns<kData, kSteps, kColumns>(task.sweep.centroids, tiles, s_columns);
+  RowPair<S::kData> next;
+  const auto fetch_next = [&] { // the last one again where there is none
+    next.fetch(task.rows, task.sweep.labels, n, min(piece, pieces - 1) * 4 + warp % 4, lane);
+  };
+  fetch_next();
+  write_columns<S::kData, kSteps, kColumns>(task.sweep.centroids, tiles, s_columns);
   fence_proxy_async();
   __syncthreads(); // the columns are complete
 
   Team<T>& of_team = s_teams[team];
   uint2* doubtful = task.doubtful + std::size_t{blockIdx.x} * task.of_block;
   const std::uint64_t columns = describe<kStep>(s_columns);
-  const ScoreError largest = task.sweep.counters->largest();
+  const PackedError error(task.sweep.counters->largest(), kSteps * kStep,
+                          S::kRounded ? kSteps - 1 : 0);
   const std::size_t copy = (blockIdx.x * kAll + team) % task.sums.copies;
   const SumsView own_sums{task.sums.point, task.sums.high + copy * k * points.d,
                           task.sums.low + copy * k * points.d, task.sums.counts + copy * k};
@@ -302,7 +404,6 @@ __global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
   unsigned doubtful_rows = 0, first = 0, end = 0, at_once = kTeamRows; // of those, this team's
 #pragma unroll 1
   for (;;) {
-    unsigned row = piece * kTeamRows + own_row, own_limit = 0;
     if (!again && piece >= pieces) {
       __syncthreads(); // all doubtful rows are there
       again = true;
@@ -312,202 +413,87 @@ __global__ void __launch_bounds__(kTeams<kData + kBeside, kColumns> * 128, 1)
       end = min(first + share, doubtful_rows);
     }
     const bool done = again && first >= end;
-    if (!done) {
-      bool has_row = row < n;
-      if (again) {
-        if (threadIdx.x % 128 == 0) {
-          of_team.listed = 0;
-        }
-        team_barrier(team); // the last piece is done with, the list is empty
-        has_row = own_row < min(at_once, end - first);
-        const uint2 entry = doubtful[min(first + own_row, end - 1)];
-        row = entry.x;
-        own_limit = has_row ? entry.y : 0; // what passes that of none is not listed
-        if (quarter < 2) {
-          of_team.rows[own_row] = row;
-          of_team.nearest[own_row] = ~0ull;
-          if constexpr (!kRankedInOne<T>) {
-            of_team.nearest[kTeamRows + own_row] = ~0ull;
-          }
-        }
-        const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
-        next.fetch(points, task.sweep.labels, side == 0 ? row : other, side == 0 ? other : row,
-                   quarter);
-        if (own_limit >= kInfinity) {
-          of_team.listed = kPairs + 1;
+    unsigned row = 0, label = 0; // the lane's own
+    bool known = false;          // this lane has a row and its label
+    std::int32_t label_before = 0;
+    if (!again) {
+      row = piece * kTeamRows + own_row;
+      label_before = next.label;
+      const PairOperands<kSteps> operands(next, error, lane);
+      piece += gridDim.x * kAll;
+      const Finding found = find_candidates<S>(operands, columns, tiles, lane, fetch_next);
+      const bool its = quarter < 2 && row < n;
+      const bool certain = found.passed == 2 && found.limit < kHalfInfinity;
+      const bool doubts = its && !certain;
+      if (__any_sync(0xffffffffu, doubts)) {
+        const unsigned place = take_place(doubts, &s_doubtful);
+        if (doubts) {
+          doubtful[place] = {row, found.limit};
         }
       }
-      // To the nearest: 2^-11 of a score. Of the tensor cores only an ulp is assumed.
-      constexpr float kRounding = kRounds<kSteps, kColumns> ? 0x1p-10f : 0x1p-11f;
-      const std::int32_t label_before = next.label;
-      const __half constant = __float2half_ru(0.5f * next.norm * next.norm * 0x1p-15f);
-      const float margin =
-          packed_error(largest, next.residual, next.norm, __half2float(constant) * 0x1p15f,
-                       kSteps * kStep, kRounds<kSteps, kColumns> ? kSteps - 1 : 0) *
-              (2.0f * 0x1p-15f * kUpwards) +
-          0x1p-23f;
-      const unsigned own_constant = two_halves(constant, __float2half(1.0f));
-      const unsigned other_constant = __shfl_xor_sync(0xffffffffu, own_constant, 1);
-      unsigned operands[kSteps][4];
-#pragma unroll
-      for (unsigned step = 0; step < kSteps; ++step) {
-#pragma unroll
-        for (unsigned e = 0; e < 4; ++e) {
-          unsigned word = step < kData ? next.words[e % 2][step * 2 + e / 2] : 0u;
-          if (step + 1 == kSteps && quarter == 3) { // 1 and 2^-10, the constant and 1
-            word = e < 2 ? 0x14003c00u : e == 2 ? other_constant : own_constant;
-          }
-          asm volatile("mov.b32 %0, %1;" : "=r"(operands[step][e]) : "r"(word)); // not made again
-        }
+      known = its && certain;
+      label = found.candidate;
+    } else if (!done) {
+      if (threadIdx.x % 128 == 0) {
+        of_team.listed = 0;
       }
-      const auto fetch_next = [&] { // on their way during the rest
-        const unsigned after = piece + gridDim.x * kAll;
-        if (!again && after < pieces) {
-          next.fetch(points, task.sweep.labels, after * kTeamRows + first_row,
-                     after * kTeamRows + first_row + 8, quarter);
-        }
-      };
-      if constexpr (kRounds<kSteps, kColumns>) {
-        fetch_next();
-      }
-      unsigned best = 0x7fff7fffu, count[2] = {0, 0}; // the least scores of both rows; candidates
-      unsigned found[2] = {0, 0};                     // one of them
-#pragma unroll 1
-      for (unsigned tile = 0; tile < tiles; ++tile) {
-        unsigned scores[2][kScores];
-        multiply_tile<kSteps, kColumns>(scores, operands,
-                                        columns + tile * kSteps * (kColumns * kStep * 2 / 16));
-        if (!kRounds<kSteps, kColumns> &&
-            tile + 1 == tiles) { // before, registers would not suffice
-          fetch_next();
-        }
-        unsigned least[2];
-#pragma unroll
-        for (unsigned p = 0; p < 2; ++p) { // three chains
-          unsigned chain[3] = {scores[p][0], scores[p][1], scores[p][2]};
-#pragma unroll
-          for (unsigned e = 3; e < kScores; e += 2) {
-            chain[e / 2 % 3] =
-                __vimin3_s16x2(chain[e / 2 % 3], scores[p][e], scores[p][min(e + 1, kScores - 1)]);
-          }
-          least[p] = __vimin3_s16x2(chain[0], chain[1], chain[2]);
-        }
-        unsigned both = __vmins2(__byte_perm(least[0], least[1], 0x5410),
-                                 __byte_perm(least[0], least[1], 0x7632));
-        both = __vmaxs2(both, 0); // a zero has no sign
-        both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 1));
-        both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 2));
-        const unsigned best_before = best >> side * 16 & 0xffffu;
-        best = __vmins2(best, both);
-        // No more than this, rounded upwards: the score of the nearest centroid, rounded.
-        const float most = fmaf(__half2float(__ushort_as_half(best >> side * 16 & 0xffffu)),
-                                1.0f + kRounding + 0x1p-20f, margin);
-        const unsigned rounded = __half_as_ushort(__float2half_ru(most));
-        own_limit = again ? own_limit : max(rounded, kLeastLimit);
-        const unsigned own = own_limit | (best_before > own_limit ? 0x8000u : 0u); // none before it
-        const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
-        const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
-        const LimitTest test(limits & 0x7fff7fffu);
-        unsigned masks[2][2]; // of the first 128 columns, and of those behind them
-        masks[0][0] = test.mask<0, kFirst>(scores[0]);
-        masks[1][0] = test.mask<1, kFirst>(scores[1]);
-        masks[0][1] = masks[1][1] = 0;
-        if constexpr (kScores > kFirst) {
-          masks[0][1] = test.mask<0, kScores - kFirst>(scores[0] + kFirst);
-          masks[1][1] = test.mask<1, kScores - kFirst>(scores[1] + kFirst);
-        }
-        if (!again) {
-#pragma unroll
-          for (unsigned p = 0; p < 2; ++p) {
-            count[p] = ((limits & 0x8000u << p * 16) != 0 ? 0 : count[p]) +
-                       static_cast<unsigned>(__popc(static_cast<int>(masks[p][0])) +
-                                             __popc(static_cast<int>(masks[p][1])));
-            const bool behind = masks[p][1] != 0;
-            const int mask = static_cast<int>(behind ? masks[p][1] : masks[p][0]);
-            const unsigned bit = 31u - static_cast<unsigned>(__clz(mask));
-            found[p] = mask != 0 ? tile * kColumns + (behind ? 128 : 0) + column_of(bit, quarter)
-                                 : found[p];
-          }
-          continue;
-        }
-        const bool other_there = __shfl_xor_sync(0xffffffffu, has_row ? 1 : 0, 1) != 0;
-#pragma unroll
-        for (unsigned p = 0; p < 2; ++p) {
-          const bool there = p == side ? has_row : other_there;
-          unsigned column = tile * kColumns; // the first of a mask
-#pragma unroll 1
-          for (unsigned half = 0; half < 2; ++half, column += 128) {
-            const unsigned its = half == 0 ? masks[p][0] : masks[p][1];
-            for (unsigned mask = there ? its : 0; mask != 0; mask &= mask - 1) {
-              const unsigned bit = static_cast<unsigned>(__ffs(static_cast<int>(mask))) - 1;
-              const unsigned place = atomicAdd(&of_team.listed, 1u);
-              if (place < kPairs) {
-                of_team.pairs[place] =
-                    (first_row + p * 8) << 16 | (column + column_of(bit, quarter));
-              }
-            }
-          }
-        }
-      }
-
-      bool known = quarter < 2 && has_row; // this lane has a row and its label
-      unsigned label = 0;
-      if (!again) {
-        // Candidates of a row << 16 | the only one: an even lane adds up the first row's.
-        const unsigned all[2] = {count[0] == 1 ? 1u << 16 | found[0] : count[0] << 16,
-                                 count[1] == 1 ? 1u << 16 | found[1] : count[1] << 16};
-        unsigned own = all[0], given = all[1];
-        if (side == 1) {
-          own = all[1], given = all[0];
-        }
-        own += __shfl_xor_sync(0xffffffffu, given, 1);
-        own += __shfl_xor_sync(0xffffffffu, own, 2);
-        const bool certain = own >> 16 == 1 && own_limit < kInfinity;
-        const bool doubts = known && !certain;
-        if (__any_sync(0xffffffffu, doubts)) {
-          const unsigned place = take_place(doubts, &s_doubtful);
-          if (doubts) {
-            doubtful[place] = {row, own_limit};
-          }
-        }
-        known = known && certain;
-        label = own & 0xffffu;
-        piece += gridDim.x * kAll;
-      } else {
-        team_barrier(team); // the candidates of all warps are listed
-        const unsigned listed = of_team.listed;
-        if (listed > kPairs && at_once > kLeastRows) { // the same with fewer rows
-          at_once /= 4;
-          team_barrier(team); // all have read it
-          continue;
-        }
-        const unsigned rows = min(end - first, at_once);
-        const unsigned pairs = listed > kPairs ? rows * k : listed;
-        compare_pairs<kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
+      team_barrier(team); // the last piece is done with, the list is empty
+      const unsigned rows = min(end - first, at_once);
+      const uint2 entry = doubtful[min(first + own_row, end - 1)];
+      const unsigned own_limit = own_row < rows ? entry.y : 0;
+      row = entry.x;
+      known = quarter < 2 && own_row < rows;
+      if (quarter < 2) {
+        of_team.rows[own_row] = row;
+        of_team.nearest[own_row] = ~0ull;
         if constexpr (!kRankedInOne<T>) {
-          team_barrier(team); // the least distances are there
-          compare_pairs<kData * kStep, true>(task.sweep, of_team, pairs, listed > kPairs);
+          of_team.nearest[kTeamRows + own_row] = ~0ull;
         }
-        if (threadIdx.x % 128 == 0) {
-          atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
-        }
-        team_barrier(team); // all of them are compared
-        const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
-        label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
-        first += rows;
       }
-      const bool moves = known && static_cast<std::int32_t>(label) != label_before;
+      const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
+      RowPair<S::kData> pair;
+      pair.gather(task.rows, task.sweep.labels, {side == 0 ? row : other, side == 0 ? other : row},
+                  lane);
+      label_before = pair.label;
+      if (own_limit >= kHalfInfinity) {
+        of_team.listed = kPairs + 1;
+      }
+      const PairOperands<kSteps> operands(pair, error, lane);
+      list_candidates<S>(operands, columns, tiles, lane, own_limit, first_row, of_team);
+      team_barrier(team); // the candidates of all warps are listed
+      const unsigned listed = of_team.listed;
+      if (listed > kPairs && at_once > kLeastRows) { // the same with fewer rows
+        at_once /= 4;
+        team_barrier(team); // all have read it
+        continue;
+      }
+      const unsigned pairs = listed > kPairs ? rows * k : listed;
+      compare_pairs<S::kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
+      if constexpr (!kRankedInOne<T>) {
+        team_barrier(team); // the least distances are there
+        compare_pairs<S::kData * kStep, true>(task.sweep, of_team, pairs, listed > kPairs);
+      }
+      if (threadIdx.x % 128 == 0) {
+        atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
+      }
+      team_barrier(team); // all of them are compared
+      const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
+      label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
+      first += rows;
+    }
+    const bool moves = known && static_cast<std::int32_t>(label) != label_before;
+    if (moves) {
+      task.sweep.labels[row] = static_cast<std::int32_t>(label);
+    }
+    if (__any_sync(0xffffffffu, moves)) {
+      const unsigned place = take_place(moves, &of_team.moving);
       if (moves) {
-        task.sweep.labels[row] = static_cast<std::int32_t>(label);
-      }
-      if (__any_sync(0xffffffffu, moves)) {
-        const unsigned place = take_place(moves, &of_team.moving);
-        if (moves) {
-          of_team.movers[place] = mover(row, label_before, label);
-        }
+        of_team.movers[place] = mover(row, label_before, label);
       }
     }
-    team_barrier(team); // the movers of all warps are there
+    // The movers of all warps are there. None adds more before it has multiplied again, which the
+    // four warps of a team do together.
+    team_barrier(team);
     if (const unsigned moving = of_team.moving;
         moving > kMovers - kTeamRows || (done && moving > 0)) {
 #pragma unroll 1
@@ -560,7 +546,8 @@ public:
     return "";
   }
   static std::size_t bytes(const Shape& shape) {
-    return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2);
+    return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2) +
+           words_of(shape.n, shape.d) * sizeof(uint4) + shape.n * sizeof(float2);
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
@@ -597,12 +584,22 @@ public:
     of_block_ =
         static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * teams_) * teams_ * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
+    d_words_ = DeviceBuffer<uint4>(words_of(task.points.n, d));
+    d_bounds_ = DeviceBuffer<float2>(task.points.n);
   }
-  void follow(const SweepTask<T>&) {}
+  void follow(const SweepTask<T>& task) {
+    const unsigned data = data_steps(task.points.d);
+    const auto kernel = data == 1   ? arrange_rows<1, T>
+                        : data == 2 ? arrange_rows<2, T>
+                                    : arrange_rows<4, T>;
+    kernel<<<blocks_at_most(d_words_.size(), 256, 8192), 256>>>(
+        task.points, d_words_.size() / (data * 32), d_words_.data(), d_bounds_.data());
+    check_launch("arrange_rows");
+  }
   void launch(const SweepTask<T>& task, const SumsView& sums, PassCounters* next, bool moves) {
-    kernel_<<<blocks_, teams_ * 128, bytes_>>>(
-        {task, sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
-    check_launch("sweep_packed");
+    launch_overlapping(
+        "sweep_packed", kernel_, blocks_, teams_ * 128, bytes_,
+        PackedTask<T>{task, rows(), sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
   }
   std::string path() const { return std::to_string(bytes_) + " bytes of shared memory"; }
 
@@ -622,12 +619,17 @@ private:
       return; // what rounding leaves open would cost more
     }
     if (kernel_ == nullptr || (cost < cost_ && bytes <= shared_memory_limit() - kStatic)) {
-      kernel_ = sweep_packed<kData, kBeside, kColumns, T>;
+      kernel_ = sweep_packed<PackedShape<kData, kBeside, kColumns>, T>;
       cost_ = cost, tiles_ = tiles, bytes_ = bytes, teams_ = kAll;
     }
   }
 
-  static std::size_t data_steps(std::size_t d) { return d <= 16 ? 1 : d <= 32 ? 2 : 4; }
+  static unsigned data_steps(std::size_t d) { return d <= 16 ? 1 : d <= 32 ? 2 : 4; }
+  /// Of OperandRows, for whole pieces.
+  static std::size_t words_of(std::size_t n, std::size_t d) {
+    return ceil_div(n, kTeamRows) * (kTeamRows / kWarpRows) * data_steps(d) * 32;
+  }
+  OperandRows rows() const { return {d_words_.data(), d_bounds_.data()}; }
   static std::size_t steps(std::size_t d) {
     return data_steps(d) + (d + 4 > data_steps(d) * kStep ? 1 : 0);
   }
@@ -640,6 +642,8 @@ private:
   std::size_t bytes_ = 0;
   unsigned teams_ = 0, tiles_ = 0, cost_ = 0, blocks_ = 0, of_block_ = 0;
   DeviceBuffer<uint2> d_doubtful_;
+  DeviceBuffer<uint4> d_words_;
+  DeviceBuffer<float2> d_bounds_;
 };
 
 template <typename T>

@@ -144,11 +144,12 @@ inline std::size_t device_memory() {
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
 /// in words; find(task, second), if it lists the candidates of flagged rows itself. None blocks.
-/// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, next,
-/// moves) also clears the counters of the next pass, and changes the sums if `moves`: not in the
-/// first two passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds
-/// to. Ranks, where the points are one device's share, has: of_all(own), the totals of all devices
-/// from those of this one, in the order of the stream; and has_points(), else it only takes part.
+/// One that MovesRows leaves final labels where the last ones were, and is for devices on which
+/// launches may overlap. Its launch(task, sums, next, moves) also clears the counters of the next
+/// pass, and changes the sums if `moves`: not in the first two passes if sorts_first(shape).
+/// copies(shape) says how many copies of the sums it adds to. Ranks, where the points are one
+/// device's share, has: of_all(own), the totals of all devices from those of this one, in the order
+/// of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
 class LargeK final : public Variant<typename Sweep::Real> {
   using T = typename Sweep::Real;
@@ -403,7 +404,7 @@ private:
              double* shifts) {
     place_all(all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
               points_.frame(), points_.view().shape, centroids, entering, at_.placed, counters,
-              shifts, weights_);
+              shifts, weights_, kMovesRows);
   }
 
   void add_distances(const SweepTask<T>& pass) {

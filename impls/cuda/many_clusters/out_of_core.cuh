@@ -527,7 +527,7 @@ private:
     fill_bytes(std::span(at_.pass, 1), 0);
     place_all(of_all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
               points_.frame(), points_.view().shape, centroids, entering, at_.placed, at_.pass,
-              shifts, WeightsView<float>{});
+              shifts, WeightsView<float>{}, false);
   }
 
   void sum_up(unsigned count, double* total) {

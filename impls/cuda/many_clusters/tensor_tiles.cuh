@@ -1,4 +1,5 @@
-// Products of float16 tiles in shared memory on tensor cores, by a warp or by four.
+// Products of float16 tiles in shared memory on tensor cores, by a warp or by four, and what their
+// scores tell.
 #pragma once
 
 #include "impls/cuda/common/copies.cuh"
@@ -78,7 +79,6 @@ __device__ inline void copy_bulk(void* to, const void* from, unsigned bytes, uns
 __device__ inline void team_barrier(unsigned team) {
   asm volatile("bar.sync %0, 128;" ::"r"(team + 1) : "memory");
 }
-
 /// Gives registers of this warpgroup back, or takes some that another has given back.
 template <unsigned kRegisters>
 __device__ void give_registers() {
@@ -287,5 +287,107 @@ __device__ void multiply_tile(unsigned (&scores)[2][kColumns / 8],
     }
   }
 }
+
+// ---- pairs of scores
+//
+// Which scores of a row may be the least, where two are in a register.
+
+inline constexpr unsigned kHalfInfinity = 0x7c00, kLeastLimit = 0x2800; ///< as float16; 2^-5
+
+__device__ inline unsigned twice(unsigned half) {
+  return half * 0x10001u;
+}
+/// a * b + c of both halves, and the same limited to [0, 1].
+__device__ inline unsigned fma_two(unsigned a, unsigned b, unsigned c) {
+  unsigned two;
+  asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
+  return two;
+}
+__device__ inline unsigned fma_two_limited(unsigned a, unsigned b, unsigned c) {
+  unsigned two;
+  asm("fma.rn.sat.f16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(c));
+  return two;
+}
+
+/// Tests scores against the limits of two rows, not less than 2^-5: which are no more than u.
+/// (u - score) / ulp(u) + 1 is at least 1 for those, and at most 0 for all others.
+struct LimitTest {
+  unsigned slopes, starts; ///< of either row: -1 / ulp(u), u / ulp(u) + 1
+
+  __device__ explicit LimitTest(unsigned limits)
+      : slopes(0x80008000u | ((0x00280028u - (limits >> 10 & 0x001f001fu)) << 10)),
+        starts((0x64006400u | (limits & 0x03ff03ffu)) + 0x00010001u) {}
+
+  /// Of the scores of one row. Bit i of either half of the answer belongs to score [i]: as a
+  /// float16 1024 + 2^i + ... has these as its lowest bits.
+  template <unsigned kRow, unsigned kScores>
+  __device__ unsigned of(const unsigned* scores) const {
+    const unsigned slope = __byte_perm(slopes, 0, kRow == 0 ? 0x1010 : 0x3232);
+    const unsigned start = __byte_perm(starts, 0, kRow == 0 ? 0x1010 : 0x3232);
+    unsigned mask = 0x64006400u;
+#pragma unroll
+    for (unsigned i = 0; i < kScores; ++i) {
+      const unsigned weight = twice((15u + i) << 10); // 2^i
+      mask = fma_two(fma_two_limited(scores[i], slope, start), weight, mask);
+    }
+    return mask;
+  }
+  /// The same for 8 to 16 pairs: a bit each, see column_of().
+  template <unsigned kRow, unsigned kScores>
+  __device__ unsigned mask(const unsigned* scores) const {
+    unsigned behind = 0;
+    if constexpr (kScores > 8) {
+      behind = of<kRow, kScores - 8>(scores + 8);
+    }
+    return __byte_perm(of<kRow, 8>(scores), behind, 0x6420);
+  }
+};
+
+/// Which column of 128 bit b of a mask is, for one of the four lanes of a row.
+__device__ inline unsigned column_of(unsigned bit, unsigned quarter) {
+  return (bit & 16u) * 4 + (bit & 7u) * 8 + (bit >> 3 & 1u) + quarter * 2;
+}
+
+/// The least of a lane's scores of a row, in two ways: of three chains, chain r being every third
+/// from [r] on, and of every three that are neighbours. A score is in one chain and in one three.
+/// So where a single chain and a single three pass a test, a single score does, and few tests tell
+/// which.
+template <unsigned kScores>
+struct Minima {
+  static constexpr unsigned kChains = 3, kThrees = (kScores + 2) / 3;
+  unsigned of[kChains + kThrees]; ///< the chains, then the threes
+
+  __device__ explicit Minima(const unsigned* scores) {
+#pragma unroll
+    for (unsigned r = 0; r < kChains; ++r) {
+      of[r] = scores[r];
+#pragma unroll
+      for (unsigned e = r + 3; e < kScores; e += 6) {
+        of[r] = __vimin3_s16x2(of[r], scores[e], scores[e + 3 < kScores ? e + 3 : e]);
+      }
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kThrees; ++i) {
+      constexpr unsigned kLast = kScores - 1;
+      of[kChains + i] = __vimin3_s16x2(scores[i * 3], scores[min(i * 3 + 1, kLast)],
+                                       scores[min(i * 3 + 2, kLast)]);
+    }
+  }
+  __device__ unsigned least() const {
+    return __vimin3_s16x2(of[0], of[1], of[2]);
+  }
+  /// A bit for each that passes, in either half; two bits for a single score.
+  template <unsigned kRow>
+  __device__ unsigned mask(const LimitTest& test) const {
+    return test.mask<kRow, kChains + kThrees>(of);
+  }
+  /// Which column of a tile the only score of a mask is.
+  __device__ static unsigned column(unsigned mask, unsigned quarter) {
+    const unsigned bit = 31u - static_cast<unsigned>(__clz(static_cast<int>(mask))); // of a three
+    const unsigned three = (bit & 7u) + (bit >> 4) * 8 - kChains;
+    const unsigned chain = ((mask | mask >> 8) & 7u) >> 1; // of 1, 2 or 4
+    return three * 24 + chain * 8 + (bit >> 3 & 1u) + quarter * 2;
+  }
+};
 
 } // namespace clusterbench::cuda
