@@ -30,7 +30,7 @@ by_day() { # a table shows the first machine that is right, of one machine or it
   local ledger
   for ledger; do
     if [[ $ledger =~ (20[0-9]{2}-[0-9]{2}-[0-9]{2})/ ]]; then echo "${BASH_REMATCH[1]} $ledger"; fi
-  done | sort | cut -d ' ' -f 2
+  done | sort -V | cut -d ' ' -f 2
 }
 splice_study() { # table, pattern of its ledgers, page, options; what no reference run has is left as it is
   local from=() ledger
