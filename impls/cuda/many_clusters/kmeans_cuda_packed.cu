@@ -66,6 +66,7 @@ __device__ unsigned two_halves(__half low, __half high) {
   return static_cast<unsigned>(__half_as_ushort(low)) |
          static_cast<unsigned>(__half_as_ushort(high)) << 16;
 }
+
 /// The kernel for a shape: kData steps of 16 features are the data's; kBeside: one more has the
 /// parts of |c|^2 / 2, which else are in the last four of the data's. Centroids come in tiles of
 /// kColumns.
@@ -166,7 +167,7 @@ __device__ Finding find_candidates(const PairOperands<S::kSteps>& rows, std::uin
   unsigned best = 0x7fff7fffu, limit = 0; // the least scores of both rows; the own row's limit
   unsigned passed[2] = {0, 0}, mask[2] = {0, 0}, tile_of[2] = {0, 0}; // of both rows' minima
   if constexpr (S::kRounded) {
-    __syncwarp(); // loads wait until the last rows are operands, or they would be moved by copies
+    __syncwarp(); // before it the last rows leave their registers; else what comes would be copied
     fetch_next();
   }
 #pragma unroll 1
