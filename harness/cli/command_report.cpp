@@ -51,10 +51,9 @@ std::vector<TableReport> article_tables(const Measurements& measurements) {
 }
 
 ExitCode write_report(const ReportArguments& arguments) {
+  const Measurements measurements = read_measurements(ledgers_below(arguments.paths));
   const std::string page = read_page_template(program_folder());
-  const std::vector<std::string> ledgers = ledgers_below(arguments.paths);
   check_can_write("--out", arguments.out, page_beginning(page));
-  const Measurements measurements = read_measurements(ledgers);
   const nlohmann::json data = page_data(measurements, variant_texts(measurements, arguments.source),
                                         article_tables(measurements));
   write_text_file(arguments.out, page_text(page, data));

@@ -3,6 +3,7 @@ behind."""
 
 import json
 import os
+import pathlib
 import select
 import struct
 import subprocess
@@ -323,11 +324,15 @@ class Refused(Program):
         self.campaign(*GOOD, "--variant", "kmeans_serial")
         for name in ("page", "page.npy"):
             os.mkfifo(self.folder / name)
-        for words in (("report", "out", "--out", "page"),
-                      ("data", "uniform:9,2,1", "--out", "page.npy")):
+        commands = [("data", "uniform:9,2,1", "--out", "page.npy"), ("report", "out", "--out", "page")]
+        if not (pathlib.Path(BINARY).parent / "page" / "template.html").exists():
+            commands.pop()  # where there is no npm, there is no page to write
+        for words in commands:
             with self.subTest(words):
                 done = self.run_program(*words, exit_code=74)
                 self.assertIn(f"{words[-1]}: no process reads this pipe", done.stderr)
+        if len(commands) == 1:
+            return
         # One with a reader gets everything, and its end once.
         pipe = os.open(self.folder / "page", os.O_RDONLY | os.O_NONBLOCK)
         with subprocess.Popen([BINARY, "report", "out", "--out", "page"], cwd=self.folder,

@@ -69,7 +69,8 @@ class List(Program):
     def test_backends_with_reasons(self):
         listed = json.loads(self.run_program("list", "--json").stdout)
         folders = {recipe.parent.name for recipe in (SOURCE / "impls").glob("*/CMakeLists.txt")}
-        self.assertEqual({backend["name"] for backend in listed["backends"]}, folders)
+        # A folder's backend may lack only what needs another one, as "mpi with CUDA" says.
+        self.assertEqual({backend["name"].split(" with ")[0] for backend in listed["backends"]}, folders)
         text = self.run_program("list").stdout
         for backend in listed["backends"]:
             variants = [v for v in listed["variants"] if v["backend"] == backend["name"]]
