@@ -332,7 +332,7 @@ class Refused(Program):
                 done = self.run_program(*words, exit_code=74)
                 self.assertIn(f"{words[-1]}: no process reads this pipe", done.stderr)
         if len(commands) == 1:
-            return
+            self.skipTest("the page was not bundled: npm or its registry was not there")
         # One with a reader gets everything, and its end once.
         pipe = os.open(self.folder / "page", os.O_RDONLY | os.O_NONBLOCK)
         with subprocess.Popen([BINARY, "report", "out", "--out", "page"], cwd=self.folder,

@@ -31,7 +31,7 @@ struct PackedError {
   /// score yet to float16; each loses less than an ulp, and none exceeds |x| |c|.
   CLUSTERBENCH_HOST_DEVICE PackedError(const ScoreError& largest, unsigned products,
                                        unsigned roundings) {
-    const float cut = // and a little more, for the roundings of this bound
+    const float cut =
         static_cast<float>(kBoundRoom * (kCutPerProduct + 0x1p-30)) * static_cast<float>(products) +
         0x1p-21f;
     const float length = largest.of_residual, rounded = length + largest.of_norm + 0x1p-7f;

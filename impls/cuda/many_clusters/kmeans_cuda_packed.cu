@@ -130,7 +130,7 @@ struct PairOperands {
     margin = error.of(rows.bound.x, norm, __half2float(constant) * 0x1p15f) *
                  (2.0f * 0x1p-15f * kUpwards) +
              0x1p-23f;
-    const unsigned own = static_cast<unsigned>(__half_as_ushort(constant)) | 0x3c000000u;
+    const unsigned own = static_cast<unsigned>(__half_as_ushort(constant)) | 0x3c000000u; // and 1
     const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
 #pragma unroll
     for (unsigned step = 0; step < kSteps; ++step) {
@@ -258,8 +258,9 @@ __device__ void list_candidates(const PairOperands<S::kSteps>& rows, std::uint64
 }
 
 /// Writes the centroids as operands: [tiles][kSteps][kColumns][kStep], 32-byte swizzle, negative
-/// and scaled by 2^-15. The last four features of the last step make |c'|^2 / 2 in two parts, the
-/// row's constant, and what is too far of centroids that do not exist.
+/// and scaled by 2^-15, with features in the order of first_feature(). The last four of the last
+/// step make |c'|^2 / 2 in two parts, the row's constant, and what is too far of centroids that do
+/// not exist.
 template <unsigned kData, unsigned kSteps, unsigned kColumns, typename T>
 __device__ void write_columns(const CentroidsView<T>& centroids, unsigned tiles,
                               __half* s_columns) {
