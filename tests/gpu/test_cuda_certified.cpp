@@ -167,6 +167,13 @@ TEST_P(CudaCertified, AwkwardSizes) {
       }
     }
   }
+  // One to four warpgroups of 64 rows each on 132 multiprocessors.
+  for (const std::size_t n : {8449, 16896, 16897, 25344, 25345}) {
+    for (const std::size_t d : {65, 200}) {
+      expect_right(normal_points(n, d, 129, 2), "warpgroups");
+    }
+    expect_right(normal_points(n, 1500, 70, 1), "streamed warpgroups");
+  }
   expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");
   expect_right(normal_points(1001, 1408, 300, 2), "the most features that a block keeps");

@@ -1,5 +1,5 @@
 // Sums by cluster: exact, over rows in the order of their labels, and of several devices. Their
-// means, and launches of the kernels of a pass.
+// means.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -13,7 +13,6 @@
 #include <cstddef>
 #include <cub/device/device_radix_sort.cuh>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -94,6 +93,8 @@ static __global__ void move_points(const PointsView<T> points, const std::int32_
   const unsigned parts = (d + kMovedFeatures - 1) / kMovedFeatures;
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   unsigned count = 0;
+  let_next_kernel_begin();
+  wait_for_kernels_before();
   for (unsigned part = blockIdx.y; part < parts; part += gridDim.y) {
     const unsigned feature = part * kMovedFeatures + lane; // and kEach - 1 more, 32 apart
     for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
@@ -232,49 +233,7 @@ __device__ void move_rows(const PointsView<T>& points, const SumsView& own,
   }
 }
 
-// ---- the kernels of a pass
-//
-// They may begin before the one before them in the stream has ended, on devices of compute
-// capability 9.0 and later (programmatic dependent launch): a pass waits less for launches.
-
-/// Waits until every kernel before this one in the stream has ended, and what it wrote is there:
-/// the one before this does so, too, in all of its blocks, and so on. A kernel that
-/// launch_overlapping() starts must do it before it touches global memory that others write.
-/// Returns at once in others.
-__device__ inline void wait_for_kernels_before() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/// Lets the next kernel take multiprocessors that this one leaves, once all blocks have called it.
-/// Of the next kernel, too, wait_for_kernels_before() waits until this one has ended.
-__device__ inline void let_next_kernel_begin() {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
-/// Launches `kernel` into the default stream, on a device of compute capability 9.0 or later. Does
-/// not block. Throws std::runtime_error.
-template <typename... Parameters, typename... Arguments>
-void launch_overlapping(std::string_view name, void (*kernel)(Parameters...), unsigned blocks,
-                        unsigned threads, std::size_t shared_bytes, Arguments&&... arguments) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
-}
-
 // ---- means
-
-inline constexpr unsigned kPlacingThreads = 256; ///< of a block
 
 /// Where centroids are written, rounded for the next pass; see CentroidsView.
 struct PlacedCentroids {
@@ -310,16 +269,26 @@ struct PlacedCentroids {
   }
 };
 
+/// 1 / power, of a power of two whose inverse is a normal number.
+__device__ inline double reciprocal_of_power(double power) {
+  return __hiloint2double(0x7fe00000 - __double2hiint(power), 0);
+}
+
+/// Threads of a block that places centroids, kThreads each.
+template <unsigned kThreads>
+inline constexpr unsigned kPlacingThreads = std::max(kThreads, 256u);
+
 /// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
 /// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
 /// centroids were before, or null; shifts: [k] squared, or null.
 template <unsigned kThreads, bool kWeighted, typename T>
-static __global__ void __launch_bounds__(kPlacingThreads)
+static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
     place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
                     T* centroids, T* entering, PlacedCentroids placed, PassCounters* next,
                     double* shifts, const WeightsView<T> weights) {
+  constexpr unsigned kAtOnce = kThreads == 32 ? 4 : 8; // copies of the sums that are on their way
   const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / kThreads;
-  const unsigned thread = threadIdx.x % kThreads;
+  const unsigned thread = threadIdx.x % kThreads, lane = threadIdx.x % 32;
   let_next_kernel_begin();
   wait_for_kernels_before();
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
@@ -332,30 +301,33 @@ static __global__ void __launch_bounds__(kPlacingThreads)
     return;
   }
   T* centroid = centroids + std::size_t{j} * d;
-  unsigned count = 0;
-#pragma unroll 4
-  for (unsigned copy = 0; copy < sums.copies; ++copy) {
-    count += sums.counts[copy * k + j];
+  unsigned own = 0; // of the copies of the count
+  for (unsigned copy = lane; copy < sums.copies; copy += 32) {
+    own += sums.counts[copy * k + j];
   }
+  const unsigned count = __reduce_add_sync(0xffffffffu, own);
   const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
-  for (unsigned f = thread; f < d && entering != nullptr; f += kThreads) {
-    entering[std::size_t{j} * d + f] = centroid[f];
-  }
+  const double scale = weight > 0.0 ? 1.0 / (sums.point.to_high * weight) : 0.0;
+  const double of_low = reciprocal_of_power(sums.point.to_low);
   double shift[1] = {};
-  if (weight > 0.0) {
-    const double scale = 1.0 / sums.point.to_high / weight;
-    for (unsigned f = thread; f < d; f += kThreads) {
-      FixedWords all;
-#pragma unroll 4
-      for (unsigned copy = 0; copy < sums.copies; ++copy) {
-        const std::size_t place = (std::size_t{copy} * k + j) * d + f;
-        all.high += sums.high[place];
-        all.low += sums.low[place];
+  for (unsigned f = thread; f < d; f += kThreads) {
+    const T before = centroid[f];
+    FixedWords all;
+    for (unsigned first = 0; first < sums.copies; first += kAtOnce) {
+#pragma unroll
+      for (unsigned e = 0; e < kAtOnce; ++e) {
+        const std::size_t place = (std::size_t{first + e} * k + j) * d + f;
+        all.high += first + e < sums.copies ? sums.high[place] : 0;
+        all.low += first + e < sums.copies ? sums.low[place] : 0;
       }
-      const double sum =
-          static_cast<double>(all.high) + static_cast<double>(all.low) / sums.point.to_low;
+    }
+    if (entering != nullptr) {
+      entering[std::size_t{j} * d + f] = before;
+    }
+    if (weight > 0.0) {
+      const double sum = static_cast<double>(all.high) + static_cast<double>(all.low) * of_low;
       const T mean = static_cast<T>(sum * scale);
-      const double difference = static_cast<double>(mean) - static_cast<double>(centroid[f]);
+      const double difference = static_cast<double>(mean) - static_cast<double>(before);
       shift[0] += difference * difference;
       centroid[f] = mean;
     }
@@ -379,30 +351,29 @@ static __global__ void __launch_bounds__(kPlacingThreads)
   }
 }
 
-/// Launches it, with a warp a centroid, or a block where there are many features. overlaps: see
-/// launch_overlapping(). Does not block. Throws std::runtime_error.
+/// Launches it, with a warp a centroid, or more threads where there are many features, or few
+/// centroids. overlaps: see PassLaunch. Does not block. Throws std::runtime_error.
 template <typename T>
 void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization<T>& frame,
                const HalfTiles& shape, T* centroids, T* entering, const PlacedCentroids& placed,
                PassCounters* next, double* shifts, const WeightsView<T>& weights, bool overlaps) {
-  constexpr unsigned kWarp = 32, kFewFeatures = 256;
-  const bool weighted = weights.of_point != nullptr;
-  const auto by_warp =
-      weighted ? place_centroids<kWarp, true, T> : place_centroids<kWarp, false, T>;
-  const auto by_block = weighted ? place_centroids<kPlacingThreads, true, T>
-                                 : place_centroids<kPlacingThreads, false, T>;
-  const auto kernel = d <= kFewFeatures ? by_warp : by_block;
-  const unsigned threads = d <= kFewFeatures ? kWarp : kPlacingThreads; // of a centroid
-  const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
-  const unsigned blocks = blocks_for(padded_k * threads, kPlacingThreads);
-  if (overlaps) {
-    launch_overlapping("place_centroids", kernel, blocks, kPlacingThreads, 0, sums, k, d, frame,
-                       shape, centroids, entering, placed, next, shifts, weights);
-    return;
+  const auto launch = [&]<unsigned kThreads>() {
+    const auto kernel = weights.of_point != nullptr ? place_centroids<kThreads, true, T>
+                                                    : place_centroids<kThreads, false, T>;
+    constexpr unsigned kBlock = kPlacingThreads<kThreads>;
+    const std::size_t padded_k = ceil_div(k, kHalfTileRows) * kHalfTileRows;
+    const unsigned blocks = blocks_for(padded_k * kThreads, kBlock);
+    launch_of_pass("place_centroids", kernel, {.blocks = blocks, .threads = kBlock}, overlaps, sums,
+                   k, d, frame, shape, centroids, entering, placed, next, shifts, weights);
+  };
+  constexpr std::size_t kAtOnce = std::size_t{1} << 18; // threads that most devices hold
+  if (d > 256 && std::size_t{k} * 1024 <= kAtOnce) {
+    launch.template operator()<1024>();
+  } else if (d > 256 || (d > 64 && std::size_t{k} * 256 <= kAtOnce)) {
+    launch.template operator()<256>();
+  } else {
+    launch.template operator()<32>();
   }
-  kernel<<<blocks, kPlacingThreads>>>(sums, k, d, frame, shape, centroids, entering, placed, next,
-                                      shifts, weights);
-  check_launch("place_centroids");
 }
 
 /// Distances of all points to their centroids, with the points' weights, one sum a block: a warp a

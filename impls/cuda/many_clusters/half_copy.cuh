@@ -14,6 +14,7 @@
 #include <cuda_runtime.h>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -165,7 +166,65 @@ struct SweepTask {
   PassCounters* counters;
   std::int32_t* labels; ///< [n]
   Normalization<T> frame;
+  PassCounters* next = nullptr; ///< to be cleared, or null
+  bool overlaps = false;        ///< whether its kernels do, see launch_of_pass()
 };
+
+// ---- the kernels of a pass
+//
+// They may begin before the one before them in the stream has ended, on devices of compute
+// capability 9.0 and later (programmatic dependent launch): a pass waits less for launches.
+
+/// Waits until every kernel before this one in the stream has ended, and what it wrote is there:
+/// the one before this does so, too, in all of its blocks, and so on. A kernel that overlaps must
+/// do it before it touches global memory that others write. Returns at once in others.
+__device__ inline void wait_for_kernels_before() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Lets the next kernel take multiprocessors that this one leaves, once all blocks have called it.
+/// Of the next kernel, too, wait_for_kernels_before() waits until this one has ended.
+__device__ inline void let_next_kernel_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+struct LaunchShape {
+  dim3 blocks;
+  unsigned threads; ///< of a block
+  std::size_t shared_bytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
+/// Whether kernels of this build, such as `kernel`, wait for those before them on this device: code
+/// for compute capability 8, say, does not. Throws std::runtime_error.
+template <typename Kernel>
+bool may_overlap(Kernel kernel) {
+  cudaFuncAttributes built{};
+  check(cudaFuncGetAttributes(&built, kernel), "cudaFuncGetAttributes");
+  return built.ptxVersion >= 90 && compute_capability() >= 90;
+}
+
+/// Launches `kernel`, which overlaps the one before it if `overlaps`: may_overlap() says whether it
+/// can. Does not block. Throws std::runtime_error.
+template <typename... Parameters, typename... Arguments>
+void launch_of_pass(std::string_view name, void (*kernel)(Parameters...), const LaunchShape& shape,
+                    bool overlaps, Arguments&&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.blocks;
+  config.blockDim = shape.threads;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = shape.stream;
+  config.attrs = &overlap;
+  config.numAttrs = overlaps ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
+}
 
 /// Whether a squared distance and a centroid's number fit one word, see ranked().
 template <typename T>
@@ -396,7 +455,8 @@ __device__ void add_over(double (&values)[N]) {
   }
 }
 
-/// Rounds one row, by kThreads threads, a warp or a block, and returns its norms in each of them.
+/// Rounds one row, by kThreads threads, a warp or a block, and returns its norms in the first of
+/// them.
 template <unsigned kThreads, typename T>
 __device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<T>& frame,
                                   const HalfTiles& shape, std::size_t index, __half* tiles) {
@@ -413,7 +473,8 @@ __device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<
     squares[2] += (value - back) * (value - back);
   }
   add_over<kThreads>(squares);
-  return norms_of(squares[0], squares[1], squares[2]);
+  return threadIdx.x % kThreads == 0 ? norms_of(squares[0], squares[1], squares[2])
+                                     : RoundedNorms{};
 }
 
 /// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may

@@ -55,8 +55,7 @@ struct PackedTask {
   SweepTask<T> sweep;
   OperandRows rows;
   SumsView sums;
-  PassCounters* next; ///< to be cleared
-  uint2* doubtful;    ///< [blocks, of_block] a row, and the limit of its candidates
+  uint2* doubtful; ///< [blocks, of_block] a row, and the limit of its candidates
   unsigned of_block;
   unsigned tiles; ///< of centroids
   bool moves;     ///< else the sums are left alone
@@ -378,7 +377,7 @@ __global__ void __launch_bounds__(S::kAll * 128, 1) sweep_packed(const PackedTas
   }
   wait_for_kernels_before();
   if (threadIdx.x == 0 && blockIdx.x == 0) {
-    *task.next = {};
+    *task.sweep.next = {};
   }
   const unsigned n = static_cast<unsigned>(points.n), pieces = (n + kTeamRows - 1) / kTeamRows;
   const unsigned first_row = warp % 4 * kWarpRows + lane / 4; // of a piece; and 8 further on
@@ -598,10 +597,9 @@ public:
         task.points, d_words_.size() / (data * 32), d_words_.data(), d_bounds_.data());
     check_launch("arrange_rows");
   }
-  void launch(const SweepTask<T>& task, const SumsView& sums, PassCounters* next, bool moves) {
-    launch_overlapping(
-        "sweep_packed", kernel_, blocks_, teams_ * 128, bytes_,
-        PackedTask<T>{task, rows(), sums, next, d_doubtful_.data(), of_block_, tiles_, moves});
+  void launch(const SweepTask<T>& task, const SumsView& sums, bool moves) {
+    launch_of_pass("sweep_packed", kernel_, {blocks_, teams_ * 128, bytes_}, task.overlaps,
+                   PackedTask<T>{task, rows(), sums, d_doubtful_.data(), of_block_, tiles_, moves});
   }
   std::string path() const { return std::to_string(bytes_) + " bytes of shared memory"; }
 

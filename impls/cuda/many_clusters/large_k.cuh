@@ -144,12 +144,11 @@ inline std::size_t device_memory() {
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
 /// in words; find(task, second), if it lists the candidates of flagged rows itself. None blocks.
-/// One that MovesRows leaves final labels where the last ones were, and is for devices on which
-/// launches may overlap. Its launch(task, sums, next, moves) also clears the counters of the next
-/// pass, and changes the sums if `moves`: not in the first two passes if sorts_first(shape).
-/// copies(shape) says how many copies of the sums it adds to. Ranks, where the points are one
-/// device's share, has: of_all(own), the totals of all devices from those of this one, in the order
-/// of the stream; and has_points(), else it only takes part.
+/// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, moves)
+/// also clears the counters of the next pass, and changes the sums if `moves`: not in the first two
+/// passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds to. Ranks,
+/// where the points are one device's share, has: of_all(own), the totals of all devices from those
+/// of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
 class LargeK final : public Variant<typename Sweep::Real> {
   using T = typename Sweep::Real;
@@ -184,6 +183,8 @@ public:
     at_ = PassArrays(shape, needs, memory_.data());
     copies_ = needs.copies;
     sorts_ = needs.sorts;
+    // Between the kernels of ranks there are exchanges.
+    overlaps_ = !kOfRank && may_overlap(place_centroids<32, false, T>);
     host_ = PinnedBuffer<HostWords>(1);
     points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
     refuse_far();
@@ -235,12 +236,12 @@ public:
     place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
-      const SweepTask<T> pass = task(centroids, labels, now);
+      const SweepTask<T> pass = task(centroids, labels, now, next);
       const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
       {
         const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
         if constexpr (kMovesRows) {
-          sweep_.launch(pass, sums(), next, !sort);
+          sweep_.launch(pass, sums(), !sort);
         } else {
           sweep_.launch(pass);
         }
@@ -265,7 +266,6 @@ public:
           if (ranks_.has_points()) {
             add_points(before, labels, now, stop.passes() == 0);
           }
-          fill_bytes(std::span(next, 1), 0);
         } else if (sort) {
           zero_sums();
           sorted_.add_all(points_.view(), labels, sums(), weights_);
@@ -348,10 +348,12 @@ private:
     return found.longest;
   }
 
-  SweepTask<T> task(const T* centroids, std::int32_t* labels, PassCounters* counters) const {
+  SweepTask<T> task(const T* centroids, std::int32_t* labels, PassCounters* counters,
+                    PassCounters* next = nullptr) const {
     return {points_.view(), at_.placed.view(static_cast<unsigned>(shape_.k), centroids),
             at_.flagged,    counters,
-            labels,         points_.frame()};
+            labels,         points_.frame(),
+            next,           overlaps_};
   }
 
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts, copies_}; }
@@ -381,10 +383,9 @@ private:
     } else {
       const auto parts = static_cast<unsigned>(ceil_div(shape_.d, kMovedFeatures));
       const unsigned blocks = blocks_at_most(n, 256, std::max(wide_blocks_ / parts, 1u));
-      move_points_<<<dim3(blocks, parts), 256>>>(points_.view(), before, labels, sums(),
-                                                 counted ? nullptr : &now->moved, weights_,
-                                                 static_cast<unsigned>(shape_.k));
-      check_launch("move_points");
+      launch_of_pass("move_points", move_points_, {{blocks, parts}, 256}, overlaps_, points_.view(),
+                     before, labels, sums(), counted ? nullptr : &now->moved, weights_,
+                     static_cast<unsigned>(shape_.k));
     }
   }
 
@@ -404,7 +405,7 @@ private:
              double* shifts) {
     place_all(all, static_cast<unsigned>(shape_.k), static_cast<unsigned>(shape_.d),
               points_.frame(), points_.view().shape, centroids, entering, at_.placed, counters,
-              shifts, weights_, kMovesRows);
+              shifts, weights_, overlaps_);
   }
 
   void add_distances(const SweepTask<T>& pass) {
@@ -428,7 +429,7 @@ private:
   WeightsView<T> weights_{};
   SortedSums<T> sorted_;
   bool many_move_ = true; ///< in the last pass
-  bool sorts_ = true;
+  bool sorts_ = true, overlaps_ = false;
   unsigned copies_ = 1, wide_blocks_ = 0;
   SecondLevel<256, T> second_level_;
   void (*move_points_)(PointsView<T>, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,

@@ -51,24 +51,32 @@ __device__ void multiply_chunk(WarpSums<kColumns>& sums, const __half* rows, con
 
 // ---- the second sweep
 
-inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256, kSecondStages = 2;
-inline constexpr unsigned kSecondQueue = 960;   ///< with more, rows of 576 features had one block
-inline constexpr unsigned kMostKeptChunks = 16; ///< of 64 features; rows of more are streamed
+inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256;
+inline constexpr unsigned kWarpColumns = 32;  ///< of a warp, and as many rows
+inline constexpr unsigned kSecondQueue = 960; ///< with more, rows of 576 features had one block
 
-/// Chunks of the rows in shared memory at a time: all, or those of the stages.
-__host__ __device__ inline unsigned second_row_chunks(const HalfTiles& shape) {
-  return shape.chunks <= kMostKeptChunks ? shape.chunks : kSecondStages;
-}
+/// How a block goes through chunks of 64 features.
+struct SecondSweep {
+  bool streams;    ///< rows are read again with each tile of centroids, as all do not fit
+  unsigned stages; ///< all but one are on their way
 
-inline std::size_t second_sweep_shared_bytes(const HalfTiles& shape) {
-  return (std::size_t{kSecondRows} * second_row_chunks(shape) + kSecondStages * kHalfTileRows) *
-         shape.width * sizeof(__half);
-}
+  /// 512 and 576 features leave room for two stages, where two blocks share a multiprocessor.
+  static SecondSweep of(const HalfTiles& shape) {
+    return shape.chunks > 16                        ? SecondSweep{true, 4}
+           : shape.chunks == 8 || shape.chunks == 9 ? SecondSweep{false, 2}
+                                                    : SecondSweep{false, 3};
+  }
+  /// Dynamic shared memory: rows [stages or chunks], then centroids [stages].
+  std::size_t bytes(const HalfTiles& shape) const {
+    const std::size_t row_chunks = streams ? stages : shape.chunks;
+    return (kSecondRows * row_chunks + stages * kHalfTileRows) * shape.width * sizeof(__half);
+  }
+};
 
 /// Lists all centroids j of the flagged rows with score_j - error_j <= threshold: whatever is
 /// nearest in exact arithmetic is among them. Blocks take pieces of 64 rows and a part of the
-/// centroids; the fewer the rows, the more parts. Dynamic shared memory as above.
-template <unsigned kWidth, typename T>
+/// centroids; the fewer the rows, the more parts. kStreams, kStages: see SecondSweep.
+template <unsigned kWidth, bool kStreams, unsigned kStages, typename T>
 static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const SweepTask<T> task) {
   extern __shared__ __align__(128) unsigned char s_dynamic[];
   __shared__ float s_threshold[kSecondRows], s_residual[kSecondRows], s_norm[kSecondRows];
@@ -76,11 +84,12 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   __shared__ uint2 s_queue[kSecondQueue];
   __shared__ unsigned s_queued;
   __shared__ unsigned long long s_first;
+  let_next_kernel_begin();
+  wait_for_kernels_before();
+  constexpr unsigned kStageSize = kHalfTileRows * kWidth, kRowChunk = kSecondRows * kWidth;
   const HalfTiles shape = task.points.shape;
-  const bool streams = shape.chunks > kMostKeptChunks;   // a stage has its part of the rows, too
-  __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [second_row_chunks][kSecondRows][kWidth]
-  __half* s_stages = s_rows + std::size_t{kSecondRows} * second_row_chunks(shape) * kWidth;
-  constexpr unsigned kStageSize = kHalfTileRows * kWidth;
+  __half* s_rows = reinterpret_cast<__half*>(s_dynamic); // [kStages or chunks][kSecondRows][kWidth]
+  __half* s_stages = s_rows + (kStreams ? kStages : shape.chunks) * kRowChunk;
 
   const unsigned flagged = task.counters->flagged;
   const unsigned pieces = (flagged + kSecondRows - 1) / kSecondRows;
@@ -90,7 +99,8 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
   const unsigned parts = min(task.centroids.tiles, max(1u, 2 * gridDim.x / pieces));
   const ScoreError largest = task.counters->largest();
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  const unsigned warp_rows = warp / 4 * 32, warp_columns = warp % 4 * 32;
+  // Warps of the same columns are not of the same scheduler: there may be no others.
+  const unsigned warp_rows = warp % 2 * 32, warp_columns = warp / 2 * kWarpColumns;
   if (threadIdx.x == 0) {
     s_queued = 0;
   }
@@ -108,32 +118,51 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
     const unsigned first_slot = work / parts * kSecondRows, part = work % parts;
     const unsigned first_tile = task.centroids.tiles * part / parts;
     const unsigned end_tile = task.centroids.tiles * (part + 1) / parts;
-    const unsigned steps = (end_tile - first_tile) * shape.chunks;
 
     // Places behind the last flagged row repeat it; they list nothing.
-    const auto fetch_rows = [&](unsigned first_chunk, unsigned chunks, __half* to) {
-      constexpr unsigned kGroups = kWidth / 8; // 16 bytes each
-      for (unsigned e = threadIdx.x; e < kSecondRows * chunks * kGroups; e += kSecondThreads) {
-        const unsigned group = e % kGroups, r = e / kGroups % kSecondRows;
-        const unsigned chunk = e / kGroups / kSecondRows;
-        const std::size_t row = task.flagged.rows[min(first_slot + r, flagged - 1)];
-        cp_async(
-            to + (chunk * kSecondRows + r) * kWidth + HalfTiles::swizzled(kWidth, r, group) * 8,
-            task.points.rounded + shape.offset(row, (first_chunk + chunk) * kWidth + group * 8));
+    constexpr unsigned kGroups = kWidth / 8; // 16 bytes each, of a row of a chunk
+    constexpr unsigned kApart = kSecondThreads / kGroups, kEach = kSecondRows / kApart;
+    const unsigned own_row = threadIdx.x / kGroups, own_group = threadIdx.x % kGroups;
+    const __half* from_rows[kEach]; // of the first chunk, what this thread copies
+#pragma unroll
+    for (unsigned e = 0; e < kEach; ++e) {
+      const unsigned slot = min(first_slot + own_row + e * kApart, flagged - 1);
+      from_rows[e] = task.points.rounded + shape.offset(task.flagged.rows[slot], own_group * 8);
+    }
+    const auto fetch_rows = [&](unsigned chunk, __half* to) {
+#pragma unroll
+      for (unsigned e = 0; e < kEach; ++e) {
+        const unsigned r = own_row + e * kApart;
+        cp_async(to + r * kWidth + HalfTiles::swizzled(kWidth, r, own_group) * 8,
+                 from_rows[e] + std::size_t{chunk} * kStageSize);
       }
     };
-    const auto fetch = [&](unsigned step) {
-      if (step < steps) {
-        if (streams) {
-          fetch_rows(step % shape.chunks, 1, s_rows + step % kSecondStages * kSecondRows * kWidth);
+    const auto columns_of = [&](unsigned tile) { // what is behind the last one is not read
+      return min(kHalfTileRows, task.centroids.k - tile * kHalfTileRows);
+    };
+    unsigned next_tile = first_tile, next_chunk = 0, next_stage = 0; // to be fetched
+    const __half* from_columns =
+        task.centroids.rounded + first_tile * shape.tile_size() + threadIdx.x * 8;
+    const auto fetch = [&] {
+      if (next_tile < end_tile) {
+        if constexpr (kStreams) {
+          fetch_rows(next_chunk, s_rows + next_stage * kRowChunk);
         }
-        const __half* from = task.centroids.rounded + first_tile * shape.tile_size() +
-                             std::size_t{step} * kStageSize;
-        __half* to = s_stages + step % kSecondStages * kStageSize;
-        for (unsigned e = threadIdx.x * 8; e < kStageSize; e += kSecondThreads * 8) {
-          cp_async(to + e, from + e);
+        const unsigned columns = columns_of(next_tile);
+        __half* to = s_stages + next_stage * kStageSize + threadIdx.x * 8;
+#pragma unroll
+        for (unsigned column = 0; column < kHalfTileRows; column += kApart) {
+          if (column + own_row < columns) {
+            cp_async(to + column * kWidth, from_columns + column * kWidth);
+          }
+        }
+        from_columns += kStageSize;
+        if (++next_chunk == shape.chunks) {
+          next_chunk = 0;
+          ++next_tile;
         }
       }
+      next_stage = (next_stage + 1) % kStages;
       cp_async_commit();
     };
 
@@ -147,10 +176,17 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
     };
 
     __syncthreads(); // the last piece is done with
-    if (!streams) {
-      fetch_rows(0, shape.chunks, s_rows);
+    if constexpr (!kStreams) {
+#pragma unroll 1
+      for (unsigned chunk = 0; chunk < shape.chunks; ++chunk) {
+        fetch_rows(chunk, s_rows + chunk * kRowChunk);
+      }
     }
-    for (unsigned r = threadIdx.x; r < kSecondRows; r += kSecondThreads) {
+#pragma unroll 1
+    for (unsigned stage = 0; stage + 1 < kStages; ++stage) {
+      fetch();
+    }
+    if (const unsigned r = threadIdx.x; r < kSecondRows) {
       const unsigned slot = first_slot + r;
       const bool real = slot < flagged;
       const std::size_t row = task.flagged.rows[min(slot, flagged - 1)];
@@ -161,20 +197,19 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
       // Adding and subtracting an error may round differently; the threshold has room for neither.
       s_limit[r] += fabsf(s_limit[r]) * 0x1p-20f;
     }
-    fetch(0);
-
-    WarpSums<32> sums;
-    for (unsigned step = 0; step < steps; ++step) {
-      const unsigned chunk = step % shape.chunks;
+    WarpSums<kWarpColumns> sums;
+    unsigned tile = first_tile, chunk = 0;
+#pragma unroll 1
+    for (unsigned stage = 0; tile < end_tile; stage = (stage + 1) % kStages) {
       if (chunk == 0) {
 #pragma unroll
         for (unsigned e = 0; e < 32; ++e) {
           sums[e / 16][e / 4 % 4][e % 4] = 0.0f;
         }
       }
-      const unsigned first_column =
-          (first_tile + step / shape.chunks) * kHalfTileRows + warp_columns + lane % 4 * 2;
+      const unsigned first_column = tile * kHalfTileRows + warp_columns + lane % 4 * 2;
       const bool complete = chunk + 1 == shape.chunks;
+      const bool has_columns = warp_columns < columns_of(tile);
       float2 squares[4] = {}; // on their way while the products are made
       if (complete) {
 #pragma unroll
@@ -183,39 +218,54 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
               *reinterpret_cast<const float2*>(task.centroids.half_squares + first_column + ni * 8);
         }
       }
-      cp_async_wait<0>();
-      __syncthreads(); // every thread's part of the stage is there, and the other stage is free
-      fetch(step + 1);
-      const unsigned rows_chunk = streams ? step % kSecondStages : chunk;
-      multiply_chunk<kWidth, 32>(sums, s_rows + (rows_chunk * kSecondRows + warp_rows) * kWidth,
-                                 s_stages + step % kSecondStages * kStageSize +
-                                     warp_columns * kWidth,
-                                 shape.steps - chunk * kWidth / 16, lane);
+      cp_async_wait<kStages - 2>();
+      __syncthreads(); // every thread's part of the stage is there, and that of the last is free
+      fetch();
+      if (has_columns) {
+        const unsigned rows_chunk = kStreams ? stage : chunk;
+        multiply_chunk<kWidth, kWarpColumns>(sums,
+                                             s_rows + rows_chunk * kRowChunk + warp_rows * kWidth,
+                                             s_stages + stage * kStageSize + warp_columns * kWidth,
+                                             shape.steps - chunk * kWidth / 16, lane);
+      }
       if (!complete) {
+        ++chunk;
         continue;
       }
-      float limit[4]; // of the rows of this lane
-#pragma unroll
-      for (unsigned p = 0; p < 4; ++p) {
-        limit[p] = s_limit[warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4];
+      chunk = 0;
+      ++tile;
+      if (!has_columns) {
+        continue;
       }
+      // Score number e is of row p = e / 2 % 4 of this lane, and of column e / 8 * 8 + e % 2.
+      float scores[32];
+      unsigned within = 0; // a bit each: whether it may be a candidate's
 #pragma unroll
-      for (unsigned ni = 0; ni < 4; ++ni) {
-        const unsigned j = first_column + ni * 8;
+      for (unsigned e = 0; e < 32; ++e) {
+        const unsigned ni = e / 8, p = e / 2 % 4;
+        scores[e] =
+            (e % 2 == 0 ? squares[ni].x : squares[ni].y) - sums[p / 2][ni][p % 2 * 2 + e % 2];
+        const float limit = s_limit[warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4];
+        within |= (scores[e] <= limit ? 1u : 0u) << e;
+      }
+      if (within == 0) {
+        continue;
+      }
+      float kept[32]; // in memory, as a loop needs them; here, where few lanes come
 #pragma unroll
-        for (unsigned e = 0; e < 8; ++e) {
-          const unsigned p = e / 2, column = e % 2;
-          const float score =
-              (column == 0 ? squares[ni].x : squares[ni].y) - sums[p / 2][ni][p % 2 * 2 + column];
-          if (score <= limit[p]) { // rare; only now with the error of this very centroid
-            const unsigned r = warp_rows + p / 2 * 16 + p % 2 * 8 + lane / 4;
-            const float4 terms = task.centroids.terms[j + column];
-            const ScoreError error{terms.x, terms.y, terms.z};
-            if (score - error.of(s_residual[r], s_norm[r]) <= s_threshold[r] &&
-                j + column < task.centroids.k) { // a threshold may be infinite
-              list({first_slot + r, j + column});
-            }
-          }
+      for (unsigned e = 0; e < 32; ++e) {
+        kept[e] = scores[e];
+      }
+#pragma unroll 1
+      for (; within != 0; within &= within - 1) { // only now with the error of this very centroid
+        const unsigned e = static_cast<unsigned>(__ffs(static_cast<int>(within))) - 1;
+        const unsigned r = warp_rows + e / 4 % 2 * 16 + e / 2 % 2 * 8 + lane / 4;
+        const unsigned j = first_column + e / 8 * 8 + e % 2;
+        const float4 terms = task.centroids.terms[j];
+        const ScoreError error{terms.x, terms.y, terms.z};
+        if (kept[e] - error.of(s_residual[r], s_norm[r]) <= s_threshold[r] &&
+            j < task.centroids.k) { // a threshold may be infinite
+          list({first_slot + r, j});
         }
       }
     }
@@ -238,13 +288,35 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
 }
 
 /// sum((x - c)^2) over the kLanes lanes that share a pair, in an order that depends on nothing
-/// else.
-template <unsigned kLanes, typename T>
+/// else. kAtOnce differences of a lane are on their way, and four where fewer are left. All lanes
+/// of the warp must call it.
+template <unsigned kLanes, unsigned kAtOnce, typename T>
 __device__ T squared_distance(const T* x, const T* c, unsigned d, unsigned lane) {
   T squared = 0;
-  for (unsigned f = lane; f < d; f += kLanes) {
-    const T difference = x[f] - c[f];
-    squared += difference * difference;
+  unsigned first = lane;
+  const auto add = [&]<unsigned kCount, bool kInside>() {
+    T of_x[kCount], of_c[kCount];
+#pragma unroll
+    for (unsigned e = 0; e < kCount; ++e) {
+      const unsigned f = kInside ? first + e * kLanes : min(first + e * kLanes, d - 1);
+      of_x[e] = x[f];
+      of_c[e] = c[f];
+    }
+    __syncwarp(); // all loads are on their way before the first is waited for
+#pragma unroll
+    for (unsigned e = 0; e < kCount; ++e) {
+      const T difference = kInside || first + e * kLanes < d ? of_x[e] - of_c[e] : T{0};
+      squared += difference * difference;
+    }
+    first += kCount * kLanes;
+  };
+#pragma unroll 1
+  for (unsigned end = kAtOnce * kLanes; end <= d; end += kAtOnce * kLanes) {
+    add.template operator()<kAtOnce, true>();
+  }
+#pragma unroll 1
+  while (first - lane < d) {
+    add.template operator()<4, false>();
   }
 #pragma unroll
   for (unsigned offset = kLanes / 2; offset > 0; offset /= 2) {
@@ -265,18 +337,28 @@ __device__ inline unsigned long long ranked(double squared, unsigned) {
 
 /// Compares the listed pairs. kLanes lanes a pair, all lanes of a warp in step. kIndices: the least
 /// distances are there; finds which centroids have them.
-template <unsigned kLanes, bool kIndices, typename T>
-static __global__ void compare_candidates(const SweepTask<T> task) {
+template <unsigned kLanes, unsigned kAtOnce, bool kIndices, typename T>
+__device__ void compare_candidates(const SweepTask<T>& task) {
   const unsigned pairs = static_cast<unsigned>(
       min(task.counters->pairs, static_cast<unsigned long long>(task.flagged.capacity)));
   const unsigned lane = threadIdx.x % kLanes;
   const unsigned each = 32 / kLanes, stride = gridDim.x * (blockDim.x / 32) * each;
   const unsigned warp = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
-  for (unsigned first = warp * each; first < pairs; first += stride) {
-    const unsigned place = first + threadIdx.x % 32 / kLanes;
-    const uint2 pair = task.flagged.pairs[min(place, pairs - 1)];
-    const std::size_t row = task.flagged.rows[pair.x], d = task.points.d;
-    const T squared = squared_distance<kLanes>(
+  unsigned place = warp * each + threadIdx.x % 32 / kLanes;
+  const auto pair_at = [&](unsigned at) { return task.flagged.pairs[min(at, pairs - 1)]; };
+  if (place - place % each >= pairs) {
+    return;
+  }
+  uint2 next = pair_at(place); // it and the number of its row are on their way while others are
+  std::size_t next_row = task.flagged.rows[next.x];
+  uint2 after = pair_at(place + stride);
+  for (; place - place % each < pairs; place += stride) {
+    const uint2 pair = next;
+    const std::size_t row = next_row, d = task.points.d;
+    next = after;
+    next_row = task.flagged.rows[next.x];
+    after = pair_at(place + 2 * stride);
+    const T squared = squared_distance<kLanes, kAtOnce>(
         task.points.exact + row * d, task.centroids.exact + pair.y * d, task.points.d, lane);
     if constexpr (kIndices) {
       if (lane == 0 && place < pairs && ranked(squared, 0) == task.flagged.nearest[pair.x]) {
@@ -292,11 +374,8 @@ static __global__ void compare_candidates(const SweepTask<T> task) {
 
 /// Compares the rows whose candidates found no room with all centroids, a block a row; in the same
 /// order of additions, so that it does not matter which of its candidates a row has lost.
-template <unsigned kLanes, bool kIndices, typename T>
-static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask<T> task) {
-  if (task.counters->overflowed == 0) {
-    return;
-  }
+template <unsigned kLanes, unsigned kAtOnce, bool kIndices, typename T>
+__device__ void compare_with_all(const SweepTask<T>& task) {
   const unsigned flagged = task.counters->flagged, d = task.points.d;
   const unsigned lane = threadIdx.x % kLanes, each = 32 / kLanes;
   for (unsigned slot = blockIdx.x; slot < flagged; slot += gridDim.x) {
@@ -309,7 +388,8 @@ static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask<T
          first += blockDim.x / 32 * each) {
       const unsigned j = min(first + threadIdx.x % 32 / kLanes, task.centroids.k - 1);
       const T* centroid = task.centroids.exact + std::size_t{j} * d;
-      const unsigned long long rank = ranked(squared_distance<kLanes>(row, centroid, d, lane), j);
+      const unsigned long long rank =
+          ranked(squared_distance<kLanes, kAtOnce>(row, centroid, d, lane), j);
       if constexpr (kIndices) {
         nearest = rank == task.flagged.nearest[slot]
                       ? min(nearest, static_cast<unsigned long long>(j))
@@ -329,9 +409,25 @@ static __global__ void __launch_bounds__(256) compare_with_all(const SweepTask<T
   }
 }
 
-/// Writes the labels of the flagged rows.
+/// Both of them, by blocks of kThreads.
+template <unsigned kThreads, unsigned kLanes, unsigned kAtOnce, bool kIndices, typename T>
+static __global__ void __launch_bounds__(kThreads) compare_flagged_rows(const SweepTask<T> task) {
+  let_next_kernel_begin();
+  wait_for_kernels_before();
+  compare_candidates<kLanes, kAtOnce, kIndices>(task);
+  if (task.counters->overflowed != 0) {
+    compare_with_all<kLanes, kAtOnce, kIndices>(task);
+  }
+}
+
+/// Writes the labels of the flagged rows, and clears the counters of the next pass.
 template <typename T>
 static __global__ void relabel_flagged_rows(const SweepTask<T> task) {
+  let_next_kernel_begin();
+  wait_for_kernels_before();
+  if (blockIdx.x == 0 && threadIdx.x == 0 && task.next != nullptr) {
+    *task.next = {};
+  }
   const unsigned flagged = task.counters->flagged;
   unsigned alone = 0;
   for (unsigned slot = blockIdx.x * blockDim.x + threadIdx.x; slot < flagged;
@@ -353,17 +449,15 @@ class SecondLevel {
 public:
   SecondLevel() = default;
   /// Throws std::runtime_error.
-  SecondLevel(const HalfTiles& tiles, std::size_t d)
-      : find_(tiles.width == 64 ? find_candidates<64, T> : find_candidates<32, T>),
-        bytes_(second_sweep_shared_bytes(tiles)) {
-    const auto compare = [&]<bool kIndices> {
-      return Compare{d > 64 ? compare_candidates<32, kIndices, T>
-                            : compare_candidates<8, kIndices, T>,
-                     d > 64 ? compare_with_all<32, kIndices, T> : compare_with_all<8, kIndices, T>};
-    };
-    distances_ = compare.template operator()<false>();
+  SecondLevel(const HalfTiles& tiles, std::size_t d) : compare_(comparing<false>(d)) {
+    const SecondSweep sweep = SecondSweep::of(tiles);
+    find_ = sweep.streams       ? find_candidates<64, true, 4, T>
+            : sweep.stages == 2 ? find_candidates<64, false, 2, T>
+            : tiles.width == 64 ? find_candidates<64, false, 3, T>
+                                : find_candidates<32, false, 3, T>;
+    bytes_ = sweep.bytes(tiles);
     if constexpr (!kRankedInOne<T>) {
-      indices_ = compare.template operator()<true>();
+      find_nearest_ = comparing<true>(d);
     }
     allow_shared_memory(find_, bytes_);
     blocks_ = static_cast<unsigned>(resident_blocks(find_, kSecondThreads, bytes_));
@@ -371,39 +465,35 @@ public:
 
   /// Lists the candidates of the flagged rows; does not block. Throws std::runtime_error.
   void find(const SweepTask<T>& task) const {
-    find_<<<blocks_, kSecondThreads, bytes_>>>(task);
-    check_launch("find_candidates");
+    launch_of_pass("find_candidates", find_, {blocks_, kSecondThreads, bytes_}, task.overlaps,
+                   task);
   }
   /// Compares them with the flagged rows as they lie in `rows`, which may be `task`, and labels
   /// those of `task`, in the order of `stream`. Does not block. Throws std::runtime_error.
   void label(const SweepTask<T>& rows, const SweepTask<T>& task, unsigned blocks,
              cudaStream_t stream = nullptr) const {
-    compare(distances_, rows, blocks, stream);
+    const LaunchShape shape{blocks, kThreads, 0, stream};
+    launch_of_pass("compare_flagged_rows", compare_, shape, task.overlaps, rows);
     if constexpr (!kRankedInOne<T>) {
-      compare(indices_, rows, blocks, stream);
+      launch_of_pass("compare_flagged_rows for indices", find_nearest_, shape, task.overlaps, rows);
     }
-    relabel_flagged_rows<<<blocks, kThreads, 0, stream>>>(task);
-    check_launch("relabel_flagged_rows");
+    launch_of_pass("relabel_flagged_rows", relabel_flagged_rows<T>, shape, task.overlaps, task);
   }
 
 private:
   using Kernel = void (*)(SweepTask<T>);
-  struct Compare {
-    Kernel candidates, with_all;
-  };
 
-  static void compare(const Compare& kernels, const SweepTask<T>& rows, unsigned blocks,
-                      cudaStream_t stream) {
-    kernels.candidates<<<blocks, kThreads, 0, stream>>>(rows);
-    check_launch("compare_candidates");
-    kernels.with_all<<<blocks, 256, 0, stream>>>(rows);
-    check_launch("compare_with_all");
+  template <bool kIndices>
+  static Kernel comparing(std::size_t d) {
+    return d > 512  ? compare_flagged_rows<kThreads, 32, 16, kIndices, T>
+           : d > 64 ? compare_flagged_rows<kThreads, 32, 8, kIndices, T>
+                    : compare_flagged_rows<kThreads, 8, 8, kIndices, T>;
   }
 
-  Kernel find_ = nullptr;
-  Compare distances_{}, indices_{};
-  std::size_t bytes_ = 0; ///< of shared memory, of a block that finds
-  unsigned blocks_ = 0;   ///< of them
+  Kernel find_ = nullptr, compare_ = nullptr;
+  Kernel find_nearest_ = nullptr; ///< whose distances are the least; of doubles
+  std::size_t bytes_ = 0;         ///< of shared memory, of a block that finds
+  unsigned blocks_ = 0;           ///< of them
 };
 
 } // namespace clusterbench::cuda

@@ -148,6 +148,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     }
     publish_barriers();
   }
+  let_next_kernel_begin();
+  wait_for_kernels_before();
   __syncthreads(); // no one waits at a barrier that was not started
 
   StageCounter stage, tail;
@@ -163,9 +165,10 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     // half. Whether the unrolling or the fewer registers of that form were the cause is not known.
 #pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
-      constexpr unsigned kPart = kRows < kHalfTileRows ? kRows : kHalfTileRows;
+      constexpr unsigned kPart = kRows % kHalfTileRows == 0 ? kHalfTileRows : 64;
+      const std::size_t last = (task.points.n - 1) / kPart * kPart; // instead of those behind it
       const auto copy_rows = [&](unsigned r, unsigned chunk, __half* to, unsigned barrier) {
-        const std::size_t row = std::size_t{piece} * kRows + r;
+        const std::size_t row = min(std::size_t{piece} * kRows + r, last);
         copy_bulk(to + r * kWidth,
                   task.points.rounded + row / kHalfTileRows * shape.tile_size() +
                       chunk * shape.chunk_size() + row % kHalfTileRows * kWidth,
@@ -304,8 +307,8 @@ public:
     };
     const bool worth_streaming = task.centroids.tiles <= kFewTiles && task.points.n >= kManyPoints;
     const bool keeps_64 = !fits(2, 1) && fits(1, 1) && !worth_streaming;
-    streams_ = !fits(4, 1) && !keeps_64;
-    teams_ = keeps_64 ? 1 : 4;
+    teams_ = keeps_64 ? 1 : shape.width == 32 ? 4 : teams_for(task.points.n, spare);
+    streams_ = !fits(teams_, 1);
     layout_ = {streams_ || fits(teams_, 2) ? 2u : 1u, 2, streams_ ? 1 : shape.chunks};
     for (SweepLayout more = layout_; more.stages <= kMostStages; ++more.stages) {
       more.copies = streams_ ? more.stages : more.copies;
@@ -315,18 +318,17 @@ public:
       layout_ = more;
     }
     bytes_ = layout_.bytes(shape, teams_ * 64);
-    kernel_ = streams_            ? sweep_wgmma<Scores, 64, 4, 4, true, T>
-              : shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
-              : teams_ == 4       ? sweep_wgmma<Scores, 64, 4, 4, false, T>
-                                  : sweep_wgmma<Scores, 64, 4, 1, false, T>;
+    kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
+              : streams_        ? of_teams<true>(teams_)
+                                : of_teams<false>(teams_);
     allow_shared_memory(kernel_, bytes_);
     blocks_ = static_cast<unsigned>(std::min(resident_blocks(kernel_, threads(), bytes_) - spare,
                                              ceil_div(task.points.n, teams_ * 64)));
   }
 
   void launch(const SweepTask<T>& task) const {
-    kernel_<<<blocks_, threads(), bytes_>>>(task, layout_);
-    check_launch("sweep_wgmma");
+    launch_of_pass("sweep_wgmma", kernel_, {blocks_, threads(), bytes_}, task.overlaps, task,
+                   layout_);
   }
 
   /// Points that all blocks work on at a time.
@@ -338,9 +340,23 @@ public:
   }
 
 private:
+  using Kernel = void (*)(SweepTask<T>, SweepLayout);
+
+  /// Four, or fewer where multiprocessors would have nothing to do.
+  static unsigned teams_for(std::size_t n, unsigned spare) {
+    const std::size_t each = ceil_div(n, multiprocessors() - spare);
+    return static_cast<unsigned>(std::clamp<std::size_t>(ceil_div(each, 64), 1, 4));
+  }
+  template <bool kStreams>
+  static Kernel of_teams(unsigned teams) {
+    return teams == 4   ? sweep_wgmma<Scores, 64, 4, 4, kStreams, T>
+           : teams == 3 ? sweep_wgmma<Scores, 64, 4, 3, kStreams, T>
+           : teams == 2 ? sweep_wgmma<Scores, 64, 4, 2, kStreams, T>
+                        : sweep_wgmma<Scores, 64, 4, 1, kStreams, T>;
+  }
   unsigned threads() const { return (teams_ + 1) * 128; }
 
-  void (*kernel_)(SweepTask<T>, SweepLayout) = nullptr;
+  Kernel kernel_ = nullptr;
   SweepLayout layout_{};
   bool streams_ = false;
   unsigned teams_ = 0, blocks_ = 0;
