@@ -69,7 +69,7 @@ constexpr std::array kTable{
     Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
     Choice{5000, 1000, 16, "kmeans_cuda_resident"},
     Choice{10000, 256, 64, "kmeans_cuda_resident"},
-    Choice{25000, 128, 64, "kmeans_cuda_resident"},
+    Choice{25000, 128, 32, "kmeans_cuda_resident"},
     Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
     Choice{5000, 2, 256, "kmeans_cuda_cells"},     // where boxes are refused
