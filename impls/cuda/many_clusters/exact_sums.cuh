@@ -14,7 +14,6 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <string>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 namespace clusterbench::cuda {
@@ -352,7 +351,7 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
 }
 
 /// Launches it, with a warp a centroid, or more threads where there are many features, or few
-/// centroids. overlaps: see PassLaunch. Does not block. Throws std::runtime_error.
+/// centroids. overlaps: see launch_of_pass(). Does not block. Throws std::runtime_error.
 template <typename T>
 void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization<T>& frame,
                const HalfTiles& shape, T* centroids, T* entering, const PlacedCentroids& placed,
@@ -366,10 +365,10 @@ void place_all(const SumsView& sums, unsigned k, unsigned d, const Normalization
     launch_of_pass("place_centroids", kernel, {.blocks = blocks, .threads = kBlock}, overlaps, sums,
                    k, d, frame, shape, centroids, entering, placed, next, shifts, weights);
   };
-  constexpr std::size_t kAtOnce = std::size_t{1} << 18; // threads that most devices hold
-  if (d > 256 && std::size_t{k} * 1024 <= kAtOnce) {
+  constexpr std::size_t kThreadsAtOnce = std::size_t{1} << 18; // about what an H200 holds
+  if (d > 256 && std::size_t{k} * 1024 <= kThreadsAtOnce) {
     launch.template operator()<1024>();
-  } else if (d > 256 || (d > 64 && std::size_t{k} * 256 <= kAtOnce)) {
+  } else if (d > 256 || (d > 64 && std::size_t{k} * 256 <= kThreadsAtOnce)) {
     launch.template operator()<256>();
   } else {
     launch.template operator()<32>();

@@ -1,4 +1,5 @@
-// Copies of points and centroids in float16, and the views of them that kernels take.
+// Copies of points and centroids in float16, and the views of them that kernels take; how kernels
+// of a pass are launched.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -205,7 +206,7 @@ template <typename Kernel>
 bool may_overlap(Kernel kernel) {
   cudaFuncAttributes built{};
   check(cudaFuncGetAttributes(&built, kernel), "cudaFuncGetAttributes");
-  return built.ptxVersion >= 90 && compute_capability() >= 90;
+  return built.ptxVersion >= 90; // such code runs on no older device
 }
 
 /// Launches `kernel`, which overlaps the one before it if `overlaps`: may_overlap() says whether it

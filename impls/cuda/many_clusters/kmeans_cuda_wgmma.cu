@@ -9,7 +9,8 @@
 //   multiply-adds test which others are within the errors of it.
 // Source: kmeans_cuda_mma; docs/certified_variants.md has the proof of the bound.
 // Cost per iteration: 2 n k (d + 16) flops; 2 n d bytes of points, n k d / 128 of centroids from
-//   L2; without room for 256 points also n k d / 64 of points, or n k d / 32 of centroids.
+//   L2, up to n k d / 32 where points are few; without room for 256 points also n k d / 64 of
+//   points, or n k d / 32 of centroids.
 // Limits: d <= 32768; n below 2^31, k below 2^30; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/large_k.cuh"

@@ -55,27 +55,17 @@ inline constexpr unsigned kSecondRows = 64, kSecondThreads = 256;
 inline constexpr unsigned kWarpColumns = 32;  ///< of a warp, and as many rows
 inline constexpr unsigned kSecondQueue = 960; ///< with more, rows of 576 features had one block
 
-/// How a block goes through chunks of 64 features.
-struct SecondSweep {
-  bool streams;    ///< rows are read again with each tile of centroids, as all do not fit
-  unsigned stages; ///< all but one are on their way
-
-  /// 512 and 576 features leave room for two stages, where two blocks share a multiprocessor.
-  static SecondSweep of(const HalfTiles& shape) {
-    return shape.chunks > 16                        ? SecondSweep{true, 4}
-           : shape.chunks == 8 || shape.chunks == 9 ? SecondSweep{false, 2}
-                                                    : SecondSweep{false, 3};
-  }
-  /// Dynamic shared memory: rows [stages or chunks], then centroids [stages].
-  std::size_t bytes(const HalfTiles& shape) const {
-    const std::size_t row_chunks = streams ? stages : shape.chunks;
-    return (kSecondRows * row_chunks + stages * kHalfTileRows) * shape.width * sizeof(__half);
-  }
-};
+/// Dynamic shared memory of a block: all chunks of the rows, or those of the stages, and stages.
+template <bool kStreams, unsigned kStages>
+std::size_t second_sweep_bytes(const HalfTiles& shape) {
+  const std::size_t row_chunks = kStreams ? kStages : shape.chunks;
+  return (kSecondRows * row_chunks + kStages * kHalfTileRows) * shape.width * sizeof(__half);
+}
 
 /// Lists all centroids j of the flagged rows with score_j - error_j <= threshold: whatever is
 /// nearest in exact arithmetic is among them. Blocks take pieces of 64 rows and a part of the
-/// centroids; the fewer the rows, the more parts. kStreams, kStages: see SecondSweep.
+/// centroids; the fewer the rows, the more parts. All stages but one are on their way. kStreams:
+/// rows are read again with each tile of centroids. Dynamic shared memory as above.
 template <unsigned kWidth, bool kStreams, unsigned kStages, typename T>
 static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const SweepTask<T> task) {
   extern __shared__ __align__(128) unsigned char s_dynamic[];
@@ -450,12 +440,7 @@ public:
   SecondLevel() = default;
   /// Throws std::runtime_error.
   SecondLevel(const HalfTiles& tiles, std::size_t d) : compare_(comparing<false>(d)) {
-    const SecondSweep sweep = SecondSweep::of(tiles);
-    find_ = sweep.streams       ? find_candidates<64, true, 4, T>
-            : sweep.stages == 2 ? find_candidates<64, false, 2, T>
-            : tiles.width == 64 ? find_candidates<64, false, 3, T>
-                                : find_candidates<32, false, 3, T>;
-    bytes_ = sweep.bytes(tiles);
+    choose_find(tiles);
     if constexpr (!kRankedInOne<T>) {
       find_nearest_ = comparing<true>(d);
     }
@@ -483,6 +468,31 @@ public:
 private:
   using Kernel = void (*)(SweepTask<T>);
 
+  /// The first form that a block has shared memory for.
+  void choose_find(const HalfTiles& tiles) {
+    const bool keeps = tiles.chunks <= 16; // more are streamed in any case
+    // Of 512 and 576 features two blocks share a multiprocessor, if they have two stages each.
+    const bool has_three = tiles.chunks != 8 && tiles.chunks != 9;
+    if (tiles.width == 32) {
+      choose<32, false, 3>(tiles);
+      return;
+    }
+    if ((keeps && has_three && choose<64, false, 3>(tiles)) ||
+        (keeps && choose<64, false, 2>(tiles))) {
+      return;
+    }
+    if (!choose<64, true, 4>(tiles)) {
+      choose<64, true, 2>(tiles);
+    }
+  }
+  /// Whether it fits.
+  template <unsigned kWidth, bool kStreams, unsigned kStages>
+  bool choose(const HalfTiles& tiles) {
+    constexpr std::size_t kStatic = 9 << 10; // at most
+    find_ = find_candidates<kWidth, kStreams, kStages, T>;
+    bytes_ = second_sweep_bytes<kStreams, kStages>(tiles);
+    return bytes_ + kStatic <= shared_memory_limit();
+  }
   template <bool kIndices>
   static Kernel comparing(std::size_t d) {
     return d > 512  ? compare_flagged_rows<kThreads, 32, 16, kIndices, T>

@@ -21,11 +21,11 @@ namespace clusterbench::cuda {
 // The first sweep by wgmma: kTeams warpgroups have 64 points each, one thread copies tiles of
 // centroids for all of them, and what one warpgroup compares, another multiplies.
 //
-// A block keeps its points in shared memory while all centroids go by. Where 256 do not fit, it
-// streams them: each chunk of a tile of centroids comes with the same features of the points, which
-// are read again for every tile, mostly from memory. That takes less time than 128 points that
-// stay, and more than 64 that stay where there are many tiles or few points
-// (docs/ladder/many_clusters.md).
+// A block keeps its points in shared memory while all centroids go by: 256, or fewer where some
+// multiprocessors would have none. Where they do not fit, it streams them: each chunk of a tile of
+// centroids comes with the same features of the points, which are read again for every tile, mostly
+// from memory. Of many points, that takes less time than 128 that stay, and more than 64 that stay
+// where there are many tiles or few points (docs/ladder/many_clusters.md).
 //
 // How scores compete, and what is known of their errors, is the variant's: Scores. A variant may
 // also put tiles of its own into the task, with features beside those of the data.
@@ -300,7 +300,7 @@ public:
   void prepare(const SweepTask<T>& task, unsigned spare = 0) {
     const HalfTiles shape = task.points.shape;
     const std::size_t most = shared_memory_limit() - kStaticBytes;
-    // 256 points a block that fit twice, so that the next ones arrive early; or once; then as many
+    // Points of a block that fit twice, so that the next ones arrive early; or once; then as many
     // stages as are left room for.
     const auto fits = [&](unsigned teams, unsigned copies) {
       return SweepLayout{copies, 2, shape.chunks}.bytes(shape, teams * 64) <= most;
