@@ -20,6 +20,16 @@ SAME_STARTS = ["--starts", 1]
 BOTH = {"kmeans": ["--data", "uniform:2000,5,1", "--k", 7, "--iterations", 4],
         "fcm": ["--data", "uniform:2000,5,1", "--k", 4, "--family", "fcm", "--iterations", 4]}
 
+# Runs "$@" in a tree of this one's folders, whose root is no mount point. Its mounts end with their namespace.
+IN_CHROOT = """
+mkdir tree
+for name in /*; do
+    if [ -L "$name" ]; then cp -P "$name" tree; fi
+    if [ -d "$name" ] && [ ! -L "$name" ]; then mkdir "tree$name"; mount --rbind "$name" "tree$name"; fi
+done
+exec chroot tree sh -c 'cd "$0" && exec "$@"' "$PWD" "$@"
+"""
+
 # kmeans_mpi_faulty_... -> status and message
 FAULTS = {
     "segfaults_1_update": ("crashed", r"^rank 1: signal 11 \(Segmentation fault\)$"),
@@ -128,6 +138,16 @@ class OneAnswer(Ranks):
                 self.assertEqual(len(found[0]), 2)
                 self.assertEqual(found[0], found[1])
                 self.assertRegex(rows[0]["memory"]["held_by"], "^a rank has its own rows alone")
+
+    def test_without_shared_memory(self):
+        """In a chroot the sandbox gets no namespace of mounts, and closes /dev/shm."""
+        if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
+            self.skipTest("there can be no chroot here, or this is one")
+        self.run_program("--mount", "sh", "-e", "-c", IN_CHROOT, "sh", BINARY, "run", *PROBLEM, "--variant",
+                         "kmeans_mpi", "--ranks", 2, *QUICK, "--out", "out", program="unshare")
+        for row in ledger(self.folder / "out")[1]:
+            self.assertEqual(row["status"], "ok", row["message"])
+            self.assertIn("a namespace of mounts: /dev/shm cannot be written to", row["sandbox_lacks"])
 
     def test_more_rows_than_a_process_may_have(self):
         cells = ["--data", "uniform:400000,64,5", "--k", 3, "--iterations", 1, "--variant", "kmeans_mpi",

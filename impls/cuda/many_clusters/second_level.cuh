@@ -187,6 +187,7 @@ static __global__ void __launch_bounds__(kSecondThreads) find_candidates(const S
       // Adding and subtracting an error may round differently; the threshold has room for neither.
       s_limit[r] += fabsf(s_limit[r]) * 0x1p-20f;
     }
+
     WarpSums<kWarpColumns> sums;
     unsigned tile = first_tile, chunk = 0;
 #pragma unroll 1
