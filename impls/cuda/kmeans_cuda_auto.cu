@@ -72,10 +72,11 @@ constexpr std::array kTable{
     Choice{25000, 128, 32, "kmeans_cuda_resident"},
     Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},     // where boxes are refused
-    Choice{150000, 12, 80, "kmeans_cuda_cells"},   // one launch for few points
-    Choice{15000, 6, 3000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
-    Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},   // few centroids are near a box
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},    // where boxes are refused
+    Choice{150000, 12, 80, "kmeans_cuda_cells"},  // one launch for few points
+    Choice{kAny, 1, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
+    Choice{25000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
+    Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},
     Choice{120000, 6, kAny, "kmeans_cuda_packed"}, // boxes are too large
     Choice{120000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},

@@ -286,7 +286,7 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
                     T* centroids, T* entering, PlacedCentroids placed, PassCounters* next,
                     double* shifts, const WeightsView<T> weights) {
   constexpr unsigned kAtOnce = kThreads == 32 ? 4 : 8; // copies of the sums that are on their way
-  const unsigned j = (blockIdx.x * blockDim.x + threadIdx.x) / kThreads;
+  const unsigned j = blockIdx.x * (blockDim.x / kThreads) + threadIdx.x / kThreads;
   const unsigned thread = threadIdx.x % kThreads, lane = threadIdx.x % 32;
   let_next_kernel_begin();
   wait_for_kernels_before();
@@ -306,7 +306,7 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
   }
   const unsigned count = __reduce_add_sync(0xffffffffu, own);
   const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
-  const double scale = weight > 0.0 ? 1.0 / (sums.point.to_high * weight) : 0.0;
+  const double scale = weight > 0.0 ? reciprocal_of_power(sums.point.to_high) / weight : 0.0;
   const double of_low = reciprocal_of_power(sums.point.to_low);
   double shift[1] = {};
   for (unsigned f = thread; f < d; f += kThreads) {

@@ -25,7 +25,7 @@ CLUSTERBENCH_HOST_DEVICE inline float folded_error(const ScoreError& largest, fl
 /// to 2^-10 of a coordinate in float16's smallest step, and two numbers hold |c|^2 / 2 to 2^-22 of
 /// it and 2^-20. Made once of what is the same for all rows.
 struct PackedError {
-  float of_residual, of_norm, of_constant, fixed;
+  float of_residual, of_norm, of_square, fixed;
 
   /// products: of a score, with those of padding; up to 64 features. roundings: of sums that are no
   /// score yet to float16; each loses less than an ulp, and none exceeds |x| |c|.
@@ -38,12 +38,21 @@ struct PackedError {
     const auto sums = static_cast<float>(roundings);
     of_residual = largest.of_residual;
     of_norm = largest.of_norm + 0x1p-7f + (cut + sums * (1.01f * 0x1p-10f)) * rounded;
-    of_constant = cut;
-    fixed = largest.fixed + cut * 0.5f * length * length + sums * 0x1p-8f + 0x1p-18f;
+    of_square = 0.501f * cut; // what was added to the row: half a square, rounded to float16
+    fixed = largest.fixed + cut * (0.5f * length * length + 0x1p-8f) + sums * 0x1p-8f + 0x1p-18f;
   }
-  /// Of any centroid's score; constant: what was added to the row.
-  CLUSTERBENCH_HOST_DEVICE float of(float residual, float norm, float constant) const {
-    return residual * of_residual + norm * of_norm + constant * of_constant + fixed;
+  /// Of any centroid's score.
+  CLUSTERBENCH_HOST_DEVICE float of(float residual, float norm) const {
+    return residual * of_residual + norm * (of_norm + norm * of_square) + fixed;
+  }
+  /// `factor` times as much, and `more`.
+  CLUSTERBENCH_HOST_DEVICE PackedError times(float factor, float more) const {
+    PackedError scaled = *this;
+    scaled.of_residual *= factor;
+    scaled.of_norm *= factor;
+    scaled.of_square *= factor;
+    scaled.fixed = fixed * factor + more;
+    return scaled;
   }
 };
 

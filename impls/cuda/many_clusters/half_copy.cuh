@@ -241,12 +241,15 @@ __device__ inline unsigned take_places(unsigned count, unsigned* counter) {
   return __shfl_sync(0xffffffffu, first, 0);
 }
 
-/// A place of a counter for each lane that asks. All lanes of the warp must call it.
-__device__ inline unsigned take_place(bool asks, unsigned* counter) {
-  const unsigned askers = __ballot_sync(0xffffffffu, asks);
+/// A place of a counter for each lane of `askers`. All lanes of the warp must call it.
+__device__ inline unsigned take_place_among(unsigned askers, unsigned* counter) {
   const unsigned before = askers & ((1u << threadIdx.x % 32) - 1);
   return take_places(static_cast<unsigned>(__popc(askers)), counter) +
          static_cast<unsigned>(__popc(before));
+}
+/// The same for each lane that asks.
+__device__ inline unsigned take_place(bool asks, unsigned* counter) {
+  return take_place_among(__ballot_sync(0xffffffffu, asks), counter);
 }
 
 /// Gives a row that the first level could not decide its place in the list of those. `threshold` is
@@ -413,8 +416,8 @@ static __global__ void __launch_bounds__(128)
 
 /// Raises largest->moved to that of centroids, [size / d, d].
 template <typename T>
-static __global__ void measure_start(const T* centroids, std::size_t size, unsigned d,
-                                     const T* mean, LargestBits<T>* largest) {
+static __global__ void measure_centroids(const T* centroids, std::size_t size, unsigned d,
+                                         const T* mean, LargestBits<T>* largest) {
   T moved = 0;
   for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < size;
        e += std::size_t{gridDim.x} * blockDim.x) {
@@ -607,14 +610,19 @@ public:
     round(scale_for(moved_));
   }
 
-  /// Fits the scale to the centroids [k, d] of a start, too; whether that has rounded the points
-  /// again, as it does only if this start or the one before reaches more than twice as far from the
-  /// mean as they do. Waits for the size of the start. Throws std::runtime_error.
-  bool fit(std::span<const T> d_centroids) {
+  /// Asks how far from the mean the centroids [k, d] of a start reach; does not block. Throws
+  /// std::runtime_error.
+  void measure_start(std::span<const T> d_centroids) {
     d_largest_.zero();
-    measure_start<<<blocks_at_most(d_centroids.size(), 256, 2048), 256>>>(
+    measure_centroids<<<blocks_at_most(d_centroids.size(), 256, 2048), 256>>>(
         d_centroids.data(), d_centroids.size(), d_, d_mean_.data(), d_largest_.data());
-    check_launch("measure_start");
+    check_launch("measure_centroids");
+  }
+
+  /// Fits the scale to that start, too; whether that has rounded the points again, as it does only
+  /// if this start or the one before reaches more than twice as far from the mean as they do. Waits
+  /// for what measure_start() has asked. Throws std::runtime_error.
+  bool fit() {
     const T of_start = std::bit_cast<T>(download().moved);
     farthest_ = std::max(moved_, of_start);
     const double scale = scale_for(std::max(moved_, T(0.5) * of_start));
@@ -710,11 +718,18 @@ struct OperandRows {
   const float2* bounds; ///< [n] residual and norm of PointsView
 };
 
+/// The features of a row that make |c|^2 / 2 and a constant of the row: 1 and 2^-10, then the
+/// constant, no less than 2^-16 of its squared length, and 1.
+__device__ inline uint2 row_tail(float norm) {
+  const unsigned constant = __half_as_ushort(__float2half_ru(norm * (norm * 0x1p-16f)));
+  return {0x14003c00u, constant | 0x3c000000u};
+}
+
 /// Writes those of all points, see OperandRows; rows behind them, up to whole blocks, are zero. A
-/// thread has what a lane needs for a step.
+/// thread has what a lane needs for a step. tails: the last four features are row_tail().
 template <unsigned kData, typename T>
-static __global__ void arrange_rows(const PointsView<T> points, std::size_t blocks, uint4* words,
-                                    float2* bounds) {
+static __global__ void arrange_rows(const PointsView<T> points, std::size_t blocks, bool tails,
+                                    uint4* words, float2* bounds) {
   for (std::size_t e = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; e < blocks * kData * 32;
        e += std::size_t{gridDim.x} * blockDim.x) {
     const auto lane = static_cast<unsigned>(e % 32), step = static_cast<unsigned>(e / 32 % kData);
@@ -723,8 +738,10 @@ static __global__ void arrange_rows(const PointsView<T> points, std::size_t bloc
     for (unsigned p = 0; p < 2; ++p) {
       if (row + p * 8 < points.n) {
         const unsigned feature = first_feature<kData>(step, lane % 4);
-        two[p] = *reinterpret_cast<const uint2*>(points.rounded +
-                                                 points.shape.offset(row + p * 8, feature));
+        two[p] = tails && step + 1 == kData && lane % 4 == 3
+                     ? row_tail(points.norm[row + p * 8])
+                     : *reinterpret_cast<const uint2*>(points.rounded +
+                                                       points.shape.offset(row + p * 8, feature));
       }
     }
     words[e] = {two[0].x, two[1].x, two[0].y, two[1].y};

@@ -36,14 +36,14 @@ constexpr unsigned kMostTeams = 6, kTeamRows = 64;
 constexpr unsigned kNarrow = 104;  ///< columns of a tile, or twice as many; or of kHalfTileRows
 constexpr unsigned kPairs = 512;   ///< candidates of a team's 64 rows, or of fewer
 constexpr unsigned kLeastRows = 4; ///< that are listed at a time, whatever they need
-constexpr unsigned kMovers = 192;  ///< of a team: it adds up to 64, and moves them from 128 on
+constexpr unsigned kMovers = 256;  ///< of a team's ring: up to 127 wait, and a piece adds up to 64
 
 /// What a team shares.
 template <typename T>
 struct Team {
-  unsigned long long movers[kMovers]; ///< rows that change their cluster, see mover()
-  unsigned moving;
-  unsigned listed; ///< more than kPairs: all centroids are candidates
+  unsigned long long movers[kMovers]; ///< rows that change their cluster, see mover(): a ring
+  unsigned moving;                    ///< so far
+  unsigned listed;                    ///< more than kPairs: all centroids are candidates
   // About up to 64 rows with several candidates:
   unsigned long long nearest[kRankedInOne<T> ? kTeamRows : 2 * kTeamRows]; ///< see FlaggedView
   unsigned rows[kTeamRows];
@@ -77,6 +77,13 @@ struct PackedShape {
   static constexpr bool kRounded = kRounds<kSteps, kColumns>; ///< by the tensor cores
 };
 
+/// Where a lane's parts of the first piece of rows are, and what is known of its own row there.
+struct LaneRows {
+  const uint4* words;
+  const float2* bounds;
+  const std::int32_t* labels;
+};
+
 /// What a lane has of two rows that it shares with three others. And what it knows of one of them,
 /// its own: an even lane of the first.
 template <unsigned kData>
@@ -85,7 +92,6 @@ struct RowPair {
   float2 bound;
   std::int32_t label;
 
-  /// Of kWarpRows from row block * kWarpRows on. Behind n nothing is to be used. labels: [n]
   __device__ void fetch(const OperandRows& rows, const std::int32_t* labels, unsigned n,
                         unsigned block, unsigned lane) {
 #pragma unroll
@@ -115,43 +121,46 @@ struct RowPair {
   }
 };
 
-/// Two rows as operands of the products, and what the lane's own adds to the bound of an error. The
-/// last four features of the last step of kSteps are 1, 2^-10, the row's constant and 1.
+/// Two rows as operands of the products, and what the lane's own adds to the limit of candidates.
+/// The last four features of the last step of kSteps are the row's tail: of the data's steps they
+/// are in the copy of the rows.
 template <unsigned kSteps>
 struct PairOperands {
   unsigned words[kSteps][4];
   float margin; ///< of the least score and of another one together
 
   template <unsigned kData>
-  __device__ PairOperands(const RowPair<kData>& rows, const PackedError& error, unsigned lane) {
-    const float norm = rows.bound.y;
-    const __half constant = __float2half_ru(norm * (norm * 0x1p-16f));
-    margin = error.of(rows.bound.x, norm, __half2float(constant) * 0x1p15f) *
-                 (2.0f * 0x1p-15f * kUpwards) +
-             0x1p-23f;
-    const unsigned own = static_cast<unsigned>(__half_as_ushort(constant)) | 0x3c000000u; // and 1
-    const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
+  __device__ PairOperands(const RowPair<kData>& rows, const PackedError& margins, unsigned lane) {
+    margin = margins.of(rows.bound.x, rows.bound.y);
 #pragma unroll
-    for (unsigned step = 0; step < kSteps; ++step) {
-      constexpr uint4 kNone{0, 0, 0, 0};
-      const uint4& four = step < kData ? rows.words[step < kData ? step : 0] : kNone;
-      const bool last = step + 1 == kSteps && lane % 4 == 3;
-      words[step][0] = last ? 0x14003c00u : four.x;
-      words[step][1] = last ? 0x14003c00u : four.y;
-      words[step][2] = last ? other : four.z;
-      words[step][3] = last ? own : four.w;
+    for (unsigned step = 0; step < kData; ++step) {
+      words[step][0] = rows.words[step].x;
+      words[step][1] = rows.words[step].y;
+      words[step][2] = rows.words[step].z;
+      words[step][3] = rows.words[step].w;
+    }
+    if constexpr (kSteps > kData) {
+      const uint2 own = row_tail(rows.bound.y);
+      const unsigned other = __shfl_xor_sync(0xffffffffu, own.y, 1);
+      const bool its = lane % 4 == 3; // an odd lane's own row is the second
+      words[kData][0] = words[kData][1] = its ? own.x : 0;
+      words[kData][2] = its ? other : 0;
+      words[kData][3] = its ? own.y : 0;
+    }
 #pragma unroll
-      for (unsigned& word : words[step]) {
+    for (auto& of_step : words) {
+#pragma unroll
+      for (unsigned& word : of_step) {
         asm volatile("mov.b32 %0, %0;" : "+r"(word)); // not made again
       }
     }
   }
 };
 
-/// What the scores tell of a lane's own row, to the first two of its four lanes.
+/// What the scores tell of a lane's own row.
 struct Finding {
   unsigned limit;     ///< of its candidates, as float16
-  unsigned passed;    ///< minima that are within it; 2 where there is one candidate
+  bool alone;         ///< whether there is one
   unsigned candidate; ///< that one
 };
 
@@ -162,9 +171,10 @@ __device__ Finding find_candidates(const PairOperands<S::kSteps>& rows, std::uin
   using OfRow = Minima<S::kScores>;
   // To the nearest: 2^-11 of a score. Of the tensor cores only an ulp is assumed.
   constexpr float kRounding = S::kRounded ? 0x1p-10f : 0x1p-11f;
-  const unsigned quarter = lane % 4, side = lane % 2;
+  const unsigned side = lane % 2, own_half = side == 0 ? 0x4410 : 0x4432;
+  const unsigned own_lane = OfRow::lane_bit(lane % 4);
   unsigned best = 0x7fff7fffu, limit = 0; // the least scores of both rows; the own row's limit
-  unsigned passed[2] = {0, 0}, mask[2] = {0, 0}, tile_of[2] = {0, 0}; // of both rows' minima
+  unsigned passed[2] = {0, 0}, tile_of[2] = {0, 0}; // of both rows: a word of OfRow, see below
   if constexpr (S::kRounded) {
     __syncwarp(); // before it the last rows leave their registers; else what comes would be copied
     fetch_next();
@@ -184,37 +194,41 @@ __device__ Finding find_candidates(const PairOperands<S::kSteps>& rows, std::uin
     both = __vmaxs2(both, 0); // a zero has no sign
     both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 1));
     both = __vmins2(both, __shfl_xor_sync(0xffffffffu, both, 2));
-    const unsigned best_before = best >> side * 16 & 0xffffu;
+    const unsigned best_before = __byte_perm(best, 0, own_half);
     best = __vmins2(best, both);
     // No more than this, rounded upwards: the score of the nearest centroid, rounded.
-    const float most = fmaf(__half2float(__ushort_as_half(best >> side * 16 & 0xffffu)),
+    const unsigned own_best = __byte_perm(best, 0, own_half);
+    const float most = fmaf(__half2float(__ushort_as_half(static_cast<unsigned short>(own_best))),
                             1.0f + kRounding + 0x1p-20f, rows.margin);
     limit = max(static_cast<unsigned>(__half_as_ushort(__float2half_ru(most))), kLeastLimit);
     const unsigned own = limit | (best_before > limit ? 0x8000u : 0u); // no candidate before it
     const unsigned other = __shfl_xor_sync(0xffffffffu, own, 1);
-    const unsigned limits = side == 0 ? own | other << 16 : other | own << 16;
+    const unsigned limits = __byte_perm(own, other, side == 0 ? 0x5410 : 0x1054);
     const LimitTest test(limits & 0x7fff7fffu);
     const unsigned passing[2] = {of_row[0].template mask<0>(test),
                                  of_row[1].template mask<1>(test)};
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
-      passed[p] = ((limits & 0x8000u << p * 16) != 0 ? 0 : passed[p]) +
-                  static_cast<unsigned>(__popc(static_cast<int>(passing[p])));
+      const unsigned before = (limits & 0x8000u << p * 16) != 0 ? 0 : passed[p];
+      const unsigned now = before != 0 ? ~0u : passing[p] | own_lane; // of two tiles: several
+      passed[p] = passing[p] != 0 ? now : before;
       tile_of[p] = passing[p] != 0 ? tile : tile_of[p];
-      mask[p] = passing[p] != 0 ? passing[p] : mask[p];
     }
   }
-  // What passed of a row << 16 | the only candidate: an even lane adds up the first row's.
-  unsigned all[2];
-#pragma unroll
-  for (unsigned p = 0; p < 2; ++p) {
-    const unsigned column = tile_of[p] * S::kColumns + OfRow::column(mask[p], quarter);
-    all[p] = passed[p] << 16 | (passed[p] == 2 ? column : 0);
+  // Of all lanes of a row, an even lane of the first. In a single one a chain and a three have
+  // passed if there is one candidate; together with the lane's bit these are three bits.
+  const auto of_all = [&](const unsigned(&words)[2]) {
+    unsigned all = side == 0 ? words[0] : words[1];
+    all |= __shfl_xor_sync(0xffffffffu, side == 0 ? words[1] : words[0], 1);
+    return all | __shfl_xor_sync(0xffffffffu, all, 2);
+  };
+  const unsigned all = of_all(passed);
+  unsigned candidate = OfRow::column(all);
+  if (tiles > 1) {
+    const unsigned its[2] = {passed[0] != 0 ? tile_of[0] : 0, passed[1] != 0 ? tile_of[1] : 0};
+    candidate += of_all(its) * S::kColumns;
   }
-  unsigned own = side == 0 ? all[0] : all[1];
-  own += __shfl_xor_sync(0xffffffffu, side == 0 ? all[1] : all[0], 1);
-  own += __shfl_xor_sync(0xffffffffu, own, 2);
-  return {limit, own >> 16, own & 0xffffu};
+  return {limit, __popc(static_cast<int>(all)) == 3, candidate};
 }
 
 /// Lists the candidates of a team's rows by the limits that the first look has given them.
@@ -395,123 +409,117 @@ __global__ void __launch_bounds__(S::kAll * 128, 1) sweep_packed(const PackedTas
   Team<T>& of_team = s_teams[team];
   uint2* doubtful = task.doubtful + std::size_t{blockIdx.x} * task.of_block;
   const std::uint64_t columns = describe<kStep>(s_columns);
-  const PackedError error(task.sweep.counters->largest(), kSteps * kStep,
-                          S::kRounded ? kSteps - 1 : 0);
+  const PackedError margins =
+      PackedError(task.sweep.counters->largest(), kSteps * kStep, S::kRounded ? kSteps - 1 : 0)
+          .times(2.0f * 0x1p-15f * kUpwards, 0x1p-23f);
   const std::size_t copy = (blockIdx.x * kAll + team) % task.sums.copies;
   const SumsView own_sums{task.sums.point, task.sums.high + copy * k * points.d,
                           task.sums.low + copy * k * points.d, task.sums.counts + copy * k};
-  unsigned moved = 0; // by this team
-  bool again = false; // with doubtful rows, which have several candidates
-  unsigned doubtful_rows = 0, first = 0, end = 0, at_once = kTeamRows; // of those, this team's
+  unsigned settled = 0;                             // of the team's movers
+  unsigned first = 0, end = 0, at_once = kTeamRows; // of the team's doubtful rows
+  bool again = false, done = false;                 // with doubtful rows, then without any
 #pragma unroll 1
-  for (;;) {
-    if (!again && piece >= pieces) {
-      __syncthreads(); // all doubtful rows are there
-      again = true;
-      doubtful_rows = s_doubtful;
-      const unsigned share = (doubtful_rows + kAll - 1) / kAll;
-      first = team * share;
-      end = min(first + share, doubtful_rows);
-    }
-    const bool done = again && first >= end;
+  while (!done) {
     unsigned row = 0, label = 0; // the lane's own
     bool known = false;          // this lane has a row and its label
     std::int32_t label_before = 0;
-    if (!again) {
+    if (piece < pieces) {
       row = piece * kTeamRows + own_row;
       label_before = next.label;
-      const PairOperands<kSteps> operands(next, error, lane);
+      const PairOperands<kSteps> operands(next, margins, lane);
       piece += gridDim.x * kAll;
       const Finding found = find_candidates<S>(operands, columns, tiles, lane, fetch_next);
-      const bool its = quarter < 2 && row < n;
-      const bool certain = found.passed == 2 && found.limit < kHalfInfinity;
-      const bool doubts = its && !certain;
-      if (__any_sync(0xffffffffu, doubts)) {
-        const unsigned place = take_place(doubts, &s_doubtful);
-        if (doubts) {
+      const bool its = quarter < 2 && row < n, certain = found.alone && found.limit < kHalfInfinity;
+      if (const unsigned doubting = __ballot_sync(0xffffffffu, its && !certain); doubting != 0) {
+        const unsigned place = take_place_among(doubting, &s_doubtful);
+        if (its && !certain) {
           doubtful[place] = {row, found.limit};
         }
       }
       known = its && certain;
       label = found.candidate;
-    } else if (!done) {
-      if (threadIdx.x % 128 == 0) {
-        of_team.listed = 0;
+    } else {
+      if (!again) {
+        __syncthreads(); // all doubtful rows are there
+        again = true;
+        const unsigned share = (s_doubtful + kAll - 1) / kAll;
+        first = team * share;
+        end = min(first + share, s_doubtful);
       }
-      team_barrier(team); // the last piece is done with, the list is empty
-      const unsigned rows = min(end - first, at_once);
-      const uint2 entry = doubtful[min(first + own_row, end - 1)];
-      const unsigned own_limit = own_row < rows ? entry.y : 0;
-      row = entry.x;
-      known = quarter < 2 && own_row < rows;
-      if (quarter < 2) {
-        of_team.rows[own_row] = row;
-        of_team.nearest[own_row] = ~0ull;
-        if constexpr (!kRankedInOne<T>) {
-          of_team.nearest[kTeamRows + own_row] = ~0ull;
+      done = first >= end;
+      if (!done) { // rows with several candidates
+        if (threadIdx.x % 128 == 0) {
+          of_team.listed = 0;
         }
+        team_barrier(team); // the last rows are done with, the list is empty
+        const unsigned rows = min(end - first, at_once);
+        const uint2 entry = doubtful[min(first + own_row, end - 1)];
+        const unsigned own_limit = own_row < rows ? entry.y : 0;
+        row = entry.x;
+        known = quarter < 2 && own_row < rows;
+        if (quarter < 2) {
+          of_team.rows[own_row] = row;
+          of_team.nearest[own_row] = ~0ull;
+          if constexpr (!kRankedInOne<T>) {
+            of_team.nearest[kTeamRows + own_row] = ~0ull;
+          }
+        }
+        const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
+        RowPair<S::kData> pair;
+        pair.gather(task.rows, task.sweep.labels,
+                    {side == 0 ? row : other, side == 0 ? other : row}, lane);
+        label_before = pair.label;
+        if (own_limit >= kHalfInfinity) {
+          of_team.listed = kPairs + 1;
+        }
+        const PairOperands<kSteps> operands(pair, margins, lane);
+        list_candidates<S>(operands, columns, tiles, lane, own_limit, first_row, of_team);
+        team_barrier(team); // the candidates of all warps are listed
+        const unsigned listed = of_team.listed;
+        if (listed > kPairs && at_once > kLeastRows) { // the same with fewer rows
+          at_once /= 4;
+          team_barrier(team); // all have read it
+          continue;
+        }
+        const unsigned pairs = listed > kPairs ? rows * k : listed;
+        compare_pairs<S::kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
+        if constexpr (!kRankedInOne<T>) {
+          team_barrier(team); // the least distances are there
+          compare_pairs<S::kData * kStep, true>(task.sweep, of_team, pairs, listed > kPairs);
+        }
+        if (threadIdx.x % 128 == 0) {
+          atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
+        }
+        team_barrier(team); // all of them are compared
+        const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
+        label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
+        first += rows;
       }
-      const unsigned other = __shfl_xor_sync(0xffffffffu, row, 1);
-      RowPair<S::kData> pair;
-      pair.gather(task.rows, task.sweep.labels, {side == 0 ? row : other, side == 0 ? other : row},
-                  lane);
-      label_before = pair.label;
-      if (own_limit >= kHalfInfinity) {
-        of_team.listed = kPairs + 1;
-      }
-      const PairOperands<kSteps> operands(pair, error, lane);
-      list_candidates<S>(operands, columns, tiles, lane, own_limit, first_row, of_team);
-      team_barrier(team); // the candidates of all warps are listed
-      const unsigned listed = of_team.listed;
-      if (listed > kPairs && at_once > kLeastRows) { // the same with fewer rows
-        at_once /= 4;
-        team_barrier(team); // all have read it
-        continue;
-      }
-      const unsigned pairs = listed > kPairs ? rows * k : listed;
-      compare_pairs<S::kData * kStep, false>(task.sweep, of_team, pairs, listed > kPairs);
-      if constexpr (!kRankedInOne<T>) {
-        team_barrier(team); // the least distances are there
-        compare_pairs<S::kData * kStep, true>(task.sweep, of_team, pairs, listed > kPairs);
-      }
-      if (threadIdx.x % 128 == 0) {
-        atomicAdd(&task.sweep.counters->pairs, static_cast<unsigned long long>(pairs));
-      }
-      team_barrier(team); // all of them are compared
-      const unsigned at = (kRankedInOne<T> ? 0 : kTeamRows) + own_row;
-      label = known ? static_cast<unsigned>(of_team.nearest[at]) : 0;
-      first += rows;
     }
     const bool moves = known && static_cast<std::int32_t>(label) != label_before;
-    if (moves) {
-      task.sweep.labels[row] = static_cast<std::int32_t>(label);
-    }
-    if (__any_sync(0xffffffffu, moves)) {
-      const unsigned place = take_place(moves, &of_team.moving);
+    if (const unsigned moving = __ballot_sync(0xffffffffu, moves); moving != 0) {
+      const unsigned place = take_place_among(moving, &of_team.moving);
       if (moves) {
-        of_team.movers[place] = mover(row, label_before, label);
+        task.sweep.labels[row] = static_cast<std::int32_t>(label);
+        of_team.movers[place % kMovers] = mover(row, label_before, label);
       }
     }
     // The movers of all warps are there. None adds more before it has multiplied again, which the
     // four warps of a team do together.
     team_barrier(team);
-    if (const unsigned moving = of_team.moving;
-        moving > kMovers - kTeamRows || (done && moving > 0)) {
-#pragma unroll 1
-      for (unsigned base = warp % 4 * 32; base < moving && task.moves; base += 128) {
-        move_rows(points, own_sums, base + lane < moving ? of_team.movers[base + lane] : 0);
+    // A warp takes 32 of them: all four have some, or no more come but from doubtful rows.
+    const unsigned waiting = of_team.moving - settled;
+    const bool ends = S::kData < 4 && piece >= pieces;
+    if (waiting >= (done ? 1 : ends ? 32 : 128)) {
+      const unsigned count = min(waiting, 128);
+      const unsigned its = warp % 4 * 32 + lane;
+      if (warp % 4 * 32 < count && task.moves) {
+        move_rows(points, own_sums, its < count ? of_team.movers[(settled + its) % kMovers] : 0);
       }
-      moved += moving;
-      team_barrier(team); // they have been read
-      if (threadIdx.x % 128 == 0) {
-        of_team.moving = 0;
-      }
-      team_barrier(team); // the list is empty
-    }
-    if (done) {
-      break;
+      settled += count;
     }
   }
+  const unsigned moved = settled, doubtful_rows = s_doubtful;
   if (threadIdx.x % 128 == 0 && moved > 0) {
     atomicAdd(&task.sweep.counters->moved, moved);
   }
@@ -548,7 +556,8 @@ public:
   }
   static std::size_t bytes(const Shape& shape) {
     return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2) +
-           words_of(shape.n, shape.d) * sizeof(uint4) + shape.n * sizeof(float2);
+           words_of(shape.n, shape.d) * sizeof(uint4) +
+           ceil_div(shape.n, kTeamRows) * kTeamRows * sizeof(float2);
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
@@ -558,7 +567,10 @@ public:
 
   /// Atomic additions of all rows, and of a third of them, take longer than sorting them.
   static bool sorts_first(const Shape& shape) {
-    return shape.d > 32 && shape.n * shape.d >= std::size_t{1} << 22;
+    const std::size_t values = shape.n * shape.d;
+    return shape.d > 32
+               ? values >= std::size_t{1} << 22
+               : shape.d >= 16 && values >= std::size_t{1} << 24 && shape.k * shape.d <= 8192;
   }
 
   void prepare(const SweepTask<T>& task) {
@@ -586,7 +598,7 @@ public:
         static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * teams_) * teams_ * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
     d_words_ = DeviceBuffer<uint4>(words_of(task.points.n, d));
-    d_bounds_ = DeviceBuffer<float2>(task.points.n);
+    d_bounds_ = DeviceBuffer<float2>(pieces * kTeamRows);
   }
   void follow(const SweepTask<T>& task) {
     const unsigned data = data_steps(task.points.d);
@@ -594,7 +606,8 @@ public:
                         : data == 2 ? arrange_rows<2, T>
                                     : arrange_rows<4, T>;
     kernel<<<blocks_at_most(d_words_.size(), 256, 8192), 256>>>(
-        task.points, d_words_.size() / (data * 32), d_words_.data(), d_bounds_.data());
+        task.points, d_words_.size() / (data * 32), steps(task.points.d) == data, d_words_.data(),
+        d_bounds_.data());
     check_launch("arrange_rows");
   }
   void launch(const SweepTask<T>& task, const SumsView& sums, bool moves) {

@@ -140,6 +140,29 @@ inline std::size_t device_memory() {
   return properties.totalGlobalMem;
 }
 
+/// Makes what a run begins with: no row has a cluster, sums, counters and loss are 0, centroids
+/// [values] are those of the start. labels: [n]; sums: [words]
+template <typename T>
+static __global__ void begin_run(std::int32_t* labels, std::size_t n, long long* sums,
+                                 std::size_t words, const T* start, T* centroids,
+                                 std::size_t values, PassCounters* counters, double* loss) {
+  const std::size_t own = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const std::size_t all = std::size_t{gridDim.x} * blockDim.x;
+  for (std::size_t i = own; i < n; i += all) {
+    labels[i] = -1;
+  }
+  for (std::size_t i = own; i < words; i += all) {
+    sums[i] = 0;
+  }
+  for (std::size_t i = own; i < values; i += all) {
+    centroids[i] = start[i];
+  }
+  if (own == 0) {
+    *counters = {};
+    *loss = 0.0;
+  }
+}
+
 /// Sweep has: Real, the type of the data; kPaddedRows, points of a block; refuse(shape), or empty;
 /// bytes(shape), what it allocates itself; prepare(task), once, and follow(task), whenever the
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
@@ -186,6 +209,7 @@ public:
     // Between the kernels of ranks there are exchanges.
     overlaps_ = !kOfRank && may_overlap(place_centroids<32, false, T>);
     host_ = PinnedBuffer<HostWords>(1);
+    counted_ = Event::create();
     points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
     refuse_far();
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
@@ -221,18 +245,18 @@ public:
 
   void run(const Start<T>& start, Answer<T>& answer, Observer<T>& observer) override {
     StopTest stop(shape_.stop);
-    if (points_.fit(start.centroids)) { // rare; but float16 has to hold the centroids, too
-      sweep_.follow(task(nullptr, nullptr, nullptr));
-    }
-    refuse_far();
     T* centroids = answer.centroids.data();
     std::int32_t *labels = answer.labels.data(), *before = kMovesRows ? labels : at_.labels;
     PassCounters *now = at_.counters, *next = at_.counters + 1;
-    fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet
-    copy_values(start.centroids, centroids);
-    zero_sums();
-    fill_bytes(std::span(at_.loss, 1), 0);
-    fill_bytes(std::span(now, 1), 0);
+    begin_run<<<blocks_at_most(std::max({shape_.n, words(), start.centroids.size()}), 256, 1024),
+                256>>>(before, shape_.n, at_.high, words(), start.centroids.data(), centroids,
+                       start.centroids.size(), now, at_.loss);
+    check_launch("begin_run");
+    points_.measure_start(start.centroids);
+    if (points_.fit()) { // rare; but float16 has to hold the centroids, too
+      sweep_.follow(task(nullptr, nullptr, nullptr));
+    }
+    refuse_far();
     place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
@@ -308,12 +332,16 @@ private:
   static constexpr std::size_t kSortedPasses =
       2; ///< in which many rows move, of a sweep that moves rows
   static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
+  /// Of a pass that is brief beside the wait for an answer.
+  static constexpr std::size_t kFewPoints = std::size_t{1} << 18,
+                               kBriefValues = std::size_t{1} << 26;
 
   /// What the host asks for.
   struct HostWords {
     PassCounters counters;
     double total;
-    unsigned moved;
+    unsigned moved;   ///< points that the rule asks for
+    unsigned counted; ///< points that moved in the last pass that was counted
     LargestBits<T> largest;
   };
 
@@ -363,17 +391,30 @@ private:
   }
 
   /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
-  /// from the first pass on in which few do, only those that have moved.
+  /// from the first pass on in which few do, only those that have moved. How many do the host asks,
+  /// which lets the device wait; where that is long for a pass, the pass before tells.
   void add_points(const std::int32_t* before, const std::int32_t* labels, PassCounters* now,
                   bool first_pass) {
     const std::size_t n = shape_.n;
-    many_move_ = first_pass ? n * shape_.d >= kFewValues : many_move_;
-    bool counted = false;
-    if (many_move_) {
+    const bool brief = n <= kFewPoints && n * shape_.d <= kBriefValues;
+    const auto ask = [&](double share) {
+      counted_.wait();
+      many_move_ = host_[0].counted > share * static_cast<double>(n);
+    };
+    if (first_pass) {
+      many_move_ = n * shape_.d >= kFewValues;
+    } else if (many_move_ && brief) {
+      ask(0.5); // then a fifth or so moves now
+    }
+    const bool counts = many_move_;
+    if (counts) {
       count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
       check_launch("count_moved");
-      counted = true;
-      many_move_ = first_pass || download(now).moved > n / 5;
+      copy_values(std::span(&now->moved, 1), &host_[0].counted);
+      counted_.record();
+      if (!first_pass && !brief) {
+        ask(0.2);
+      }
     }
     if (many_move_) {
       if (!first_pass) {
@@ -384,7 +425,7 @@ private:
       const auto parts = static_cast<unsigned>(ceil_div(shape_.d, kMovedFeatures));
       const unsigned blocks = blocks_at_most(n, 256, std::max(wide_blocks_ / parts, 1u));
       launch_of_pass("move_points", move_points_, {{blocks, parts}, 256}, overlaps_, points_.view(),
-                     before, labels, sums(), counted ? nullptr : &now->moved, weights_,
+                     before, labels, sums(), counts ? nullptr : &now->moved, weights_,
                      static_cast<unsigned>(shape_.k));
     }
   }
@@ -429,6 +470,7 @@ private:
   WeightsView<T> weights_{};
   SortedSums<T> sorted_;
   bool many_move_ = true; ///< in the last pass
+  Event counted_;         ///< then host_[0].counted is there
   bool sorts_ = true, overlaps_ = false;
   unsigned copies_ = 1, wide_blocks_ = 0;
   SecondLevel<256, T> second_level_;

@@ -109,32 +109,6 @@ static __global__ void __launch_bounds__(kFetchThreads)
 
 // ---- memory
 
-/// An owned event, for order alone. A default-constructed one calls nothing.
-class Event {
-public:
-  Event() = default;
-  static Event create() {
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    Event event;
-    event.handle_.reset(made);
-    return event;
-  }
-  void record(cudaStream_t stream) {
-    check(cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
-  }
-  /// What comes next in the stream waits for the moment last recorded, if there is one.
-  void hold(cudaStream_t stream) const {
-    check(cudaStreamWaitEvent(stream, handle_.get()), "cudaStreamWaitEvent");
-  }
-
-private:
-  struct Destroy {
-    void operator()(cudaEvent_t handle) const { static_cast<void>(cudaEventDestroy(handle)); }
-  };
-  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> handle_;
-};
-
 inline cudaError_t allocate_locked(void** memory, std::size_t bytes) {
   return cudaHostAlloc(memory, bytes, cudaHostAllocMapped);
 }
@@ -334,7 +308,8 @@ public:
 
   void run(const Start<float>& start, Answer<float>& answer, Observer<float>& observer) override {
     StopTest stop(shape_.stop);
-    points_.fit(start.centroids);
+    points_.measure_start(start.centroids);
+    points_.fit();
     float* centroids = answer.centroids.data();
     std::int32_t *labels = answer.labels.data(), *before = at_.labels;
     fill_bytes(std::span(before, shape_.n), 0xFF); // -1: no cluster yet

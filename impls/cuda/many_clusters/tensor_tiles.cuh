@@ -381,12 +381,18 @@ struct Minima {
   __device__ unsigned mask(const LimitTest& test) const {
     return test.mask<kRow, kChains + kThrees>(of);
   }
-  /// Which column of a tile the only score of a mask is.
-  __device__ static unsigned column(unsigned mask, unsigned quarter) {
-    const unsigned bit = 31u - static_cast<unsigned>(__clz(static_cast<int>(mask))); // of a three
+  /// A bit that no mask has, for each of the four lanes of a row.
+  __device__ static unsigned lane_bit(unsigned quarter) {
+    static_assert(kChains + kThrees <= 14);
+    return 1u << (quarter < 2 ? 22 : 28) + quarter;
+  }
+  /// Which column of a tile the only score of a mask is, with the bit of its lane.
+  __device__ static unsigned column(unsigned mask) {
+    const unsigned bit = 31u - static_cast<unsigned>(__clz(static_cast<int>(mask & 0x3f3fffffu)));
     const unsigned three = (bit & 7u) + (bit >> 4) * 8 - kChains;
     const unsigned chain = ((mask | mask >> 8) & 7u) >> 1; // of 1, 2 or 4
-    return three * 24 + chain * 8 + (bit >> 3 & 1u) + quarter * 2;
+    const unsigned quarter = (mask >> 23 | mask >> 31) & 1u, two = mask >> 30 != 0 ? 4 : 0;
+    return three * 24 + chain * 8 + (bit >> 3 & 1u) + quarter * 2 + two;
   }
 };
 
