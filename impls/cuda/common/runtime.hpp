@@ -78,35 +78,6 @@ private:
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, Destroy> handle_;
 };
 
-/// An owned event, for order alone. A default-constructed one calls nothing.
-class Event {
-public:
-  Event() = default;
-  /// Throws std::runtime_error, as the others.
-  static Event create() {
-    cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
-    Event event;
-    event.handle_.reset(made);
-    return event;
-  }
-  void record(cudaStream_t stream = nullptr) {
-    check(cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
-  }
-  /// What comes next in the stream waits for the moment last recorded, if there is one.
-  void hold(cudaStream_t stream) const {
-    check(cudaStreamWaitEvent(stream, handle_.get()), "cudaStreamWaitEvent");
-  }
-  /// Waits for the moment last recorded. Throws std::runtime_error.
-  void wait() const { check(cudaEventSynchronize(handle_.get()), "cudaEventSynchronize"); }
-
-private:
-  struct Destroy {
-    void operator()(cudaEvent_t handle) const { static_cast<void>(cudaEventDestroy(handle)); }
-  };
-  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> handle_;
-};
-
 // ---- buffers
 //
 // Memory that frees itself: on the device, and page-locked on the host. Move-only; sizes count

@@ -14,6 +14,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -226,6 +227,35 @@ void launch_of_pass(std::string_view name, void (*kernel)(Parameters...), const 
   config.numAttrs = overlaps ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
 }
+
+/// An owned event, for order alone. A default-constructed one calls nothing.
+class Event {
+public:
+  Event() = default;
+  /// Throws std::runtime_error, as the others.
+  static Event create() {
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+    Event event;
+    event.handle_.reset(made);
+    return event;
+  }
+  void record(cudaStream_t stream = nullptr) {
+    check(cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
+  }
+  /// What comes next in the stream waits for the moment last recorded, if there is one.
+  void hold(cudaStream_t stream) const {
+    check(cudaStreamWaitEvent(stream, handle_.get()), "cudaStreamWaitEvent");
+  }
+  /// Waits for the moment last recorded. Throws std::runtime_error.
+  void wait() const { check(cudaEventSynchronize(handle_.get()), "cudaEventSynchronize"); }
+
+private:
+  struct Destroy {
+    void operator()(cudaEvent_t handle) const { static_cast<void>(cudaEventDestroy(handle)); }
+  };
+  std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy> handle_;
+};
 
 /// Whether a squared distance and a centroid's number fit one word, see ranked().
 template <typename T>
