@@ -176,8 +176,8 @@ TEST_P(CudaCertified, AwkwardSizes) {
     expect_right(normal_points(n, 1500, 70, 1), "streamed warpgroups");
   }
   expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
-  // In kmeans_cuda_packed a warpgroup takes some eight times 64 rows, and lists of rows that move
-  // are full in the first pass and partly so in others; then first passes that are sorted.
+  // In kmeans_cuda_packed a warpgroup takes some eight times 64 rows, and its ring of rows that
+  // move goes round in the first pass; then first passes that are sorted.
   expect_right(normal_points(400001, 8, 100, 4), "rows that move");
   expect_right(normal_points(1050001, 17, 90, 3), "sorted");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");

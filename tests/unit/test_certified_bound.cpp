@@ -308,8 +308,9 @@ double share_of_packed_bound(const Rounded& x, const Rounded& c, bool rounds) {
   const auto of_data = static_cast<unsigned>((x.exact.size() + 15) / 16 * 16);
   const PackedError error(score_error(c.norms, of_data), static_cast<unsigned>(products),
                           rounds ? static_cast<unsigned>(products / 16 - 1) : 0);
-  const auto bound = static_cast<double>(
-      error.of(static_cast<float>(x.norms.residual), static_cast<float>(x.norms.rounded)));
+  const auto bound = 4.0 * static_cast<double>(error.times(0.25f, 0.0f)
+                                                   .of(static_cast<float>(x.norms.residual),
+                                                       static_cast<float>(x.norms.rounded)));
   double worst = 0.0;
   for (const std::size_t group : {4, 8, 16}) {
     double score = 0.0;

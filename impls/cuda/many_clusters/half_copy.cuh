@@ -228,11 +228,11 @@ void launch_of_pass(std::string_view name, void (*kernel)(Parameters...), const 
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
 }
 
-/// An owned event, for order alone. A default-constructed one calls nothing.
+/// An owned event, for order alone. A default-constructed one calls nothing. All may throw
+/// std::runtime_error.
 class Event {
 public:
   Event() = default;
-  /// Throws std::runtime_error, as the others.
   static Event create() {
     cudaEvent_t made = nullptr;
     check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "cudaEventCreateWithFlags");
@@ -247,7 +247,7 @@ public:
   void hold(cudaStream_t stream) const {
     check(cudaStreamWaitEvent(stream, handle_.get()), "cudaStreamWaitEvent");
   }
-  /// Waits for the moment last recorded. Throws std::runtime_error.
+  /// Waits for the moment last recorded, if there is one.
   void wait() const { check(cudaEventSynchronize(handle_.get()), "cudaEventSynchronize"); }
 
 private:

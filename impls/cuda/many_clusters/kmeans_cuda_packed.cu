@@ -77,13 +77,6 @@ struct PackedShape {
   static constexpr bool kRounded = kRounds<kSteps, kColumns>; ///< by the tensor cores
 };
 
-/// Where a lane's parts of the first piece of rows are, and what is known of its own row there.
-struct LaneRows {
-  const uint4* words;
-  const float2* bounds;
-  const std::int32_t* labels;
-};
-
 /// What a lane has of two rows that it shares with three others. And what it knows of one of them,
 /// its own: an even lane of the first.
 template <unsigned kData>
@@ -92,6 +85,7 @@ struct RowPair {
   float2 bound;
   std::int32_t label;
 
+  /// Of kWarpRows from row block * kWarpRows on. Behind n nothing is to be used. labels: [n]
   __device__ void fetch(const OperandRows& rows, const std::int32_t* labels, unsigned n,
                         unsigned block, unsigned lane) {
 #pragma unroll
@@ -122,8 +116,8 @@ struct RowPair {
 };
 
 /// Two rows as operands of the products, and what the lane's own adds to the limit of candidates.
-/// The last four features of the last step of kSteps are the row's tail: of the data's steps they
-/// are in the copy of the rows.
+/// The last four features of the last step of kSteps are row_tail(): where that step is one of the
+/// data's, the copy of the rows has them.
 template <unsigned kSteps>
 struct PairOperands {
   unsigned words[kSteps][4];
@@ -504,10 +498,11 @@ __global__ void __launch_bounds__(S::kAll * 128, 1) sweep_packed(const PackedTas
         of_team.movers[place % kMovers] = mover(row, label_before, label);
       }
     }
-    // The movers of all warps are there. None adds more before it has multiplied again, which the
-    // four warps of a team do together.
+    // The movers of all warps are there. None adds more before it has multiplied again, and the
+    // four warps of a team leave a product together, which was measured (docs/notes/packed.md).
     team_barrier(team);
-    // A warp takes 32 of them: all four have some, or no more come but from doubtful rows.
+    // A warp takes 32 of them, once all four have some; or when only doubtful rows may add more,
+    // which with many features costs more than it saves; or the rest in the end.
     const unsigned waiting = of_team.moving - settled;
     const bool ends = S::kData < 4 && piece >= pieces;
     if (waiting >= (done ? 1 : ends ? 32 : 128)) {
@@ -556,8 +551,7 @@ public:
   }
   static std::size_t bytes(const Shape& shape) {
     return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2) +
-           words_of(shape.n, shape.d) * sizeof(uint4) +
-           ceil_div(shape.n, kTeamRows) * kTeamRows * sizeof(float2);
+           words_of(shape.n, shape.d) * sizeof(uint4) + shape.n * sizeof(float2);
   }
   /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
   static unsigned copies(const Shape& shape) {
@@ -565,12 +559,15 @@ public:
     return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, kMost)));
   }
 
-  /// Atomic additions of all rows, and of a third of them, take longer than sorting them.
+  /// Atomic additions of all rows, and of a third of them, take longer than sorting them: where
+  /// rows are long, or many rows meet at few sums. Of the most rows the sort's lists have no room.
   static bool sorts_first(const Shape& shape) {
     const std::size_t values = shape.n * shape.d;
-    return shape.d > 32
-               ? values >= std::size_t{1} << 22
-               : shape.d >= 16 && values >= std::size_t{1} << 24 && shape.k * shape.d <= 8192;
+    if (shape.d > 32) {
+      return values >= std::size_t{1} << 22;
+    }
+    return shape.d >= 16 && values >= std::size_t{1} << 24 && shape.k * shape.d <= 8192 &&
+           shape.n <= std::size_t{1} << 28;
   }
 
   void prepare(const SweepTask<T>& task) {
@@ -598,7 +595,7 @@ public:
         static_cast<unsigned>(ceil_div(pieces, std::size_t{blocks_} * teams_) * teams_ * kTeamRows);
     d_doubtful_ = DeviceBuffer<uint2>(std::size_t{blocks_} * of_block_);
     d_words_ = DeviceBuffer<uint4>(words_of(task.points.n, d));
-    d_bounds_ = DeviceBuffer<float2>(pieces * kTeamRows);
+    d_bounds_ = DeviceBuffer<float2>(task.points.n);
   }
   void follow(const SweepTask<T>& task) {
     const unsigned data = data_steps(task.points.d);

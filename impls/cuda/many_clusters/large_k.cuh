@@ -391,8 +391,9 @@ private:
   }
 
   /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
-  /// from the first pass on in which few do, only those that have moved. How many do the host asks,
-  /// which lets the device wait; where that is long for a pass, the pass before tells.
+  /// from the first pass on in which few do, only those that have moved. The host asks how many
+  /// did, and the device waits meanwhile. Where that is long for a pass, the count of the pass
+  /// before decides.
   void add_points(const std::int32_t* before, const std::int32_t* labels, PassCounters* now,
                   bool first_pass) {
     const std::size_t n = shape_.n;
@@ -403,6 +404,7 @@ private:
     };
     if (first_pass) {
       many_move_ = n * shape_.d >= kFewValues;
+      host_[0].counted = static_cast<unsigned>(n);
     } else if (many_move_ && brief) {
       ask(0.5); // then a fifth or so moves now
     }
@@ -410,9 +412,11 @@ private:
     if (counts) {
       count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
       check_launch("count_moved");
+    }
+    if (counts && !first_pass) {
       copy_values(std::span(&now->moved, 1), &host_[0].counted);
       counted_.record();
-      if (!first_pass && !brief) {
+      if (!brief) {
         ask(0.2);
       }
     }
