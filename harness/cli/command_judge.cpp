@@ -2,7 +2,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/problem_options.hpp"
-#include "harness/machine/usable_processors.hpp"
+#include "harness/cli/sampling_options.hpp"
 #include "harness/report/page/page_data.hpp"
 #include "harness/report/page/page_text.hpp"
 #include "harness/report/submission/submission_text.hpp"
@@ -29,11 +29,7 @@ struct JudgeArguments : ProblemOptions {
   std::vector<std::string> precisions;
   std::vector<std::string> beside;
   bool alone = false;
-  int threads = default_threads();
-  std::size_t samples = 5;
-  double budget = 0.4;
-  double timeout = 120.0;
-  std::string out;
+  SamplingOptions sampling{.samples = 5, .budget = 0.4, .timeout = 120.0};
   bool as_json = false;
   std::string html;
   bool no_probe = false;
@@ -51,8 +47,7 @@ void check(const CLI::App& command, const JudgeArguments& arguments) {
   if (arguments.quick && arguments.table.empty()) {
     throw InputError("--quick takes the smaller sizes of a --table");
   }
-  check_threads(arguments.threads);
-  check_sampling(arguments.samples, arguments.budget, arguments.timeout);
+  check_sampling_options(arguments.sampling);
 }
 
 SubmissionOptions options_of(const JudgeArguments& arguments) {
@@ -68,15 +63,10 @@ SubmissionOptions options_of(const JudgeArguments& arguments) {
   options.beside = arguments.beside;
   options.alone = arguments.alone;
   CampaignOptions& campaign = options.campaign;
-  campaign.cell.threads = arguments.threads;
-  campaign.cell.sampling.samples = arguments.samples;
-  campaign.cell.sampling.budget_seconds = arguments.budget;
-  campaign.cell.sampling.max_samples =
-      std::max(campaign.cell.sampling.max_samples, arguments.samples);
-  campaign.cell.timeout = std::chrono::duration<double>(arguments.timeout);
+  campaign.cell = cell_options(arguments.sampling);
   campaign.cell.sandboxed = !arguments.unsandboxed;
   campaign.probe = !arguments.no_probe;
-  campaign.out = run_folder(arguments.out);
+  campaign.out = run_folder(arguments.sampling.out);
   campaign.command_line = own_command_line();
   return options;
 }
@@ -164,18 +154,8 @@ void add_judge_command(CLI::App& app, Action& action) {
               "its kind, and a program of another ecosystem")
           ->allow_extra_args(false);
   command->add_flag("--alone", arguments->alone, "Compare with no other variant")->excludes(beside);
-  command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
-      ->capture_default_str();
-  command->add_option("--samples", arguments->samples, "Samples per cell, at least")
-      ->check(whole_number())
-      ->capture_default_str();
-  command
-      ->add_option("--budget", arguments->budget,
-                   "Seconds of sampling per cell after which no more is taken")
-      ->capture_default_str();
-  command->add_option("--timeout", arguments->timeout, "Seconds after which a process is given up")
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
+  add_sampling_options(*command, arguments->sampling,
+                       {.timeout = "Seconds after which a process is given up"});
   command->add_flag("--json", arguments->as_json, "Print the report as JSON");
   command->add_option("--html", arguments->html,
                       "Also write one page to FILE, to look at and to keep");

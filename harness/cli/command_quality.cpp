@@ -2,7 +2,7 @@
 #include "harness/campaign/campaign.hpp"
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
-#include "harness/machine/usable_processors.hpp"
+#include "harness/cli/sampling_options.hpp"
 #include "harness/problem/programs.hpp"
 #include "harness/report/quality/plan.hpp"
 #include "harness/report/quality/quality_json.hpp"
@@ -34,11 +34,7 @@ struct QualityArguments {
   std::vector<std::string> peers;
   std::vector<std::string> best;
   std::vector<std::string> ledgers;
-  int threads = default_threads();
-  std::size_t samples = 3;
-  double budget = 0.5;
-  double timeout = 900.0;
-  std::string out;
+  SamplingOptions sampling{.samples = 3, .budget = 0.5};
   bool resume = false;
   bool markdown = false;
   std::string json_file;
@@ -74,11 +70,10 @@ void check(const CLI::App& command, const QualityArguments& arguments) {
 }
 
 void check_figures(const QualityArguments& arguments) {
-  if (arguments.resume && arguments.out.empty()) {
+  if (arguments.resume && arguments.sampling.out.empty()) {
     throw InputError("--resume: --out must name the folder to go on with");
   }
-  check_threads(arguments.threads);
-  check_sampling(arguments.samples, arguments.budget, arguments.timeout);
+  check_sampling_options(arguments.sampling);
 }
 
 QualityPlan plan_of(const QualityArguments& arguments) {
@@ -107,13 +102,8 @@ QualityPlan plan_of(const QualityArguments& arguments) {
 CampaignOptions campaign_of(const QualityArguments& arguments) {
   CampaignOptions options;
   options.cells = quality_cells(plan_of(arguments));
-  options.cell.threads = arguments.threads;
-  options.cell.sampling.samples = arguments.samples;
-  options.cell.sampling.budget_seconds = arguments.budget;
-  options.cell.sampling.max_samples =
-      std::max(options.cell.sampling.max_samples, arguments.samples);
-  options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
-  options.out = arguments.out;
+  options.cell = cell_options(arguments.sampling);
+  options.out = arguments.sampling.out;
   options.resume = arguments.resume;
   options.probe = false; // no share of the model bound is shown
   options.command_line = own_command_line();
@@ -148,7 +138,7 @@ ExitCode from_ledgers(const QualityArguments& arguments) {
 }
 
 ExitCode run(QualityArguments arguments) {
-  if (arguments.out.empty()) {
+  if (arguments.sampling.out.empty()) {
     throw InputError("--out: name the folder that keeps the runs; --from computes from it again");
   }
   std::ranges::for_each(arguments.best, parse_best); // before anything is run
@@ -203,16 +193,7 @@ void add_quality_command(CLI::App& app, Action& action) {
       ->add_option("--variant", arguments->variants,
                    "Shell glob of variants (repeatable); all of k-means unless given")
       ->allow_extra_args(false);
-  command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
-      ->capture_default_str();
-  command->add_option("--samples", arguments->samples, "Samples per cell, at least")
-      ->check(whole_number())
-      ->capture_default_str();
-  command->add_option("--budget", arguments->budget, "Seconds of sampling per cell")
-      ->capture_default_str();
-  command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
+  add_sampling_options(*command, arguments->sampling);
   command->add_flag(
       "--resume", arguments->resume,
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");

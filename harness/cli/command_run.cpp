@@ -5,6 +5,7 @@
 #include "harness/cli/commands.hpp"
 #include "harness/cli/options.hpp"
 #include "harness/cli/problem_options.hpp"
+#include "harness/cli/sampling_options.hpp"
 #include "harness/ledger/rounds.hpp"
 #include "harness/machine/nvml.hpp"
 #include "harness/machine/usable_processors.hpp"
@@ -38,15 +39,13 @@ struct RunArguments : ProblemOptions {
   std::vector<std::string> precisions;
   std::vector<std::string> variants;
   std::vector<std::string> peers;
-  int threads = default_threads();
   int gpus = 1;
   int ranks = kUsualRanks;
   std::optional<int> rounds; ///< not given: kUsualRounds, or as many as the budget allows
-  SamplingPlan sampling;
-  double target_percent = 100.0 * sampling.target;
-  double timeout = 900.0;
+  SamplingOptions sampling;
+  double target_percent = 100.0 * SamplingPlan{}.target;
+  double min_time = SamplingPlan{}.min_seconds;
   std::string memory, device_memory;
-  std::string out;
   bool resume = false;
   bool quick = false;
   bool wide = false;
@@ -70,10 +69,10 @@ void check(const RunArguments& arguments) {
   if (!arguments.data.empty() && arguments.k == 0) {
     throw InputError("--k: at least one cluster is needed");
   }
-  if (arguments.resume && arguments.out.empty()) {
+  if (arguments.resume && arguments.sampling.out.empty()) {
     throw InputError("--resume: --out must name the folder to go on with");
   }
-  check_threads(arguments.threads);
+  check_sampling_options(arguments.sampling);
   if (arguments.gpus < 1) {
     throw InputError(fmt::format("--gpus {}: at least 1 is needed", arguments.gpus));
   }
@@ -93,9 +92,8 @@ void check(const RunArguments& arguments) {
   if (arguments.rounds.value_or(1) < 1) {
     throw InputError("--rounds: at least 1 is needed");
   }
-  check_sampling(arguments.sampling.samples, arguments.sampling.budget_seconds, arguments.timeout);
-  const std::pair<const char*, double> not_negative[] = {
-      {"--target", arguments.target_percent}, {"--min-time", arguments.sampling.min_seconds}};
+  const std::pair<const char*, double> not_negative[] = {{"--target", arguments.target_percent},
+                                                         {"--min-time", arguments.min_time}};
   for (const auto& [option, value] : not_negative) {
     if (!(value >= 0.0) || !std::isfinite(value)) { // the ledger holds numbers
       throw InputError(
@@ -233,13 +231,12 @@ ExitCode run(const RunArguments& arguments) {
   take_in_variants(tables, arguments.variants, parse_precisions(arguments.precisions));
   CampaignOptions options;
   options.cells = tables.empty() ? adhoc_cells(arguments) : table_cells(arguments, tables);
-  options.cell.threads = arguments.threads;
+  options.cell = cell_options(arguments.sampling);
   options.cell.gpus = arguments.gpus;
   options.cell.ranks = arguments.ranks;
-  SamplingPlan& sampling = options.cell.sampling = arguments.sampling;
+  SamplingPlan& sampling = options.cell.sampling;
   sampling.target = arguments.target_percent / 100.0;
-  sampling.max_samples = std::max(sampling.max_samples, sampling.samples);
-  options.cell.timeout = std::chrono::duration<double>(arguments.timeout);
+  sampling.min_seconds = arguments.min_time;
   options.rounds = arguments.rounds.value_or(1);
   if (!arguments.rounds && arguments.save.empty()) { // one answer is enough to save
     options.rounds = static_cast<int>(kUsualRounds);
@@ -256,7 +253,7 @@ ExitCode run(const RunArguments& arguments) {
   }
   options.cell.device_memory_limit = device_memory_limit(arguments);
   options.seed = arguments.seed;
-  options.out = run_folder(arguments.out);
+  options.out = run_folder(arguments.sampling.out);
   options.starts_seed = arguments.starts_seed;
   options.cell.sandboxed = !arguments.unsandboxed;
   options.resume = arguments.resume;
@@ -302,8 +299,11 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--peer", arguments->peers,
                       "Program that holds variants, see docs/peers.md (repeatable)");
   command->add_option("--variant", arguments->variants, "Shell glob of variants (repeatable)");
-  command->add_option("--threads", arguments->threads, "CPU threads a variant may use")
-      ->capture_default_str();
+  add_sampling_options(
+      *command, arguments->sampling,
+      {.samples = "Samples per cell and round, at least",
+       .budget = "Seconds of sampling per cell and round after which no more is taken; without "
+                 "--rounds, what all rounds of a cell may take together"});
   command->add_option("--gpus", arguments->gpus, "GPUs of a variant for several of them")
       ->capture_default_str();
   command
@@ -315,21 +315,12 @@ void add_run_command(CLI::App& app, Action& action) {
       "Run every cell so often, in fresh processes (default: 8 times, or as often as "
       "fits into three times --budget)");
   command
-      ->add_option("--samples", arguments->sampling.samples, "Samples per cell and round, at least")
-      ->check(whole_number())
-      ->capture_default_str();
-  command
       ->add_option("--target", arguments->target_percent,
                    "Sample until the median's 95 % interval is no wider than PERCENT of it")
       ->type_name("PERCENT")
       ->capture_default_str();
   command
-      ->add_option("--budget", arguments->sampling.budget_seconds,
-                   "Seconds of sampling per cell and round after which no more is taken; without "
-                   "--rounds, what all rounds of a cell may take together")
-      ->capture_default_str();
-  command
-      ->add_option("--min-time", arguments->sampling.min_seconds,
+      ->add_option("--min-time", arguments->min_time,
                    "Seconds that the samples add up to before --target counts")
       ->capture_default_str();
   command
@@ -344,9 +335,6 @@ void add_run_command(CLI::App& app, Action& action) {
           "Leave a GPU variant no more than LIMIT (such as 512M or 2G) of each GPU's memory, "
           "its points included unless it leaves them in host memory")
       ->type_name("LIMIT");
-  command->add_option("--timeout", arguments->timeout, "Seconds after which a cell is given up")
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "Folder for ledger.jsonl and gbench.json");
   command->add_flag(
       "--resume", arguments->resume,
       "Re-use equal rows of the folder's ledger; what crashed or timed out runs again");

@@ -1,13 +1,11 @@
 #include "harness/cli/options.hpp"
 
 #include "datasets/errors.hpp"
-#include "harness/campaign/sampling.hpp"
 #include "harness/machine/usable_processors.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -46,22 +44,6 @@ void check_threads(int threads) {
   if (const int most = most_threads(); threads > most) {
     throw datasets::InputError(
         fmt::format("--threads {}: at most {} are of use on this machine", threads, most));
-  }
-}
-
-void check_sampling(std::size_t samples, double budget, double timeout) {
-  if (samples < 1 || samples > kMostSamples) {
-    throw datasets::InputError(
-        fmt::format("--samples {}: from 1 to {} are taken", samples, kMostSamples));
-  }
-  constexpr double kShortestTimeout = 0.1; // seconds; no process starts in much less
-  if (!(timeout >= kShortestTimeout) || !std::isfinite(timeout)) {
-    throw datasets::InputError(
-        fmt::format("--timeout {}: seconds are needed, at least {}", timeout, kShortestTimeout));
-  }
-  if (!(budget >= 0.0) || !std::isfinite(budget)) { // the ledger holds numbers
-    throw datasets::InputError(
-        fmt::format("--budget {}: a number is needed that is not negative", budget));
   }
 }
 

@@ -23,10 +23,6 @@ TextStyle text_style(bool markdown);
 /// use for.
 void check_threads(int threads);
 
-/// Throws datasets::InputError for a --samples, --budget or --timeout (seconds) that cannot be run
-/// with.
-void check_sampling(std::size_t samples, double budget, double timeout);
-
 /// The precisions that the words of --precision name, each once. Throws datasets::InputError.
 std::vector<Precision> parse_precisions(const std::vector<std::string>& words);
 
