@@ -102,6 +102,20 @@ class Auto(unittest.TestCase):
         names = [problem["id"] for table in (SHAPES, BORDERS) for problem in table["problems"]]
         self.assertEqual(len(names), len(set(names)))
 
+    def test_near_centroids_from_where_the_page_says(self):
+        # Neither table has these shapes. Packed scores of one feature took up to 85 times as long.
+        borders = re.search(r"but for one feature, two to six beyond (.*?) points", PAGE.read_text(),
+                            re.DOTALL).group(1)
+        numbers = re.findall(r"([\d.,]*\d)( million)?", borders)
+        most = [round(float(number.replace(",", "")) * (1e6 if million else 1))
+                for number, million in numbers]
+        self.assertEqual(len(most), 5)
+        for n in (2000, 15000, 1000000):
+            self.assertEqual(pick({"n": n, "d": 1, "k": 1500}, ()), "kmeans_cuda_nearby")
+        for d, n in enumerate(most, start=2):
+            self.assertEqual(pick({"n": n, "d": d, "k": 1500}, ()), "kmeans_cuda_packed")
+            self.assertEqual(pick({"n": n + 1, "d": d, "k": 1500}, ()), "kmeans_cuda_nearby")
+
     def test_never_far_behind_where_measured(self):
         cells = [*measured(SHAPES), *measured(BORDERS)]
         # Who is not there cannot win, so the ladder's page of any shape says who that is.
