@@ -70,31 +70,34 @@ constexpr std::array kTable{
     Choice{5000, 1000, 16, "kmeans_cuda_resident"},
     Choice{10000, 256, 64, "kmeans_cuda_resident"},
     Choice{25000, 128, 32, "kmeans_cuda_resident"},
-    Choice{12000000, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
-    Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},    // where boxes are refused
-    Choice{150000, 12, 80, "kmeans_cuda_cells"},  // one launch for few points
-    Choice{kAny, 1, kAny, "kmeans_cuda_nearby"},  // few centroids are near a box
+    Choice{kAny, 4, 204, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
+    Choice{10000000, 4, 256, "kmeans_cuda_boxes"},
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},      // where boxes are refused
+    Choice{kAny, 1, kAny, "kmeans_cuda_nearby"},    // few centroids are near a box
+    Choice{4000, 128, 128, "kmeans_cuda_resident"}, // one launch for few points
+    Choice{50000, 6, 80, "kmeans_cuda_cells"},      // so here
+    Choice{1000000, 6, 72, "kmeans_cuda_cells"},
     Choice{25000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},
-    Choice{120000, 6, kAny, "kmeans_cuda_packed"}, // boxes are too large
-    Choice{120000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{150000, 6, kAny, "kmeans_cuda_packed"}, // boxes are too large
+    Choice{150000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},
-    Choice{200000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{200000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{300000, 6, kAny, "kmeans_cuda_packed"},
+    Choice{300000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
-    Choice{kAny, 6, 150, "kmeans_cuda_cells"},
-    Choice{500000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{500000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{3000000, 6, 256, "kmeans_cuda_packed"},
+    Choice{1000000, 6, kAny, "kmeans_cuda_packed"},
+    Choice{1000000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 5, kAny, "kmeans_cuda_nearby"},
-    Choice{1700000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{20000000, 6, 256, "kmeans_cuda_packed"},
+    Choice{3000000, 6, kAny, "kmeans_cuda_packed"},
+    Choice{3000000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
-    Choice{kAny, 9, 80, "kmeans_cuda_cells"},
-    Choice{2000, 2048, 128, "kmeans_cuda_resident"}, // one launch for few points
-    Choice{5000, 128, 256, "kmeans_cuda_resident"},
-    Choice{6000, 128, 128, "kmeans_cuda_resident"},
-    Choice{kAny, 64, kAny, "kmeans_cuda_packed"},    // pairs of scores in registers
+    Choice{2000, 2048, 128, "kmeans_cuda_resident"},
+    Choice{kAny, 24, kAny, "kmeans_cuda_packed"}, // pairs of scores in registers
+    Choice{4000, 128, 256, "kmeans_cuda_resident"},
+    Choice{kAny, 64, kAny, "kmeans_cuda_packed"},
+    Choice{kAny, 9, 80, "kmeans_cuda_cells"},        // devices before 9.0
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},   // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},       // devices before 9.0

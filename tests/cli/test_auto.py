@@ -104,8 +104,8 @@ class Auto(unittest.TestCase):
 
     def test_near_centroids_from_where_the_page_says(self):
         # Neither table has these shapes. Packed scores of one feature took up to 85 times as long.
-        borders = re.search(r"but for one feature, two to six beyond (.*?) points", PAGE.read_text(),
-                            re.DOTALL).group(1)
+        text = " ".join(PAGE.read_text().split())
+        borders = re.search(r"but for one feature, two to six beyond (.*?) points", text).group(1)
         numbers = re.findall(r"([\d.,]*\d)( million)?", borders)
         most = [round(float(number.replace(",", "")) * (1e6 if million else 1))
                 for number, million in numbers]

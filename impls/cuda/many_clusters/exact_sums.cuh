@@ -277,17 +277,44 @@ __device__ inline double reciprocal_of_power(double power) {
 template <unsigned kThreads>
 inline constexpr unsigned kPlacingThreads = std::max(kThreads, 256u);
 
+/// A feature's sum in all copies [copies, stride], eight of which are on their way at a time: in
+/// every `groups`-th eight from that of `group` on.
+static __device__ FixedWords sum_of_copies(const SumsView& sums, std::size_t place,
+                                           std::size_t stride, unsigned group, unsigned groups) {
+  constexpr unsigned kAtOnce = 8;
+  if (sums.copies == 1) {
+    return group == 0 ? FixedWords{sums.high[place], sums.low[place]} : FixedWords{};
+  }
+  FixedWords all;
+  for (unsigned first = group * kAtOnce; first < sums.copies; first += groups * kAtOnce) {
+    FixedWords of[kAtOnce];
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce; ++e) {
+      const std::size_t at = place + min(first + e, sums.copies - 1) * stride;
+      of[e] = {sums.high[at], sums.low[at]};
+    }
+#pragma unroll
+    for (unsigned e = 0; e < kAtOnce; ++e) {
+      all.high += first + e < sums.copies ? of[e].high : 0;
+      all.low += first + e < sums.copies ? of[e].low : 0;
+    }
+  }
+  return all;
+}
+
 /// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
 /// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
 /// centroids were before, or null; shifts: [k] squared, or null.
 template <unsigned kThreads, bool kWeighted, typename T>
-static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
+static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1) // else sums wait one by one
     place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
                     T* centroids, T* entering, PlacedCentroids placed, PassCounters* next,
                     double* shifts, const WeightsView<T> weights) {
-  constexpr unsigned kAtOnce = kThreads == 32 ? 4 : 8; // copies of the sums that are on their way
   const unsigned j = blockIdx.x * (blockDim.x / kThreads) + threadIdx.x / kThreads;
   const unsigned thread = threadIdx.x % kThreads, lane = threadIdx.x % 32;
+  // Up to 16 features leave lanes of a warp free, which take copies of the sums.
+  const unsigned width = kThreads > 32 || d > 16 ? kThreads : d > 8 ? 16 : 8;
+  const unsigned group = thread / width;
   let_next_kernel_begin();
   wait_for_kernels_before();
   if (j >= (k + kHalfTileRows - 1) / kHalfTileRows * kHalfTileRows) {
@@ -304,38 +331,46 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>)
   for (unsigned copy = lane; copy < sums.copies; copy += 32) {
     own += sums.counts[copy * k + j];
   }
-  const unsigned count = __reduce_add_sync(0xffffffffu, own);
-  const double weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
-  const double scale = weight > 0.0 ? reciprocal_of_power(sums.point.to_high) / weight : 0.0;
   const double of_low = reciprocal_of_power(sums.point.to_low);
-  double shift[1] = {};
-  for (unsigned f = thread; f < d; f += kThreads) {
-    const T before = centroid[f];
-    FixedWords all;
-    for (unsigned first = 0; first < sums.copies; first += kAtOnce) {
-#pragma unroll
-      for (unsigned e = 0; e < kAtOnce; ++e) {
-        const std::size_t place = (std::size_t{first + e} * k + j) * d + f;
-        all.high += first + e < sums.copies ? sums.high[place] : 0;
-        all.low += first + e < sums.copies ? sums.low[place] : 0;
+  double weight = 0.0, scale = 0.0, shift[1] = {}, squares[3] = {};
+  for (unsigned first = 0; first < d; first += width) {
+    const unsigned f = first + thread % width, from = min(f, d - 1);
+    const T before = centroid[from], origin = frame.mean[from];
+    FixedWords all =
+        sum_of_copies(sums, std::size_t{j} * d + from, std::size_t{k} * d, group, kThreads / width);
+    if (first == 0) { // not before, as all that is read shall be on its way together
+      const unsigned count = __reduce_add_sync(0xffffffffu, own);
+      weight = kWeighted ? weights.of_cluster(j) : static_cast<double>(count);
+      scale = weight > 0.0 ? reciprocal_of_power(sums.point.to_high) / weight : 0.0;
+    }
+    if constexpr (kThreads == 32) {
+      for (unsigned offset = width; offset < 32; offset *= 2) {
+        all.high += __shfl_xor_sync(0xffffffffu, all.high, static_cast<int>(offset));
+        all.low += __shfl_xor_sync(0xffffffffu, all.low, static_cast<int>(offset));
       }
+    }
+    if (group > 0 || f >= d) {
+      continue;
     }
     if (entering != nullptr) {
       entering[std::size_t{j} * d + f] = before;
     }
+    T now = before;
     if (weight > 0.0) {
       const double sum = static_cast<double>(all.high) + static_cast<double>(all.low) * of_low;
-      const T mean = static_cast<T>(sum * scale);
-      const double difference = static_cast<double>(mean) - static_cast<double>(before);
+      now = static_cast<T>(sum * scale);
+      const double difference = static_cast<double>(now) - static_cast<double>(before);
       shift[0] += difference * difference;
-      centroid[f] = mean;
+      centroid[f] = now;
     }
+    placed.tiles[shape.offset(j, f)] = round_value(now, origin, frame.scale, squares);
   }
-  const RoundedNorms norms = round_row<kThreads>(centroid, d, frame, shape, j, placed.tiles);
+  add_over<kThreads>(squares);
   if (shifts != nullptr) {
     add_over<kThreads>(shift);
   }
   if (thread == 0) {
+    const RoundedNorms norms = norms_of(squares[0], squares[1], squares[2]);
     const ScoreError error = score_error(norms, shape.steps * 16);
     placed.set(j, static_cast<float>(0.5 * norms.exact * norms.exact), error, true);
     atomicMax(&next->of_residual, __float_as_uint(error.of_residual));

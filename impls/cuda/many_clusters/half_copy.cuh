@@ -489,26 +489,18 @@ __device__ void add_over(double (&values)[N]) {
   }
 }
 
-/// Rounds one row, by kThreads threads, a warp or a block, and returns its norms in the first of
-/// them.
-template <unsigned kThreads, typename T>
-__device__ RoundedNorms round_row(const T* row, unsigned d, const Normalization<T>& frame,
-                                  const HalfTiles& shape, std::size_t index, __half* tiles) {
-  double squares[3] = {}; // exact, rounded, residual
-  for (unsigned f = threadIdx.x % kThreads; f < d; f += kThreads) {
-    const double value =
-        (static_cast<double>(row[f]) - static_cast<double>(frame.mean[f])) * frame.scale;
-    // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
-    const __half half = __double2half(fmin(fmax(value, -65504.0), 65504.0));
-    const double back = static_cast<double>(__half2float(half));
-    tiles[shape.offset(index, f)] = half;
-    squares[0] += value * value;
-    squares[1] += back * back;
-    squares[2] += (value - back) * (value - back);
-  }
-  add_over<kThreads>(squares);
-  return threadIdx.x % kThreads == 0 ? norms_of(squares[0], squares[1], squares[2])
-                                     : RoundedNorms{};
+/// Moves a value to its feature's mean, scales and rounds it. squares: to which it adds those of the
+/// exact one, the rounded one and the residual.
+template <typename T>
+__device__ __half round_value(T value, T mean, double scale, double (&squares)[3]) {
+  const double exact = (static_cast<double>(value) - static_cast<double>(mean)) * scale;
+  // The scale keeps the data in range; a value beyond it is cut, and the residual says so.
+  const __half half = __double2half(fmin(fmax(exact, -65504.0), 65504.0));
+  const double back = static_cast<double>(__half2float(half));
+  squares[0] += exact * exact;
+  squares[1] += back * back;
+  squares[2] += (exact - back) * (exact - back);
+  return half;
 }
 
 /// Four features of a row of d, zeros behind it. kFour: d is a multiple of 4, so that 16 bytes may

@@ -553,10 +553,12 @@ public:
     return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2) +
            words_of(shape.n, shape.d) * sizeof(uint4) + shape.n * sizeof(float2);
   }
-  /// Of the sums: additions to fewer than some thousand rows of sums wait for one another.
+  /// Of the sums, see copies_of_sums(): here the rows of many passes are added, whatever k.
   static unsigned copies(const Shape& shape) {
-    constexpr std::size_t kMost = std::is_same_v<T, float> ? 8 : 32; // doubles take twice as many
-    return static_cast<unsigned>(std::bit_floor(std::clamp<std::size_t>(1024 / shape.k, 1, kMost)));
+    constexpr std::size_t kValues = std::size_t{1} << 16, kMany = std::size_t{1} << 22;
+    const std::size_t most = shape.n >= kMany ? 64 : 32;
+    return static_cast<unsigned>(
+        std::bit_floor(std::clamp<std::size_t>(kValues / (shape.k * shape.d), 1, most)));
   }
 
   /// Atomic additions of all rows, and of a third of them, take longer than sorting them: where
@@ -566,7 +568,7 @@ public:
     if (shape.d > 32) {
       return values >= std::size_t{1} << 22;
     }
-    return shape.d >= 16 && values >= std::size_t{1} << 24 && shape.k * shape.d <= 8192 &&
+    return shape.d > 16 && values >= std::size_t{1} << 24 && shape.k * shape.d <= 8192 &&
            shape.n <= std::size_t{1} << 28;
   }
 

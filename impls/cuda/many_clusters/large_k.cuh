@@ -32,9 +32,13 @@ concept FindsCandidates = requires(Sweep sweep, const SweepTask<typename Sweep::
   sweep.find(task, second);
 };
 
-/// Rows of sums, of clusters times copies, to which blocks may add without waiting long for one
-/// another.
-inline constexpr std::size_t kSumRows = 256;
+/// Copies of the sums, to which blocks add by turns: additions to one word wait for one another.
+/// With few points, making them zero and adding them up takes longer.
+inline unsigned copies_of_sums(const Shape& shape) {
+  const std::size_t rows = std::clamp<std::size_t>(shape.n / 512, 256, 2048);
+  const std::size_t most = shape.n >= std::size_t{1} << 19 ? 32 : 16;
+  return static_cast<unsigned>(std::clamp<std::size_t>(rows / shape.k, 1, most));
+}
 
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
 /// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or
@@ -50,8 +54,7 @@ struct PassNeeds {
     if constexpr (MovesRows<Sweep>) {
       return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape), true};
     } else {
-      const std::size_t copies = of_rank ? 1 : std::clamp<std::size_t>(kSumRows / shape.k, 1, 16);
-      return {Sweep::kPaddedRows, static_cast<unsigned>(copies), true, true,
+      return {Sweep::kPaddedRows, of_rank ? 1 : copies_of_sums(shape), true, true,
               kRankedInOne<typename Sweep::Real>};
     }
   }
@@ -406,7 +409,7 @@ private:
       many_move_ = n * shape_.d >= kFewValues;
       host_[0].counted = static_cast<unsigned>(n);
     } else if (many_move_ && brief) {
-      ask(0.5); // then a fifth or so moves now
+      ask(0.5); // then less than half of them move now
     }
     const bool counts = many_move_;
     if (counts) {
@@ -417,7 +420,7 @@ private:
       copy_values(std::span(&now->moved, 1), &host_[0].counted);
       counted_.record();
       if (!brief) {
-        ask(0.2);
+        ask(0.3);
       }
     }
     if (many_move_) {
