@@ -489,8 +489,8 @@ __device__ void add_over(double (&values)[N]) {
   }
 }
 
-/// Moves a value to its feature's mean, scales and rounds it. squares: to which it adds those of the
-/// exact one, the rounded one and the residual.
+/// Moves a value to its feature's mean, scales and rounds it. Adds the squares of the exact one, of
+/// the rounded one and of the residual to `squares`.
 template <typename T>
 __device__ __half round_value(T value, T mean, double scale, double (&squares)[3]) {
   const double exact = (static_cast<double>(value) - static_cast<double>(mean)) * scale;
