@@ -94,6 +94,7 @@ constexpr std::array kTable{
     Choice{3000000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
     Choice{2000, 2048, 128, "kmeans_cuda_resident"},
+    Choice{2000, 128, 256, "kmeans_cuda_resident"},
     Choice{kAny, 24, kAny, "kmeans_cuda_packed"}, // pairs of scores in registers
     Choice{4000, 128, 256, "kmeans_cuda_resident"},
     Choice{kAny, 64, kAny, "kmeans_cuda_packed"},
