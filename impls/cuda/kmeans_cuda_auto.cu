@@ -70,35 +70,35 @@ constexpr std::array kTable{
     Choice{5000, 1000, 16, "kmeans_cuda_resident"},
     Choice{10000, 256, 64, "kmeans_cuda_resident"},
     Choice{25000, 128, 32, "kmeans_cuda_resident"},
-    Choice{kAny, 4, 204, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
-    Choice{10000000, 4, 256, "kmeans_cuda_boxes"},
-    Choice{5000, 2, 256, "kmeans_cuda_cells"},      // where boxes are refused
-    Choice{kAny, 1, kAny, "kmeans_cuda_nearby"},    // few centroids are near a box
-    Choice{4000, 128, 128, "kmeans_cuda_resident"}, // one launch for few points
-    Choice{50000, 6, 80, "kmeans_cuda_cells"},      // so here
+    Choice{kAny, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
+    Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
+    Choice{5000, 2, 256, "kmeans_cuda_cells"},   // where boxes are refused
+    Choice{kAny, 1, kAny, "kmeans_cuda_nearby"}, // few centroids are near a box
+    Choice{4000, 128, 128, "kmeans_cuda_resident"},
+    Choice{50000, 6, 80, "kmeans_cuda_cells"}, // one launch for few points, too
     Choice{1000000, 6, 72, "kmeans_cuda_cells"},
     Choice{25000, 6, 3000, "kmeans_cuda_packed"}, // all of a pass but the means in one launch
     Choice{kAny, 2, kAny, "kmeans_cuda_nearby"},
-    Choice{150000, 6, kAny, "kmeans_cuda_packed"}, // boxes are too large
-    Choice{150000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 4, 204, "kmeans_cuda_boxes"},        // three and four features
+    Choice{150000, 6, kAny, "kmeans_cuda_packed"},    // boxes are too large
+    Choice{120000, 6, kAny, "kmeans_cuda_certified"}, // more centroids than packed has room for
     Choice{kAny, 3, kAny, "kmeans_cuda_nearby"},
-    Choice{300000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{300000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{300000, 6, kAny, "kmeans_cuda_packed"}, // four to six features
+    Choice{200000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 4, kAny, "kmeans_cuda_nearby"},
-    Choice{3000000, 6, 256, "kmeans_cuda_packed"},
+    Choice{3000000, 6, 256, "kmeans_cuda_packed"}, // five and six
     Choice{1000000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{1000000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{500000, 6, kAny, "kmeans_cuda_certified"},
     Choice{kAny, 5, kAny, "kmeans_cuda_nearby"},
-    Choice{20000000, 6, 256, "kmeans_cuda_packed"},
+    Choice{20000000, 6, 256, "kmeans_cuda_packed"}, // six
     Choice{3000000, 6, kAny, "kmeans_cuda_packed"},
-    Choice{3000000, 6, kAny, "kmeans_cuda_certified"},
-    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"}, // and devices before 9.0
-    Choice{2000, 2048, 128, "kmeans_cuda_resident"},
+    Choice{1700000, 6, kAny, "kmeans_cuda_certified"},
+    Choice{kAny, 6, kAny, "kmeans_cuda_nearby"},     // and devices before 9.0
+    Choice{2000, 2048, 128, "kmeans_cuda_resident"}, // rows stay in shared memory
     Choice{2000, 128, 256, "kmeans_cuda_resident"},
     Choice{kAny, 24, kAny, "kmeans_cuda_packed"}, // pairs of scores in registers
     Choice{4000, 128, 256, "kmeans_cuda_resident"},
     Choice{kAny, 64, kAny, "kmeans_cuda_packed"},
-    Choice{kAny, 9, 80, "kmeans_cuda_cells"},        // devices before 9.0
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},   // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},       // devices before 9.0

@@ -112,9 +112,12 @@ class Auto(unittest.TestCase):
         self.assertEqual(len(most), 5)
         for n in (2000, 15000, 1000000):
             self.assertEqual(pick({"n": n, "d": 1, "k": 1500}, ()), "kmeans_cuda_nearby")
-        for d, n in enumerate(most, start=2):
-            self.assertEqual(pick({"n": n, "d": d, "k": 1500}, ()), "kmeans_cuda_packed")
-            self.assertEqual(pick({"n": n + 1, "d": d, "k": 1500}, ()), "kmeans_cuda_nearby")
+        self.assertIn("Up to 256 clusters these borders are 3 million points of five features and 20 "
+                      "million of six", text)
+        for d, n, k in (*((d, n, 1500) for d, n in enumerate(most, start=2)),
+                        (5, 3000000, 256), (6, 20000000, 256)):
+            self.assertEqual(pick({"n": n, "d": d, "k": k}, ()), "kmeans_cuda_packed")
+            self.assertEqual(pick({"n": n + 1, "d": d, "k": k}, ()), "kmeans_cuda_nearby")
 
     def test_never_far_behind_where_measured(self):
         cells = [*measured(SHAPES), *measured(BORDERS)]

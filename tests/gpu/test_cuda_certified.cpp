@@ -180,6 +180,7 @@ TEST_P(CudaCertified, AwkwardSizes) {
   // move goes round in the first pass; then first passes that are sorted.
   expect_right(normal_points(400001, 8, 100, 4), "rows that move");
   expect_right(normal_points(1050001, 17, 90, 3), "sorted");
+  expect_right(normal_points(4200001, 3, 7, 2), "64 copies of the sums");
   // Sorted as long as the count of the pass before tells, then moved.
   expect_right(normal_points(50001, 100, 60, 4), "brief passes");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");

@@ -277,9 +277,9 @@ __device__ inline double reciprocal_of_power(double power) {
 template <unsigned kThreads>
 inline constexpr unsigned kPlacingThreads = std::max(kThreads, 256u);
 
-/// A feature's sum in all copies [copies, stride], eight of which are on their way at a time: in
-/// every `groups`-th eight from that of `group` on.
-static __device__ FixedWords sum_of_copies(const SumsView& sums, std::size_t place,
+/// Adds up a feature's sum over its copies [copies, stride]. They are read in eights, whose loads
+/// do not wait for one another. Lanes of `group` take every `groups`-th eight: a part of the sum.
+__device__ inline FixedWords sum_of_copies(const SumsView& sums, std::size_t place,
                                            std::size_t stride, unsigned group, unsigned groups) {
   constexpr unsigned kAtOnce = 8;
   if (sums.copies == 1) {
@@ -304,9 +304,10 @@ static __device__ FixedWords sum_of_copies(const SumsView& sums, std::size_t pla
 
 /// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
 /// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
-/// centroids were before, or null; shifts: [k] squared, or null.
+/// centroids were before, or null; shifts: [k] squared, or null. Bounds of one block: for more the
+/// compiler saves registers, and loads wait for one another.
 template <unsigned kThreads, bool kWeighted, typename T>
-static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1) // else sums wait one by one
+static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
                     T* centroids, T* entering, PlacedCentroids placed, PassCounters* next,
                     double* shifts, const WeightsView<T> weights) {

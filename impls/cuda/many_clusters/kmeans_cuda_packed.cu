@@ -553,7 +553,8 @@ public:
     return (shape.n + multiprocessors() * kMostTeams * kTeamRows) * sizeof(uint2) +
            words_of(shape.n, shape.d) * sizeof(uint4) + shape.n * sizeof(float2);
   }
-  /// Of the sums, see copies_of_sums(): here the rows of many passes are added, whatever k.
+  /// Of the sums, like copies_of_sums(), but for rows that are moved while others are compared. How
+  /// many are best was measured (docs/notes/copies_of_sums.md).
   static unsigned copies(const Shape& shape) {
     constexpr std::size_t kValues = std::size_t{1} << 16, kMany = std::size_t{1} << 22;
     const std::size_t most = shape.n >= kMany ? 64 : 32;

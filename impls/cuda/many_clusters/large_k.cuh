@@ -409,7 +409,7 @@ private:
       many_move_ = n * shape_.d >= kFewValues;
       host_[0].counted = static_cast<unsigned>(n);
     } else if (many_move_ && brief) {
-      ask(0.5); // then less than half of them move now
+      ask(0.5); // then most likely fewer than half move now
     }
     const bool counts = many_move_;
     if (counts) {
