@@ -48,6 +48,10 @@ install(DIRECTORY ${PROJECT_BINARY_DIR}/include ${PROJECT_BINARY_DIR}/python DES
 set(program ${CMAKE_INSTALL_BINDIR}/clusterbench)
 set(include ${CMAKE_INSTALL_INCLUDEDIR})
 set(package lib/cmake/clusterbench)
+set(package_architectures "${CMAKE_CUDA_ARCHITECTURES}")
+if(NOT package_architectures) # a build without CUDA
+  set(package_architectures 80-virtual)
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/clusterbenchConfig.cmake.in
   ${PROJECT_BINARY_DIR}/install/clusterbenchConfig.cmake INSTALL_DESTINATION ${package}
   PATH_VARS program include)
