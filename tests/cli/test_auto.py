@@ -119,6 +119,18 @@ class Auto(unittest.TestCase):
             self.assertEqual(pick({"n": n, "d": d, "k": k}, ()), "kmeans_cuda_packed")
             self.assertEqual(pick({"n": n + 1, "d": d, "k": k}, ()), "kmeans_cuda_nearby")
 
+    def test_many_clusters_as_the_page_says(self):
+        # Nor these: the last shapes of a variant, and the first ones behind them.
+        for n, d, k, inside, beyond in (
+                (21000000, 2, 100, "boxes", {"k": 101}), (5000000, 2, 256, "boxes", {"n": 5000001}),
+                (20000000, 4, 204, "boxes", {"k": 205}), (4000, 128, 128, "resident", {"n": 4001}),
+                (2000, 16, 256, "resident", {"n": 2001}), (4000, 25, 256, "resident", {"d": 24}),
+                (2000, 2048, 128, "resident", {"k": 129}), (50000, 6, 80, "cells", {"k": 81}),
+                (1000000, 6, 72, "cells", {"d": 7}), (4001, 64, 1000, "packed", {"d": 65})):
+            last = {"n": n, "d": d, "k": k}
+            self.assertEqual(pick(last, ()), f"kmeans_cuda_{inside}", last)
+            self.assertNotEqual(pick(last | beyond, ()), f"kmeans_cuda_{inside}", last | beyond)
+
     def test_never_far_behind_where_measured(self):
         cells = [*measured(SHAPES), *measured(BORDERS)]
         # Who is not there cannot win, so the ladder's page of any shape says who that is.

@@ -1,4 +1,4 @@
-"""What `cmake --install` and the Debian package put in place: four projects outside are built and judged
+"""What `cmake --install` and the Debian package put in place: projects outside are built and judged
 with nothing but that. The folders of source and build are out of reach of the installed program's words."""
 
 import json
@@ -108,6 +108,18 @@ class Installed(unittest.TestCase):
         entry, = json.loads(done.stdout)["variants"]
         # Without a GPU nothing is measured, and that is said.
         self.assertIn((done.returncode, entry["verdict"]), ((0, "right"), (6, "unavailable")), done.stderr)
+
+    def test_cuda_by_cmake(self):
+        """For the architectures of the build that was installed."""
+        if not os.access(NVCC, os.X_OK):
+            self.skipTest("there is no nvcc")
+        self.environment["CUDACXX"] = NVCC
+        built = re.search(r"(?m)^CMAKE_CUDA_ARCHITECTURES:\w+=(.+)$", (BUILD / "CMakeCache.txt").read_text())
+        architectures = (built[1] if built else "80-virtual").split(";")
+        self.project("cuda")
+        self.assertTrue((self.folder / "build" / "kmeans_mine_cuda.so").is_file())
+        self.assertEqual(set(re.findall(r"arch=compute_(\w+)", (self.folder / "build" / "build.ninja").read_text())),
+                         {re.sub("-.*", "", name) for name in architectures})
 
     def test_debian_package(self):
         for tool in ("cpack", "dpkg-deb", "dpkg", "dpkg-shlibdeps", "file"):

@@ -282,7 +282,7 @@ inline constexpr unsigned kPlacingThreads = std::max(kThreads, 256u);
 __device__ inline FixedWords sum_of_copies(const SumsView& sums, std::size_t place,
                                            std::size_t stride, unsigned group, unsigned groups) {
   constexpr unsigned kAtOnce = 8;
-  if (sums.copies == 1) {
+  if (sums.copies == 1) { // of many clusters: seven loads more of it would be for nothing
     return group == 0 ? FixedWords{sums.high[place], sums.low[place]} : FixedWords{};
   }
   FixedWords all;
