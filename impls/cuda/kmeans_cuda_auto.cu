@@ -98,9 +98,20 @@ constexpr std::array kTable{
     Choice{2000, 128, 256, "kmeans_cuda_resident"},
     Choice{kAny, 24, kAny, "kmeans_cuda_packed"}, // pairs of scores in registers
     Choice{4000, 128, 256, "kmeans_cuda_resident"},
-    Choice{kAny, 64, kAny, "kmeans_cuda_packed"},
+    Choice{250000, 64, kAny, "kmeans_cuda_packed"},
+    Choice{600000, 64, 1100, "kmeans_cuda_packed"},
+    Choice{kAny, 64, 900, "kmeans_cuda_packed"},
+    Choice{kAny, 32, kAny, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
-    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},   // a product of matrices, none in memory
+    Choice{12000, kAny, kAny, "kmeans_cuda_wgmma"},  // a product of matrices, none in memory
+    Choice{50000, 64, kAny, "kmeans_cuda_wgmma"},
+    Choice{25000, 512, 3000, "kmeans_cuda_wgmma"},
+    Choice{70000, 256, 1000, "kmeans_cuda_wgmma"},
+    Choice{300000, 256, 700, "kmeans_cuda_wgmma"},
+    Choice{kAny, 256, 450, "kmeans_cuda_wgmma"},
+    Choice{kAny, kAny, 300, "kmeans_cuda_wgmma"},
+    Choice{kAny, kAny, kAny, "kmeans_cuda_hamerly"}, // what it leaves alone is worth its lists
+    Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"},   // without room for its copies
     Choice{kAny, kAny, kAny, "kmeans_cublas"},       // devices before 9.0
 };
 

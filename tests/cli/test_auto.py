@@ -52,11 +52,16 @@ def pick(problem, refused):
                 and variant not in refused)
 
 
+def size(problem):
+    """Points and features of a table's problem."""
+    return map(int, re.match(r"mixture:(\d+),(\d+),", problem["data"]).groups())
+
+
 def uncompared(table):
     """The problems of a table at which it does not run auto, what auto picks, and somebody else."""
     found = []
     for problem in table["problems"]:
-        n, d = map(int, re.match(r"mixture:(\d+),(\d+),", problem["data"]).groups())
+        n, d = size(problem)
         there = {row["variant"] for row in table["rows"] if problem["id"] in row["problems"]}
         if not {"kmeans_cuda_auto", pick({"n": n, "d": d, "k": problem["k"]}, ())} < there:
             found.append(problem["id"])
@@ -93,8 +98,13 @@ class Auto(unittest.TestCase):
 
     def test_the_grid_has_auto_and_all_it_may_pick(self):
         rows = {row["variant"]: row["problems"] for row in SHAPES["rows"]}
-        for name in {"kmeans_cuda_auto", *picks()}:
-            self.assertEqual(rows[name], [problem["id"] for problem in SHAPES["problems"]])
+        for problem in SHAPES["problems"]:
+            n, d = size(problem)
+            names = ["kmeans_cuda_auto", *(name for *most, name in lines() if all(
+                value <= limit for value, limit in zip((n, d, problem["k"]), most)))]
+            # It refuses none, so what comes behind it is not picked.
+            for name in names[:names.index("kmeans_cuda_wgmma") + 1]:
+                self.assertIn(problem["id"], rows[name], name)
 
     def test_the_borders_have_auto_and_what_it_picks_there(self):
         self.assertEqual(uncompared(BORDERS), [])
@@ -126,10 +136,17 @@ class Auto(unittest.TestCase):
                 (20000000, 4, 204, "boxes", {"k": 205}), (4000, 128, 128, "resident", {"n": 4001}),
                 (2000, 16, 256, "resident", {"n": 2001}), (4000, 25, 256, "resident", {"d": 24}),
                 (2000, 2048, 128, "resident", {"k": 129}), (50000, 6, 80, "cells", {"k": 81}),
-                (1000000, 6, 72, "cells", {"d": 7}), (4001, 64, 1000, "packed", {"d": 65})):
+                (1000000, 6, 72, "cells", {"d": 7}), (4001, 64, 1000, "packed", {"d": 65}),
+                (250000, 64, 1280, "packed", {"n": 250001}), (600000, 33, 1100, "packed", {"k": 1101}),
+                (700000, 64, 900, "packed", {"k": 901}), (12000, 2048, 5000, "wgmma", {"n": 12001}),
+                (25000, 512, 3000, "wgmma", {"k": 3001}),
+                (70000, 256, 1000, "wgmma", {"n": 70001}), (300000, 256, 700, "wgmma", {"k": 701}),
+                (1000000, 256, 450, "wgmma", {"d": 257}), (1000000, 2048, 300, "wgmma", {"k": 301})):
             last = {"n": n, "d": d, "k": k}
             self.assertEqual(pick(last, ()), f"kmeans_cuda_{inside}", last)
             self.assertNotEqual(pick(last | beyond, ()), f"kmeans_cuda_{inside}", last | beyond)
+        for n, variant in ((50000, "kmeans_cuda_wgmma"), (50001, "kmeans_cuda_hamerly")):
+            self.assertEqual(pick({"n": n, "d": 64, "k": 5000}, ("kmeans_cuda_packed",)), variant)
 
     def test_never_far_behind_where_measured(self):
         cells = [*measured(SHAPES), *measured(BORDERS)]

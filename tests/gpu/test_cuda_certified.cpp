@@ -311,8 +311,8 @@ TEST_P(CudaCertified, StopRules) {
 INSTANTIATE_TEST_SUITE_P(All, CudaCertified,
                          testing::Values("kmeans_cuda_tiled", "kmeans_cuda_mma",
                                          "kmeans_cuda_wgmma", "kmeans_cuda_certified",
-                                         "kmeans_cuda_packed", "kmeans_cuda_out_of_core",
-                                         "kmeans_cuda_resident"),
+                                         "kmeans_cuda_hamerly", "kmeans_cuda_packed",
+                                         "kmeans_cuda_out_of_core", "kmeans_cuda_resident"),
                          [](const auto& name) { return std::string(name.param); });
 
 } // namespace

@@ -182,7 +182,7 @@ TEST_P(CudaMemory, Right) {
 
 INSTANTIATE_TEST_SUITE_P(
     Filled, CudaMemory,
-    testing::Values(Size{"kmeans_cuda_wgmma", 128, 64, 0},
+    testing::Values(Size{"kmeans_cuda_wgmma", 128, 64, 0}, Size{"kmeans_cuda_hamerly", 128, 600, 0},
                     Size{"kmeans_cuda_certified", 24, 100, 0},
                     Size{"kmeans_cuda_packed", 24, 100, 0},
                     Size{"kmeans_cuda_mma", 128, 64, (std::size_t{1} << 25) + 1000},

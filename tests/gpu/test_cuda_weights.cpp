@@ -190,7 +190,8 @@ TEST_P(CudaWeights, WeightsTooFarApart) {
 INSTANTIATE_TEST_SUITE_P(All, CudaWeights,
                          testing::Values("kmeans_cuda_fused", "kmeans_cuda_tiled",
                                          "kmeans_cuda_mma", "kmeans_cuda_wgmma",
-                                         "kmeans_cuda_certified", "kmeans_cuda_auto"),
+                                         "kmeans_cuda_hamerly", "kmeans_cuda_certified",
+                                         "kmeans_cuda_auto"),
                          [](const auto& name) { return std::string(name.param); });
 
 // Where points have weights, the table's lines for variants that take none are passed over.

@@ -273,6 +273,11 @@ __device__ inline double reciprocal_of_power(double power) {
   return __hiloint2double(0x7fe00000 - __double2hiint(power), 0);
 }
 
+/// How far a centroid has moved, or a little more, from the square of that.
+__device__ inline float drift_of(double shift) {
+  return __fsqrt_ru(__double2float_ru(shift * (1.0 + 0x1p-30)));
+}
+
 /// Threads of a block that places centroids, kThreads each.
 template <unsigned kThreads>
 inline constexpr unsigned kPlacingThreads = std::max(kThreads, 256u);
@@ -304,8 +309,8 @@ __device__ inline FixedWords sum_of_copies(const SumsView& sums, std::size_t pla
 
 /// Moves every centroid to its mean, kThreads threads a centroid, and rounds it for the next pass;
 /// behind k, says that there is none. An empty cluster stays where it is. entering: [k, d], what
-/// centroids were before, or null; shifts: [k] squared, or null. Bounds of one block: for more the
-/// compiler saves registers, and loads wait for one another.
+/// centroids were before, or null; shifts: [k] squared, scaled like the copies, or null. Bounds of
+/// one block: for more the compiler saves registers, and loads wait for one another.
 template <unsigned kThreads, bool kWeighted, typename T>
 static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     place_centroids(SumsView sums, unsigned k, unsigned d, Normalization<T> frame, HalfTiles shape,
@@ -360,7 +365,8 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     if (weight > 0.0) {
       const double sum = static_cast<double>(all.high) + static_cast<double>(all.low) * of_low;
       now = static_cast<T>(sum * scale);
-      const double difference = static_cast<double>(now) - static_cast<double>(before);
+      const double difference =
+          (static_cast<double>(now) - static_cast<double>(before)) * frame.scale;
       shift[0] += difference * difference;
       centroid[f] = now;
     }
@@ -382,6 +388,7 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     atomicMax(&next->fixed, __float_as_uint(fixed));
     if (shifts != nullptr) {
       shifts[j] = shift[0];
+      atomicMax(&next->fastest, __float_as_uint(drift_of(shift[0])));
     }
   }
 }

@@ -139,9 +139,10 @@ struct GroupsTask {
 /// Decides on the rows `row` of all lanes, of which two of the four lanes that share two have one
 /// each: its group, or several, each the best one of a lane. A row is undecided if others might
 /// hold the nearest centroid, too. All lanes of the warp must call it.
-__device__ inline void decide(const GroupsTask& task, const LeastGroups& groups, std::size_t row,
-                              float residual, float norm, const ScoreError& largest,
-                              UndecidedRows& undecided) {
+template <typename Undecided>
+__device__ void decide(const GroupsTask& task, const LeastGroups& groups, std::size_t row,
+                       float residual, float norm, const ScoreError& largest,
+                       Undecided& undecided) {
   const unsigned lane = threadIdx.x % 32, quarter = lane % kQuarters;
   const bool has_row = quarter < 2 && row < task.sweep.points.n;
   const float constant = constant_in_scores(norm);
@@ -178,7 +179,7 @@ __device__ inline void decide(const GroupsTask& task, const LeastGroups& groups,
   }
   const bool doubts = (of_own(has_forgotten[0], has_forgotten[1]) >> shift & 0xfu) != 0;
   const float score = __fadd_ru(of_own(least[0], least[1]), -constant);
-  undecided.add(task.sweep, has_row && doubts, static_cast<unsigned>(row),
+  undecided.add(has_row && doubts, static_cast<unsigned>(row),
                 __fadd_ru(score, __fmul_ru(error, kUpwards)));
 }
 
@@ -281,7 +282,7 @@ static __global__ void __launch_bounds__((kSweepTeams + 1) * 128, 1)
     sweep_groups(const GroupsTask task) {
   extern __shared__ unsigned char s_dynamic[];
   __shared__ Barrier s_barriers[2 * kRingStages], s_of_rows[4];
-  __shared__ uint2 s_undecided[kSweepTeams * 4][UndecidedRows::kRoom];
+  __shared__ uint2 s_undecided[kSweepTeams * 4][kUndecidedRoom];
   constexpr unsigned kCopy = kSweepRows * kWidth;
   __half* s_rows = aligned(s_dynamic);
   CentroidRing<kWidth> ring(s_barriers, s_rows + 2 * kCopy);
@@ -319,7 +320,7 @@ static __global__ void __launch_bounds__((kSweepTeams + 1) * 128, 1)
   }
   take_registers<112>();
 
-  UndecidedRows undecided(s_undecided[warp]);
+  UndecidedRows undecided(s_undecided[warp], FlaggedRows<float>{sweep});
   const ScoreError largest = sweep.counters->largest();
   const std::uint64_t first_rows = describe<kWidth>(s_rows + warp / 4 * 64 * kWidth);
   float sums[64];
@@ -352,7 +353,7 @@ static __global__ void __launch_bounds__((kSweepTeams + 1) * 128, 1)
     groups.compete(tiles - 1);
     decide(task, groups, row, residual, norm, largest, undecided);
   }
-  undecided.list(sweep);
+  undecided.list();
 }
 
 // ---- the undecided rows

@@ -131,6 +131,8 @@ struct PassCounters {
   unsigned alone;           ///< flagged rows of which the second level left one candidate
   unsigned overflowed;      ///< flagged rows whose candidates found no room: compared with all
   unsigned moved;           ///< rows whose label changed
+  unsigned swept;           ///< rows that a sweep looked at, if it leaves some alone
+  unsigned fastest;         ///< bits of the farthest that a centroid has moved, as a float
 
   __device__ ScoreError largest() const {
     return {__uint_as_float(of_residual), __uint_as_float(of_norm), __uint_as_float(fixed)};
@@ -145,6 +147,9 @@ struct PassCounters {
                      (flagged - alone) / n);
     observer.counter("candidates", static_cast<double>(pairs));
     observer.counter("moved", moved / n);
+    if (swept > 0) {
+      observer.counter("swept", swept / n);
+    }
   }
 };
 
@@ -170,6 +175,10 @@ struct SweepTask {
   Normalization<T> frame;
   PassCounters* next = nullptr; ///< to be cleared, or null
   bool overlaps = false;        ///< whether its kernels do, see launch_of_pass()
+  // For sweeps that leave rows alone:
+  std::size_t pass = 0;                 ///< from 0
+  const std::int32_t* before = nullptr; ///< [n] labels of the pass before, or -1
+  const double* shifts = nullptr;       ///< [k] see place_centroids()
 };
 
 // ---- the kernels of a pass

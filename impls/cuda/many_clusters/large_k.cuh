@@ -32,6 +32,12 @@ concept FindsCandidates = requires(Sweep sweep, const SweepTask<typename Sweep::
   sweep.find(task, second);
 };
 
+/// A sweep that leaves rows alone is told how far centroids have moved.
+template <typename Sweep>
+concept LeavesRows = requires {
+  typename Sweep::LeftRows;
+};
+
 /// Copies of the sums, to which blocks add by turns: additions to one word wait for one another.
 /// With few points, making them zero and adding them up takes longer.
 inline unsigned copies_of_sums(const Shape& shape) {
@@ -263,7 +269,10 @@ public:
     place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
-      const SweepTask<T> pass = task(centroids, labels, now, next);
+      SweepTask<T> pass = task(centroids, labels, now, next);
+      pass.pass = stop.passes();
+      pass.before = before;
+      pass.shifts = at_.partial;
       const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
       {
         const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
@@ -299,7 +308,7 @@ public:
         }
         all = ranks_.of_all(PassTotals{sums(), words(), at_.loss, &now->moved});
         place(all.sums, centroids, answer.entering.data(), next,
-              stop.wants_shift() ? at_.partial : nullptr);
+              stop.wants_shift() || LeavesRows<Sweep> ? at_.partial : nullptr);
       }
       PassFacts facts;
       if (stop.wants_loss()) {
@@ -307,7 +316,8 @@ public:
       }
       if (stop.wants_shift()) {
         sum_up(at_.partial, static_cast<unsigned>(shape_.k), at_.shift);
-        facts.squared_shift = download(at_.shift, host_[0].total);
+        const double scale = points_.frame().scale;
+        facts.squared_shift = download(at_.shift, host_[0].total) / scale / scale;
       }
       if (stop.wants_labels_changed()) {
         facts.labels_changed = download(all.moved, host_[0].moved) != 0;

@@ -348,7 +348,8 @@ public:
       }
       if (stop.wants_shift()) {
         sum_up(static_cast<unsigned>(shape_.k), at_.shift);
-        facts.squared_shift = download(at_.shift, host_[0].total);
+        const double scale = points_.frame().scale;
+        facts.squared_shift = download(at_.shift, host_[0].total) / scale / scale;
       }
       if (stop.wants_labels_changed()) {
         facts.labels_changed = download(all.moved, host_[0].moved) != 0;

@@ -73,57 +73,89 @@ struct StageCounter {
   }
 };
 
+inline constexpr unsigned kUndecidedRoom = 32; ///< rows
+inline constexpr unsigned kDecidedAtOnce = 16; ///< rows that a warp decides on together
+
 /// The rows that a warp could not decide, in shared memory until they are worth an atomic addition,
-/// which takes longer than most of what a warp does for its rows.
+/// which takes longer than most of what a warp does for its rows. List is where they go then.
+template <typename List>
 class UndecidedRows {
 public:
-  static constexpr unsigned kRoom = 32;   ///< rows
-  static constexpr unsigned kAtOnce = 16; ///< those that a warp decides on together
-
-  __device__ explicit UndecidedRows(uint2* s_rows) : s_rows_(s_rows) {}
+  __device__ UndecidedRows(uint2* s_rows, const List& list) : s_rows_(s_rows), list_(list) {}
 
   /// All lanes of the warp must call it.
-  template <typename T>
-  __device__ void add(const SweepTask<T>& task, bool asks, unsigned row, float threshold) {
+  __device__ void add(bool asks, unsigned row, float threshold) {
     const unsigned askers = __ballot_sync(0xffffffffu, asks);
     if (asks) {
       const unsigned before = __popc(askers & ((1u << threadIdx.x % 32) - 1));
       s_rows_[count_ + before] = {row, __float_as_uint(threshold)};
     }
     count_ += static_cast<unsigned>(__popc(askers));
-    if (count_ > kRoom - kAtOnce) {
-      list(task);
+    if (count_ > kUndecidedRoom - kDecidedAtOnce) {
+      list();
     }
   }
   /// What there is. All lanes of the warp must call it.
-  template <typename T>
-  __device__ void list(const SweepTask<T>& task) {
+  __device__ void list() {
     const unsigned lane = threadIdx.x % 32;
     __syncwarp(); // all rows are written
-    const unsigned slot = take_places(count_, &task.counters->flagged) + lane;
+    const unsigned slot = take_places(count_, list_.count()) + lane;
     if (lane < count_) {
       const uint2 own = s_rows_[lane];
-      flag(task, slot, own.x, __uint_as_float(own.y));
+      list_.put(slot, own.x, __uint_as_float(own.y));
     }
     __syncwarp(); // all rows are read
     count_ = 0;
   }
 
 private:
-  uint2* s_rows_; ///< [kRoom] and the bits of their thresholds
+  uint2* s_rows_; ///< [kUndecidedRoom] and the bits of their thresholds
+  List list_;
   unsigned count_ = 0;
 };
 
-/// WholeScores, below, shows what Scores has. Of each chunk, kSteps groups of 16 features are
-/// multiplied. kStreams: points come with the centroids' tiles.
+/// Rows for the second level.
+template <typename T>
+struct FlaggedRows {
+  const SweepTask<T>& task;
+
+  __device__ unsigned* count() const { return &task.counters->flagged; }
+  __device__ void put(unsigned slot, unsigned row, float threshold) const {
+    flag(task, slot, row, threshold);
+  }
+};
+
+/// The rows that a sweep looks at: all of them. A variant that leaves rows alone has another such
+/// class.
+struct AllRows {
+  template <typename T>
+  __device__ PointsView<T> points(const PointsView<T>& all) const {
+    return all;
+  }
+  /// What a lane asks for of a row of points() while those before it are multiplied.
+  struct Ahead {
+    template <typename T>
+    __device__ void fetch(const AllRows&, const PointsView<T>&, std::size_t) {}
+    /// Where it is among all points.
+    __device__ static std::size_t original(std::size_t row) { return row; }
+  };
+  /// Where the rows go that Scores cannot decide.
+  template <typename T>
+  __device__ static FlaggedRows<T> undecided(const SweepTask<T>& task) {
+    return {task};
+  }
+};
+
+/// WholeScores, below, shows what Scores has, AllRows what Rows has. Of each chunk, kSteps groups
+/// of 16 features are multiplied. kStreams: points come with the centroids' tiles.
 template <typename Scores, unsigned kWidth, unsigned kSteps, unsigned kTeams, bool kStreams,
-          typename T>
+          typename Rows, typename T>
 __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
-    sweep_wgmma(const SweepTask<T> task, const SweepLayout layout) {
+    sweep_wgmma(const SweepTask<T> task, const SweepLayout layout, const Rows rows) {
   constexpr unsigned kRows = kTeams * 64, kStageSize = kHalfTileRows * kWidth;
   extern __shared__ unsigned char s_dynamic[];
   __shared__ Barrier s_barriers[4 + 2 * kMostStages];
-  __shared__ uint2 s_undecided[kTeams * 4][UndecidedRows::kRoom];
+  __shared__ uint2 s_undecided[kTeams * 4][kUndecidedRoom];
   const HalfTiles shape = task.points.shape;
   const unsigned chunks = kSteps * 16 < 64 ? 1 : shape.chunks;
   const unsigned rows_size = static_cast<unsigned>(layout.rows_size(shape, kRows));
@@ -135,7 +167,6 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   const unsigned full = rows_full + 32, free = full + 8 * kMostStages; // 8 bytes each
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const unsigned tiles = task.centroids.tiles, tails = layout.tails(shape);
-  const unsigned pieces = static_cast<unsigned>((task.points.n + kRows - 1) / kRows);
 
   if (threadIdx.x == 0) {
     for (unsigned e = 0; e < 2; ++e) {
@@ -151,6 +182,8 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   let_next_kernel_begin();
   wait_for_kernels_before();
   __syncthreads(); // no one waits at a barrier that was not started
+  const PointsView<T> points = rows.points(task.points);
+  const unsigned pieces = static_cast<unsigned>((points.n + kRows - 1) / kRows);
 
   StageCounter stage, tail;
   unsigned round = 0;
@@ -166,11 +199,11 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
 #pragma unroll 1
     for (unsigned piece = blockIdx.x; piece < pieces; piece += gridDim.x, ++round) {
       constexpr unsigned kPart = kRows % kHalfTileRows == 0 ? kHalfTileRows : 64;
-      const std::size_t last = (task.points.n - 1) / kPart * kPart; // instead of those behind it
+      const std::size_t last = (points.n - 1) / kPart * kPart; // instead of those behind it
       const auto copy_rows = [&](unsigned r, unsigned chunk, __half* to, unsigned barrier) {
         const std::size_t row = min(std::size_t{piece} * kRows + r, last);
         copy_bulk(to + r * kWidth,
-                  task.points.rounded + row / kHalfTileRows * shape.tile_size() +
+                  points.rounded + row / kHalfTileRows * shape.tile_size() +
                       chunk * shape.chunk_size() + row % kHalfTileRows * kWidth,
                   kPart * kWidth * 2, barrier);
       };
@@ -221,10 +254,13 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
   }
   static_assert(sizeof(s_barriers) + sizeof(s_undecided) <= kStaticBytes);
 
-  UndecidedRows undecided(s_undecided[warp]);
-  const unsigned lane_row = warp * 16 + lane / 4; // of a piece, and the one 8 further on
+  UndecidedRows undecided(s_undecided[warp], rows.undecided(task));
+  const unsigned lane_row = warp * 16 + lane / 4;   // of a piece, and the one 8 further on
+  const unsigned own_row = lane_row + lane % 2 * 8; // what a lane decides on, if it is one of two
   typename Scores::Facts facts;
-  facts.fetch(task.points, std::size_t{blockIdx.x} * kRows + lane_row);
+  facts.fetch(points, std::size_t{blockIdx.x} * kRows + lane_row);
+  typename Rows::Ahead ahead;
+  ahead.fetch(rows, points, std::size_t{blockIdx.x} * kRows + own_row);
   const std::uint64_t first_stage = describe<kWidth>(s_stages);
   __half* s_row_tails = s_tails + tails * kTailSize + warp / 4 * 64 * kTailWidth;
   const std::uint64_t first_tail = describe<kTailWidth>(s_tails);
@@ -238,7 +274,9 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
     scores.write_tail(s_row_tails);
     fence_proxy_async();
     team_barrier(warp / 4); // all 64 rows have theirs
-    facts.fetch(task.points, (std::size_t{piece} + gridDim.x) * kRows + lane_row);
+    facts.fetch(points, (std::size_t{piece} + gridDim.x) * kRows + lane_row);
+    const typename Rows::Ahead own = ahead;
+    ahead.fetch(rows, points, (std::size_t{piece} + gridDim.x) * kRows + own_row);
     if constexpr (!kStreams) {
       wait(rows_full + 8 * copy, use & 1);
     }
@@ -281,13 +319,13 @@ __global__ void __launch_bounds__((kTeams + 1) * 128, 1)
       }
       scores.compete(sums, j);
     }
-    scores.decide(task, std::size_t{piece} * kRows + lane_row, undecided);
+    scores.decide(task, rows, own, points.n, std::size_t{piece} * kRows + own_row, undecided);
   }
-  undecided.list(task);
+  undecided.list();
 }
 
 /// The kernel, its shape and its launch.
-template <typename Scores, typename T = float>
+template <typename Scores, typename T = float, typename Rows = AllRows>
 class WgmmaLaunch {
 public:
   static std::string refuse() {
@@ -318,7 +356,7 @@ public:
       layout_ = more;
     }
     bytes_ = layout_.bytes(shape, teams_ * 64);
-    kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, T>
+    kernel_ = shape.width == 32 ? sweep_wgmma<Scores, 32, 2, 4, false, Rows, T>
               : streams_        ? of_teams<true>(teams_)
                                 : of_teams<false>(teams_);
     allow_shared_memory(kernel_, bytes_);
@@ -326,9 +364,9 @@ public:
                                              ceil_div(task.points.n, teams_ * 64)));
   }
 
-  void launch(const SweepTask<T>& task) const {
+  void launch(const SweepTask<T>& task, const Rows& rows = {}) const {
     launch_of_pass("sweep_wgmma", kernel_, {blocks_, threads(), bytes_}, task.overlaps, task,
-                   layout_);
+                   layout_, rows);
   }
 
   /// Points that all blocks work on at a time.
@@ -340,7 +378,7 @@ public:
   }
 
 private:
-  using Kernel = void (*)(SweepTask<T>, SweepLayout);
+  using Kernel = void (*)(SweepTask<T>, SweepLayout, Rows);
 
   /// Four, or fewer where multiprocessors would have nothing to do.
   static unsigned teams_for(std::size_t n, unsigned spare) {
@@ -349,10 +387,10 @@ private:
   }
   template <bool kStreams>
   static Kernel of_teams(unsigned teams) {
-    return teams == 4   ? sweep_wgmma<Scores, 64, 4, 4, kStreams, T>
-           : teams == 3 ? sweep_wgmma<Scores, 64, 4, 3, kStreams, T>
-           : teams == 2 ? sweep_wgmma<Scores, 64, 4, 2, kStreams, T>
-                        : sweep_wgmma<Scores, 64, 4, 1, kStreams, T>;
+    return teams == 4   ? sweep_wgmma<Scores, 64, 4, 4, kStreams, Rows, T>
+           : teams == 3 ? sweep_wgmma<Scores, 64, 4, 3, kStreams, Rows, T>
+           : teams == 2 ? sweep_wgmma<Scores, 64, 4, 2, kStreams, Rows, T>
+                        : sweep_wgmma<Scores, 64, 4, 1, kStreams, Rows, T>;
   }
   unsigned threads() const { return (teams_ + 1) * 128; }
 
@@ -370,13 +408,11 @@ private:
 /// Scores that the tensor cores make whole: 16 further features of the product, the tail, add
 /// |c'|^2 / 2 and a constant of the row, so that no score is negative but by rounding. Numbers that
 /// are not negative have the order of their bits, so that a minimum of three is one instruction.
-/// Then multiply-adds test which scores are within the errors of the least one: half a comparison
-/// and two multiply-adds a score. Where there is one such score, its centroid is the nearest.
 ///
 /// The tail of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2, the row's constant in units
 /// of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of one that does not exist, the
 /// largest number for the first and the last.
-class WholeScores {
+class TailedRows {
 public:
   /// What is known of this lane's two rows, `row` and 8 further on.
   struct Facts {
@@ -393,7 +429,7 @@ public:
     }
   };
 
-  __device__ WholeScores(const Facts& facts, const ScoreError& largest) {
+  __device__ TailedRows(const Facts& facts, const ScoreError& largest) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
       constant_[p] = __half2float(row_constant(facts.norm[p])) * 0x1p15f;
@@ -421,59 +457,7 @@ public:
     }
   }
 
-  /// sums: a tile's scores. 32 belong to either row: number e to column 8 (e / 2) + 2 quarter + e %
-  /// 2.
-  __device__ void compete(const float (&sums)[64], unsigned tile) {
-#pragma unroll
-    for (unsigned p = 0; p < 2; ++p) {
-      const int before = best_[p];
-      best_[p] = min(before, least(sums, p));
-      const int most = limit(p, best_[p]);
-      const unsigned mask = within(sums, p, most);
-      if (mask != 0) {
-        const bool keeps = before <= most; // what was within the errors of the least one still is
-        several_[p] = (keeps ? several_[p] | found_[p] : 0) | (mask & (mask - 1));
-        found_[p] = mask;
-        tile_[p] = tile;
-      }
-    }
-  }
-
-  /// Of the rows `row` and 8 further on. All lanes of the warp must call it.
-  template <typename T>
-  __device__ void decide(const SweepTask<T>& task, std::size_t row,
-                         UndecidedRows& undecided) const {
-    const unsigned quarter = threadIdx.x % 4;
-    bool certain[2];
-    unsigned nearest[2];
-    float threshold[2];
-#pragma unroll
-    for (unsigned p = 0; p < 2; ++p) {
-      int best = best_[p];
-      for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
-        best = min(best, __shfl_xor_sync(0xffffffffu, best, offset));
-      }
-      const bool within = found_[p] != 0 && best_[p] <= limit(p, best);
-      const unsigned e = static_cast<unsigned>(__ffs(static_cast<int>(found_[p]))) - 1;
-      unsigned candidates = within ? (several_[p] != 0 ? 2 : 1) : 0;
-      nearest[p] = within ? tile_[p] * kHalfTileRows + e / 2 * 8 + quarter * 2 + e % 2 : 0;
-      for (int offset = 1; offset < 4; offset *= 2) {
-        candidates += __shfl_xor_sync(0xffffffffu, candidates, offset);
-        nearest[p] = max(nearest[p], __shfl_xor_sync(0xffffffffu, nearest[p], offset));
-      }
-      certain[p] = candidates == 1 && nearest[p] < task.centroids.k && margin_[p] < INFINITY;
-      threshold[p] = __fadd_ru(__fadd_ru(__int_as_float(best), -constant_[p]), 0.5f * margin_[p]);
-    }
-    const std::size_t own = row + quarter * 8; // two of the four lanes decide on a row each
-    const bool has_row = quarter < 2 && own < task.points.n;
-    if (has_row) {
-      task.labels[own] = static_cast<std::int32_t>(quarter == 0 ? nearest[0] : nearest[1]);
-    }
-    undecided.add(task, has_row && !(quarter == 0 ? certain[0] : certain[1]),
-                  static_cast<unsigned>(own), quarter == 0 ? threshold[0] : threshold[1]);
-  }
-
-private:
+protected:
   static constexpr float kLeastLimit = 0x1p-100f; ///< above it 1 / ulp is a float
 
   /// The bits of the e-th score of row p.
@@ -495,35 +479,137 @@ private:
     }
     return max(min(__vimin3_s32(chain[0], chain[1], chain[2]), score(sums, p, 31)), 0);
   }
+  /// The least of the four lanes of a row.
+  __device__ static int least_of_row(int own) {
+    for (int offset = 1; offset < 4; offset *= 2) {
+      own = min(own, __shfl_xor_sync(0xffffffffu, own, offset));
+    }
+    return own;
+  }
   /// No less, rounded upwards, than the score of the nearest centroid if `best` is one's score. As
   /// integers, NaN is more than any number.
   __device__ int limit(unsigned p, int best) const {
     return max(__float_as_int(__fadd_ru(__int_as_float(best), margin_[p])),
                __float_as_int(kLeastLimit));
   }
-  /// Bit e: whether the e-th score of row p is no more than `most`. (most - score) / ulp(most) + 1,
-  /// rounded once and limited to [0, 1], is 1 or 0, and 0 if it is not a number. An infinite `most`
-  /// marks all that are finite.
-  __device__ static unsigned within(const float (&sums)[64], unsigned p, int most) {
-    const unsigned exponent = static_cast<unsigned>(most) & 0x7f800000u;
-    const float scale = __uint_as_float(0x8a800000u - exponent); // 2^(23 + 127 - exponent)
-    const float top = fmaf(__int_as_float(most), scale, 1.0f);   // exact: an integer up to 2^24
-    float bits[2] = {0x1p23f, 0x1p23f};                          // whose low bits are integers
-#pragma unroll
-    for (unsigned e = 0; e < 16; ++e) {
-#pragma unroll
-      for (unsigned half = 0; half < 2; ++half) {
-        const float value = __int_as_float(score(sums, p, half * 16 + e));
-        bits[half] =
-            fmaf(__saturatef(fmaf(value, -scale, top)), static_cast<float>(1u << e), bits[half]);
-      }
+
+  /// The column of this lane's score number e.
+  __device__ static unsigned column_of(unsigned tile, unsigned e) {
+    return tile * kHalfTileRows + e / 2 * 8 + threadIdx.x % 4 * 2 + e % 2;
+  }
+
+  struct Verdict {
+    bool certain;
+    unsigned nearest;
+    float threshold; ///< see flag()
+  };
+  /// Of row p, whose least score is `best`. candidates: of this lane, 0, 1, or 2 if there are
+  /// several; nearest: that one. All lanes of the warp must call it.
+  __device__ Verdict of_row(unsigned p, int best, unsigned candidates, unsigned nearest,
+                            unsigned k) const {
+    nearest = candidates != 0 ? nearest : 0;
+    for (int offset = 1; offset < 4; offset *= 2) { // the four lanes of a row
+      candidates += __shfl_xor_sync(0xffffffffu, candidates, offset);
+      nearest = max(nearest, __shfl_xor_sync(0xffffffffu, nearest, offset));
     }
-    return __byte_perm(__float_as_uint(bits[0]), __float_as_uint(bits[1]), 0x5410);
+    return {candidates == 1 && nearest < k && margin_[p] < INFINITY, nearest,
+            __fadd_ru(__fadd_ru(__int_as_float(best), -constant_[p]), 0.5f * margin_[p])};
+  }
+  /// Writes the label of this lane's row, if it has one, and lists those without a certain one. Two
+  /// of a row's four lanes have a row each. All lanes of the warp must call it.
+  template <typename T, typename Undecided>
+  __device__ static void settle(const SweepTask<T>& task, std::size_t row, bool has_row,
+                                const Verdict (&verdicts)[2], Undecided& undecided) {
+    const unsigned quarter = threadIdx.x % 4;
+    has_row = has_row && quarter < 2;
+    if (has_row) {
+      task.labels[row] =
+          static_cast<std::int32_t>(quarter == 0 ? verdicts[0].nearest : verdicts[1].nearest);
+    }
+    undecided.add(has_row && !(quarter == 0 ? verdicts[0].certain : verdicts[1].certain),
+                  static_cast<unsigned>(row),
+                  quarter == 0 ? verdicts[0].threshold : verdicts[1].threshold);
   }
 
   float constant_[2];
   float margin_[2]; ///< twice what a score may be off by
   int best_[2] = {std::bit_cast<int>(kFarAway), std::bit_cast<int>(kFarAway)};
+};
+
+/// (most - score) / ulp(most) + 1, rounded once and limited to [0, 1], is 1 for scores of no more
+/// than `most` and 0 for others, and for what is not a number. An infinite `most` passes all that
+/// are finite.
+class ScoreTest {
+public:
+  __device__ explicit ScoreTest(int most) {
+    scale_ = __uint_as_float(0x8a800000u - (static_cast<unsigned>(most) & 0x7f800000u)); // 1 / ulp
+    top_ = fmaf(__int_as_float(most), scale_, 1.0f); // exact: an integer up to 2^24
+  }
+  __device__ float operator()(int score) const {
+    return __saturatef(fmaf(__int_as_float(score), -scale_, top_));
+  }
+
+private:
+  float scale_, top_;
+};
+
+/// Once the least score of a tile is known, multiply-adds test which others are within the errors
+/// of it: half a comparison and two multiply-adds a score. Where there is one such score, its
+/// centroid is the nearest.
+class WholeScores : public TailedRows {
+public:
+  using TailedRows::TailedRows;
+
+  /// sums: a tile's scores. 32 belong to either row: number e to column 8 (e / 2) + 2 quarter + e %
+  /// 2.
+  __device__ void compete(const float (&sums)[64], unsigned tile) {
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const int before = best_[p];
+      best_[p] = min(before, least(sums, p));
+      const int most = limit(p, best_[p]);
+      const unsigned mask = within(sums, p, most);
+      if (mask != 0) {
+        const bool keeps = before <= most; // what was within the errors of the least one still is
+        several_[p] = (keeps ? several_[p] | found_[p] : 0) | (mask & (mask - 1));
+        found_[p] = mask;
+        tile_[p] = tile;
+      }
+    }
+  }
+
+  /// own: of this lane's row, among n. All lanes of the warp must call it.
+  template <typename T, typename Rows, typename Undecided>
+  __device__ void decide(const SweepTask<T>& task, const Rows&, const typename Rows::Ahead& own,
+                         std::size_t n, std::size_t row, Undecided& undecided) const {
+    Verdict verdicts[2];
+#pragma unroll
+    for (unsigned p = 0; p < 2; ++p) {
+      const int best = least_of_row(best_[p]);
+      const bool within = found_[p] != 0 && best_[p] <= limit(p, best);
+      const unsigned e = static_cast<unsigned>(__ffs(static_cast<int>(found_[p]))) - 1;
+      verdicts[p] = of_row(p, best, within ? (several_[p] != 0 ? 2 : 1) : 0, column_of(tile_[p], e),
+                           task.centroids.k);
+    }
+    settle(task, own.original(row), row < n, verdicts, undecided);
+  }
+
+private:
+  /// Bit e: whether the e-th score of row p is no more than `most`.
+  __device__ static unsigned within(const float (&sums)[64], unsigned p, int most) {
+    const ScoreTest test(most);
+    float bits[2] = {0x1p23f, 0x1p23f}; // whose low bits are integers
+#pragma unroll
+    for (unsigned e = 0; e < 16; ++e) {
+#pragma unroll
+      for (unsigned half = 0; half < 2; ++half) {
+        bits[half] =
+            fmaf(test(score(sums, p, half * 16 + e)), static_cast<float>(1u << e), bits[half]);
+      }
+    }
+    return __byte_perm(__float_as_uint(bits[0]), __float_as_uint(bits[1]), 0x5410);
+  }
+
   unsigned found_[2] = {};   ///< candidates of the last tile that had some, a bit each
   unsigned several_[2] = {}; ///< not 0: there are others
   unsigned tile_[2] = {};
