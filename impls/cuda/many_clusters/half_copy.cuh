@@ -43,7 +43,7 @@ struct HalfTiles {
     return {width, static_cast<unsigned>((d + width - 1) / width),
             static_cast<unsigned>((d + 15) / 16)};
   }
-  /// Of the further features that WholeScores has.
+  /// Of the further features that TailedRows has.
   __host__ __device__ static HalfTiles of_tails() { return {kTailWidth, 1, 1}; }
   __host__ __device__ std::size_t chunk_size() const { return std::size_t{kHalfTileRows} * width; }
   __host__ __device__ std::size_t tile_size() const { return chunk_size() * chunks; }
@@ -119,7 +119,7 @@ struct CentroidsView {
   const __half* rounded;     ///< tiles
   const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
   const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
-  const __half* tails;       ///< tiles: what makes whole scores of products, see WholeScores
+  const __half* tails;       ///< tiles: what makes whole scores of products, see TailedRows
 };
 
 /// Largest terms of all centroids, as the bits of floats (which are not negative, so their order is
@@ -131,7 +131,7 @@ struct PassCounters {
   unsigned alone;           ///< flagged rows of which the second level left one candidate
   unsigned overflowed;      ///< flagged rows whose candidates found no room: compared with all
   unsigned moved;           ///< rows whose label changed
-  unsigned swept;           ///< rows that a sweep looked at, if it leaves some alone
+  unsigned left_alone;      ///< rows that were compared with no centroid
   unsigned fastest;         ///< bits of the farthest that a centroid has moved, as a float
 
   __device__ ScoreError largest() const {
@@ -147,9 +147,6 @@ struct PassCounters {
                      (flagged - alone) / n);
     observer.counter("candidates", static_cast<double>(pairs));
     observer.counter("moved", moved / n);
-    if (swept > 0) {
-      observer.counter("swept", swept / n);
-    }
   }
 };
 
@@ -175,10 +172,13 @@ struct SweepTask {
   Normalization<T> frame;
   PassCounters* next = nullptr; ///< to be cleared, or null
   bool overlaps = false;        ///< whether its kernels do, see launch_of_pass()
-  // For sweeps that leave rows alone:
-  std::size_t pass = 0;                 ///< from 0
-  const std::int32_t* before = nullptr; ///< [n] labels of the pass before, or -1
-  const double* shifts = nullptr;       ///< [k] see place_centroids()
+};
+
+/// What a sweep has to know that leaves rows alone.
+struct PassBefore {
+  std::size_t passes;         ///< before this one, of this run
+  const std::int32_t* labels; ///< [n] of the last one, or -1
+  const double* shifts;       ///< [k] of the centroids since then, see place_centroids()
 };
 
 // ---- the kernels of a pass

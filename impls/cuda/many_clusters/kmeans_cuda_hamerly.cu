@@ -8,7 +8,7 @@
 //   together, if they are few. A sweep without gaps takes its turn where they were of no use.
 // Source: G. Hamerly, Making k-means even faster, SDM 2010; docs/ladder/hamerly.md has the proof.
 // Cost per iteration: that of kmeans_cuda_wgmma for listed rows, and 4 d bytes of each to copy it;
-//   28 bytes of every row, and 2 d where all are compared with the fastest centroids.
+//   24 bytes of every row, and 2 d + 16 where all are compared with the fastest centroids.
 // Limits: those of kmeans_cuda_wgmma. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/half_copy.cuh"
@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -38,7 +39,7 @@ struct GapsOfPass {
   unsigned fastest;    ///< how many those are, up to a tile
   unsigned near;       ///< rows that any of the others may have reached, or whose own is among them
   unsigned doubtful;   ///< more rows that one of the fastest may have reached
-  unsigned reached;    ///< of those, the ones that it may have reached after a look at the fastest
+  unsigned reached;    ///< of those, the ones that it still may have reached after a look at them
   unsigned stale;      ///< whether the gaps are of no use, as the last sweep made none
   unsigned makes;      ///< whether the sweep makes gaps
   unsigned wait, step; ///< sweeps of all rows without gaps, now and next time
@@ -52,7 +53,7 @@ struct GapArrays {
   // Of a row that is not listed all centroids but its own are farther away than that by its gap,
   // or more; its own is no farther away than its reach.
   float *gaps, *reach; ///< [n]
-  unsigned* near;      ///< [n] see GapsOfPass; once copied, all listed rows
+  unsigned* rows;      ///< [n] those that are near; once copied, all listed rows
   unsigned* others;    ///< [n] the doubtful ones; after a look at the fastest, those reached
   HalfArrays copied;   ///< [most] the listed rows
   __half *tile, *tail; ///< of the fastest
@@ -60,7 +61,7 @@ struct GapArrays {
   GapsOfPass* now;
   std::size_t n, most; ///< rows; how many are copied, else all are swept
   unsigned k;
-  float ties; ///< less than this part of a reach may be no gap at all to the difference form
+  float ties; ///< less than this part of a reach may be no gap to the difference form, see fit()
 
   /// Rows are copied, as float16, in the time that takes a sweep to compare them with kCopyCost
   /// centroids; read in that of kReadCost (docs/ladder/hamerly.md).
@@ -72,10 +73,9 @@ struct GapArrays {
     made.n = n;
     made.k = static_cast<unsigned>(k);
     made.most = n * k / (k + kCopyCost);
-    made.ties = 1.02f * static_cast<float>(d + 3) * 0x1p-24f;
     made.gaps = cutter.take<float>(n);
     made.reach = cutter.take<float>(n);
-    made.near = cutter.take<unsigned>(n);
+    made.rows = cutter.take<unsigned>(n);
     made.others = cutter.take<unsigned>(n);
     made.copied = HalfArrays::cut(made.most + 1, d, padded_rows, cutter);
     made.tile = cutter.take<__half>(HalfTiles::of(d).size(kHalfTileRows));
@@ -85,10 +85,18 @@ struct GapArrays {
     return made;
   }
 
+  /// Takes the scale of the copies. Where squares of differences might not be normal numbers of
+  /// float, nothing is known of the difference form, and no gap suffices.
+  void fit(double scale, std::size_t d) {
+    const bool normal = scale >= 0x1p-40 && scale <= 0x1p56;
+    ties = normal ? 1.02f * static_cast<float>(d + 3) * 0x1p-24f : INFINITY;
+  }
+
   /// Whether doubtful rows are worth a look of all rows at the fastest centroids. Known once rows
   /// are listed.
   __device__ bool looks() const {
-    return now->near <= most && std::size_t{now->doubtful} * (k + kCopyCost) > n * kReadCost;
+    const std::size_t near = now->near, doubtful = now->doubtful;
+    return near <= most && (near + doubtful > most || doubtful * (k + kCopyCost) > n * kReadCost);
   }
   /// Rows to be compared with all centroids. Known after that look.
   __device__ std::size_t listed() const {
@@ -98,8 +106,9 @@ struct GapArrays {
   __device__ bool suffices(float gap, float reach_of_row) const {
     return gap > ties * reach_of_row;
   }
+  /// The listed row of that place, before they are copied.
   __device__ std::size_t row(std::size_t place) const {
-    return place < now->near ? near[place] : others[place - now->near];
+    return place < now->near ? rows[place] : others[place - now->near];
   }
 };
 
@@ -128,7 +137,7 @@ struct SweptRows {
     template <typename T>
     __device__ void fetch(const SweptRows& rows, const PointsView<T>& points, std::size_t place) {
       row = place < points.n && points.rounded == rows.at.copied.tiles
-                ? rows.at.near[place]
+                ? rows.at.rows[place]
                 : static_cast<unsigned>(place);
     }
     __device__ std::size_t original(std::size_t) const { return row; }
@@ -284,12 +293,23 @@ struct RowsToLook {
 /// Scores of the fastest centroids: no label, but how near they are.
 class FastestScores : public TailedRows {
 public:
+  struct Facts : TailedRows::Facts {
+    float shorter; ///< a norm times this is no more than the length of the rounded row
+
+    template <typename T>
+    __device__ void fetch(const PointsView<T>& points, std::size_t row) {
+      TailedRows::Facts::fetch(points, row);
+      // A lane has rounded upwards after each of its squares, d / 32 and a few more.
+      shorter = 1.0f - static_cast<float>(points.d / 32 + 16) * 0x1p-24f;
+    }
+  };
+
   __device__ FastestScores(const Facts& facts, const ScoreError& largest)
       : TailedRows(facts, largest) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
-      // At most |x'|, as norms are rounded upwards, up to 1024 times in a lane.
-      const float length = fmaxf(__fsub_rd(facts.norm[p] * 0.9998f, facts.residual[p]), 0.0f);
+      const float length = // at most |x'|
+          fmaxf(__fsub_rd(__fmul_rd(facts.norm[p], facts.shorter), facts.residual[p]), 0.0f);
       beneath_[p] = __fsub_ru(2.0f * constant_[p], __fmul_rd(length, length));
     }
   }
@@ -313,9 +333,10 @@ public:
     }
     const bool alone = threadIdx.x % 4 < 2 && row < n && own.gap > kListed;
     const float left = __fsub_rd(threadIdx.x % 2 == 0 ? nearest[0] : nearest[1], own.reach);
-    const bool reached = !rows.at.suffices(left, own.reach);
-    if (alone && !reached) { // by the fastest; what is left of the others' gap sufficed before
-      rows.at.gaps[row] = fminf(left, __fadd_rd(own.gap, own.spread));
+    const bool reached =
+        !rows.at.suffices(left, own.reach) && !rows.at.suffices(own.gap, own.reach);
+    if (alone && !reached) { // what is left of the gap to the others has sufficed before
+      rows.at.gaps[row] = fmaxf(own.gap, fminf(left, __fadd_rd(own.gap, own.spread)));
     }
     undecided.add(alone && reached, static_cast<unsigned>(row), 0.0f);
   }
@@ -333,9 +354,10 @@ __global__ void begin_gaps(const GapArrays to) {
   *to.now = {.stale = 1, .makes = 1, .wait = 0, .step = 1};
 }
 
-/// Begins a pass: finds the fastest centroids, one in 16 or a tile of them. One block.
+/// Begins a pass: finds the fastest centroids, at most one in 16, and a tile of them. One block.
 template <typename T>
-__global__ void __launch_bounds__(1024) pick_fastest(const SweepTask<T> task, const GapArrays to) {
+__global__ void __launch_bounds__(1024)
+    pick_fastest(const SweepTask<T> task, const PassBefore before, const GapArrays to) {
   constexpr unsigned kBins = 2048, kShift = 20; // of a drift: its exponent and three bits more
   __shared__ unsigned s_counts[kBins], s_faster[32], s_slow, s_places;
   let_next_kernel_begin();
@@ -345,11 +367,10 @@ __global__ void __launch_bounds__(1024) pick_fastest(const SweepTask<T> task, co
     s_counts[bin] = 0;
   }
   if (threadIdx.x == 0) {
-    s_slow = 0;
     s_places = 0;
   }
   __syncthreads(); // all counts are 0
-  const auto drift = [&](unsigned j) { return __float_as_uint(drift_of(task.shifts[j])); };
+  const auto drift = [&](unsigned j) { return __float_as_uint(drift_of(before.shifts[j])); };
   for (unsigned j = threadIdx.x; j < k; j += blockDim.x) {
     atomicAdd(&s_counts[drift(j) >> kShift], 1u);
   }
@@ -357,25 +378,25 @@ __global__ void __launch_bounds__(1024) pick_fastest(const SweepTask<T> task, co
   // Two bins a thread, the fastest first: the first one that would be too many is slow.
   const unsigned bin = kBins - 1 - 2 * threadIdx.x;
   const unsigned upper = s_counts[bin], both = upper + s_counts[bin - 1];
-  unsigned before = both;
+  unsigned faster = both;
   for (unsigned offset = 1; offset < 32; offset *= 2) {
-    const unsigned more = __shfl_up_sync(0xffffffffu, before, offset);
-    before += threadIdx.x % 32 >= offset ? more : 0;
+    const unsigned more = __shfl_up_sync(0xffffffffu, faster, offset);
+    faster += threadIdx.x % 32 >= offset ? more : 0;
   }
   if (threadIdx.x % 32 == 31) {
-    s_faster[threadIdx.x / 32] = before;
+    s_faster[threadIdx.x / 32] = faster;
   }
   __syncthreads(); // the sums of all warps are there
-  before -= both;
+  faster -= both;
   for (unsigned warp = 0; warp < threadIdx.x / 32; ++warp) {
-    before += s_faster[warp];
+    faster += s_faster[warp];
   }
-  if (before <= most && before + both > most) {
-    s_slow = ((before + upper > most ? bin : bin - 1) + 1) << kShift;
+  if (faster <= most && faster + both > most) {
+    s_slow = ((faster + upper > most ? bin : bin - 1) + 1) << kShift;
   }
   __syncthreads(); // it is known which drifts are slow
   for (unsigned j = threadIdx.x; j < k; j += blockDim.x) {
-    if (s_slow > 0 && drift(j) >= s_slow) {
+    if (drift(j) >= s_slow) {
       to.columns[atomicAdd(&s_places, 1u)] = j;
     }
   }
@@ -396,16 +417,17 @@ __global__ void __launch_bounds__(1024) pick_fastest(const SweepTask<T> task, co
     now.near = now.stale != 0 ? static_cast<unsigned>(task.points.n) : 0;
     now.doubtful = now.reached = 0;
     now.fastest = s_places;
-    const float most = __uint_as_float(task.counters->fastest);
-    now.slow = s_slow > 0 ? __uint_as_float(s_slow - 1) : most;
-    now.spread = fmaxf(__fsub_rd(most, now.slow), 0.0f);
+    const float very_fastest = __uint_as_float(task.counters->fastest);
+    now.slow = fminf(__uint_as_float(s_slow - 1), very_fastest);
+    now.spread = fmaxf(__fsub_rd(very_fastest, now.slow), 0.0f);
   }
 }
 
-/// Adds the rows that ask to a list, in any order; all threads of the block must call it.
+/// Rows that a block lists, in any order.
 struct BlockList {
   unsigned rows[kListedAtOnce], count, first;
 
+  /// All lanes of the warp must call it.
   __device__ void add(bool asks, std::size_t row) {
     const unsigned place = take_place(asks, &count);
     if (asks) {
@@ -418,7 +440,7 @@ struct BlockList {
 /// keep their label, the others are listed. Copies the tile of the fastest centroids.
 template <typename T>
 __global__ void __launch_bounds__(kListThreads)
-    list_rows(const SweepTask<T> task, const GapArrays to) {
+    list_rows(const SweepTask<T> task, const PassBefore before, const GapArrays to) {
   __shared__ BlockList s_lists[2]; // of rows that are near, and of doubtful ones
   let_next_kernel_begin();
   wait_for_kernels_before();
@@ -445,8 +467,8 @@ __global__ void __launch_bounds__(kListThreads)
     const std::size_t row = first + e;
     bool near = false, doubtful = false;
     if (row < n) {
-      const std::int32_t label = task.before[row];
-      const float own = drift_of(task.shifts[label]), gap = to.gaps[row];
+      const std::int32_t label = before.labels[row];
+      const float own = drift_of(before.shifts[label]), gap = to.gaps[row];
       const float reach = __fadd_ru(to.reach[row], own);
       const float left = __fsub_rd(gap, __fadd_ru(own, slow));
       near = own > slow || !to.suffices(left, reach);
@@ -466,7 +488,7 @@ __global__ void __launch_bounds__(kListThreads)
   }
   __syncthreads(); // the first places are known
   for (unsigned l = 0; l < 2; ++l) {
-    unsigned* all = (l == 0 ? to.near : to.others) + s_lists[l].first;
+    unsigned* all = (l == 0 ? to.rows : to.others) + s_lists[l].first;
     for (unsigned e = threadIdx.x; e < s_lists[l].count; e += kListThreads) {
       all[e] = s_lists[l].rows[e];
     }
@@ -483,13 +505,14 @@ __global__ void __launch_bounds__(256) copy_listed(const SweepTask<T> task, cons
   const bool few = listed <= to.most;
   if (blockIdx.x == 0 && threadIdx.x == 0) {
     GapsOfPass& now = *to.now;
-    task.counters->swept = few ? static_cast<unsigned>(listed) : task.points.n;
+    task.counters->left_alone = few ? static_cast<unsigned>(task.points.n - listed) : 0;
     now.makes = few || now.wait == 0 ? 1 : 0;
     if (few) {
+      now.wait = 0;
       now.step = 1;
     } else if (now.wait > 0) {
       --now.wait;
-    } else { // gaps are made for the next pass; if they are of no use, it takes longer to try again
+    } else { // gaps are made for the next pass; if they are of no use, it takes longer each time
       now.wait = now.step;
       now.step *= 2;
     }
@@ -513,7 +536,7 @@ __global__ void __launch_bounds__(256) copy_listed(const SweepTask<T> task, cons
     if (group == 0) {
       to.copied.residual[place] = task.points.residual[row];
       to.copied.norm[place] = task.points.norm[row];
-      to.near[place] = static_cast<unsigned>(row);
+      to.rows[place] = static_cast<unsigned>(row);
     }
   }
 }
@@ -524,7 +547,6 @@ __global__ void __launch_bounds__(256) copy_listed(const SweepTask<T> task, cons
 class HamerlySweep {
 public:
   using Real = float;
-  using LeftRows = GapArrays;
   static constexpr unsigned kPaddedRows = WgmmaSweep<>::kPaddedRows;
 
   static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
@@ -545,19 +567,23 @@ public:
     copying_blocks_ = static_cast<unsigned>(resident_blocks(copy_listed<float>, 256, 0));
   }
   void follow(const SweepTask<>&) {}
-  void launch(const SweepTask<>& task) {
-    if (task.pass < kWithoutGaps) {
+  void launch(const SweepTask<>& task, const PassBefore& before) {
+    at_.fit(task.frame.scale, task.points.d);
+    if (before.passes < kWithoutGaps) {
       plain_.launch(task, {at_, true});
       return;
     }
-    if (task.pass == kWithoutGaps) {
+    if (before.passes == kWithoutGaps) {
       launch_of_pass("begin_gaps", begin_gaps, {1, 1}, task.overlaps, at_);
       with_gaps_.launch(task, {at_, true});
       return;
     }
-    const auto blocks = static_cast<unsigned>(ceil_div(task.points.n, kListedAtOnce));
-    launch_of_pass("pick_fastest", pick_fastest<float>, {1, 1024}, task.overlaps, task, at_);
-    launch_of_pass("list_rows", list_rows<float>, {blocks, kListThreads}, task.overlaps, task, at_);
+    const auto blocks = static_cast<unsigned>( // all of them copy the tile of the fastest
+        std::max(ceil_div(task.points.n, kListedAtOnce), multiprocessors()));
+    launch_of_pass("pick_fastest", pick_fastest<float>, {1, 1024}, task.overlaps, task, before,
+                   at_);
+    launch_of_pass("list_rows", list_rows<float>, {blocks, kListThreads}, task.overlaps, task,
+                   before, at_);
     fastest_.launch(of_fastest(task), {at_});
     launch_of_pass("copy_listed", copy_listed<float>, {copying_blocks_, 256}, task.overlaps, task,
                    at_);

@@ -34,8 +34,9 @@ concept FindsCandidates = requires(Sweep sweep, const SweepTask<typename Sweep::
 
 /// A sweep that leaves rows alone is told how far centroids have moved.
 template <typename Sweep>
-concept LeavesRows = requires {
-  typename Sweep::LeftRows;
+concept LeavesRows = requires(Sweep sweep, const SweepTask<typename Sweep::Real>& task,
+                              const PassBefore& before) {
+  sweep.launch(task, before);
 };
 
 /// Copies of the sums, to which blocks add by turns: additions to one word wait for one another.
@@ -269,15 +270,14 @@ public:
     place(sums(), centroids, nullptr, now, nullptr); // no sums yet: only rounds
     bool last = false;
     while (!last) {
-      SweepTask<T> pass = task(centroids, labels, now, next);
-      pass.pass = stop.passes();
-      pass.before = before;
-      pass.shifts = at_.partial;
+      const SweepTask<T> pass = task(centroids, labels, now, next);
       const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
       {
         const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
         if constexpr (kMovesRows) {
           sweep_.launch(pass, sums(), !sort);
+        } else if constexpr (LeavesRows<Sweep>) {
+          sweep_.launch(pass, PassBefore{stop.passes(), before, at_.partial});
         } else {
           sweep_.launch(pass);
         }
@@ -323,7 +323,11 @@ public:
         facts.labels_changed = download(all.moved, host_[0].moved) != 0;
       }
       if (observer.recording()) {
-        download(now).report(observer, shape_.n);
+        const PassCounters& counters = download(now);
+        counters.report(observer, shape_.n);
+        if constexpr (LeavesRows<Sweep>) {
+          observer.counter("left_alone", counters.left_alone / static_cast<double>(shape_.n));
+        }
       }
       observer.pass(answer.centroids);
       std::swap(now, next);
