@@ -471,9 +471,10 @@ __global__ void __launch_bounds__(kListThreads)
       const float own = drift_of(before.shifts[label]), gap = to.gaps[row];
       const float reach = __fadd_ru(to.reach[row], own);
       const float left = __fsub_rd(gap, __fadd_ru(own, slow));
-      near = own > slow || !to.suffices(left, reach);
       const float of_all = __fsub_rd(gap, __fadd_ru(own, most));
-      doubtful = !near && !to.suffices(of_all, reach);
+      const bool safe = to.suffices(of_all, reach);
+      near = !to.suffices(left, reach) || (!safe && own > slow); // a look would find its own
+      doubtful = !near && !safe;
       to.gaps[row] = near ? kListed : of_all;
       to.reach[row] = reach;
       task.labels[row] = label;
