@@ -37,7 +37,8 @@ struct GapsOfPass {
   float slow;          ///< the fastest centroids have moved farther than this, the others have not
   float spread;        ///< how much farther the very fastest one has moved, or less
   unsigned fastest;    ///< how many those are, up to a tile
-  unsigned near;       ///< rows that any of the others may have reached, or whose own is among them
+  unsigned near;       ///< rows that any of the others may have reached; or one of the fastest, if
+                       ///< the own centroid is one of them, too
   unsigned doubtful;   ///< more rows that one of the fastest may have reached
   unsigned reached;    ///< of those, the ones that it still may have reached after a look at them
   unsigned stale;      ///< whether the gaps are of no use, as the last sweep made none
@@ -436,8 +437,8 @@ struct BlockList {
   }
 };
 
-/// Takes from every row's gap what its centroid and the fastest one have moved. Rows with a gap
-/// keep their label, the others are listed. Copies the tile of the fastest centroids.
+/// Takes from every row's gap what its own centroid and the fastest one have moved. Rows with a gap
+/// left keep their label, the others are listed. Copies the tile of the fastest centroids.
 template <typename T>
 __global__ void __launch_bounds__(kListThreads)
     list_rows(const SweepTask<T> task, const PassBefore before, const GapArrays to) {
@@ -513,7 +514,7 @@ __global__ void __launch_bounds__(256) copy_listed(const SweepTask<T> task, cons
       now.step = 1;
     } else if (now.wait > 0) {
       --now.wait;
-    } else { // gaps are made for the next pass; if they are of no use, it takes longer each time
+    } else { // gaps are made for the next pass; the more often in vain, the longer until then
       now.wait = now.step;
       now.step *= 2;
     }
