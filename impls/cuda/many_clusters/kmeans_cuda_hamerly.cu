@@ -552,15 +552,11 @@ public:
   static constexpr unsigned kPaddedRows = WgmmaSweep<>::kPaddedRows;
 
   static std::string refuse(const Shape& shape) { return WgmmaSweep<>::refuse(shape); }
-  static std::size_t bytes(const Shape& shape) {
-    Arena counter{nullptr};
-    GapArrays::cut(shape.n, shape.d, shape.k, kPaddedRows, counter);
-    return counter.used;
-  }
+  static std::size_t bytes(const Shape& shape) { return bytes_for(shape.n, shape.d, shape.k); }
 
   void prepare(const SweepTask<>& task) {
     const std::size_t n = task.points.n, d = task.points.d, k = task.centroids.k;
-    memory_ = DeviceBuffer<std::byte>(bytes({.n = n, .d = d, .k = k}));
+    memory_ = DeviceBuffer<std::byte>(bytes_for(n, d, k));
     Arena cutter{memory_.data()};
     at_ = GapArrays::cut(n, d, k, kPaddedRows, cutter);
     plain_.prepare(task);
@@ -595,6 +591,11 @@ public:
   std::string path() const { return with_gaps_.path(); }
 
 private:
+  static std::size_t bytes_for(std::size_t n, std::size_t d, std::size_t k) {
+    Arena counter{nullptr};
+    GapArrays::cut(n, d, k, kPaddedRows, counter);
+    return counter.used;
+  }
   SweepTask<> of_fastest(SweepTask<> task) const {
     task.centroids.tiles = 1;
     task.centroids.rounded = at_.tile;
