@@ -43,7 +43,7 @@ struct HalfTiles {
     return {width, static_cast<unsigned>((d + width - 1) / width),
             static_cast<unsigned>((d + 15) / 16)};
   }
-  /// Of the further features that TailedRows has.
+  /// Of the further features that TailedScores has.
   __host__ __device__ static HalfTiles of_tails() { return {kTailWidth, 1, 1}; }
   __host__ __device__ std::size_t chunk_size() const { return std::size_t{kHalfTileRows} * width; }
   __host__ __device__ std::size_t tile_size() const { return chunk_size() * chunks; }
@@ -119,7 +119,7 @@ struct CentroidsView {
   const __half* rounded;     ///< tiles
   const float* half_squares; ///< [tiles * kHalfTileRows] |c'|^2 / 2
   const float4* terms;       ///< the ScoreError, and |c'|^2 / 2
-  const __half* tails;       ///< tiles: what makes whole scores of products, see TailedRows
+  const __half* tails;       ///< tiles: what makes whole scores of products, see TailedScores
 };
 
 /// Largest terms of all centroids, as the bits of floats (which are not negative, so their order is
@@ -141,7 +141,7 @@ struct PassCounters {
   template <typename T>
   void report(Observer<T>& observer, std::size_t rows) const {
     const double n = static_cast<double>(rows);
-    observer.counter("certified_at_once", (n - flagged) / n);
+    observer.counter("certified_at_once", (n - flagged) / n); // rows left alone are certified, too
     observer.counter("certified_at_second_level", alone / n);
     observer.counter(sizeof(T) == sizeof(float) ? "recomputed_in_float32" : "recomputed_in_float64",
                      (flagged - alone) / n);

@@ -154,9 +154,10 @@ struct SweptRows {
 /// As WholeScores, with the gaps. The least of every three of a lane's scores is tested, and that
 /// of each of three chains: one three and one chain that pass name the one candidate. The least of
 /// the other threes and of the other chains says how far away all other centroids are.
-class GapScores : public TailedRows {
+class GapScores : public TailedScores {
 public:
-  __device__ GapScores(const Facts& facts, const ScoreError& largest) : TailedRows(facts, largest) {
+  __device__ GapScores(const Facts& facts, const ScoreError& largest)
+      : TailedScores(facts, largest) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
       const float length = __fadd_ru(facts.norm[p], facts.residual[p]); // at least |x'|
@@ -292,21 +293,21 @@ struct RowsToLook {
 };
 
 /// Scores of the fastest centroids: no label, but how near they are.
-class FastestScores : public TailedRows {
+class FastestScores : public TailedScores {
 public:
-  struct Facts : TailedRows::Facts {
+  struct Facts : TailedScores::Facts {
     float shorter; ///< a norm times this is no more than the length of the rounded row
 
     template <typename T>
     __device__ void fetch(const PointsView<T>& points, std::size_t row) {
-      TailedRows::Facts::fetch(points, row);
+      TailedScores::Facts::fetch(points, row);
       // A lane has rounded upwards after each of its squares, d / 32 and a few more.
       shorter = 1.0f - static_cast<float>(points.d / 32 + 16) * 0x1p-24f;
     }
   };
 
   __device__ FastestScores(const Facts& facts, const ScoreError& largest)
-      : TailedRows(facts, largest) {
+      : TailedScores(facts, largest) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
       const float length = // at most |x'|

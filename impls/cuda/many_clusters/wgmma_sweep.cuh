@@ -412,7 +412,7 @@ private:
 /// The tail of a point: 2^15, 2^4, 1 for the three parts of |c'|^2 / 2, the row's constant in units
 /// of 2^15, and 2^15. Of a centroid: those parts, 2^15 and nothing; of one that does not exist, the
 /// largest number for the first and the last.
-class TailedRows {
+class TailedScores {
 public:
   /// What is known of this lane's two rows, `row` and 8 further on.
   struct Facts {
@@ -429,7 +429,7 @@ public:
     }
   };
 
-  __device__ TailedRows(const Facts& facts, const ScoreError& largest) {
+  __device__ TailedScores(const Facts& facts, const ScoreError& largest) {
 #pragma unroll
     for (unsigned p = 0; p < 2; ++p) {
       constant_[p] = __half2float(row_constant(facts.norm[p])) * 0x1p15f;
@@ -556,9 +556,9 @@ private:
 /// Once the least score of a tile is known, multiply-adds test which others are within the errors
 /// of it: half a comparison and two multiply-adds a score. Where there is one such score, its
 /// centroid is the nearest.
-class WholeScores : public TailedRows {
+class WholeScores : public TailedScores {
 public:
-  using TailedRows::TailedRows;
+  using TailedScores::TailedScores;
 
   /// sums: a tile's scores. 32 belong to either row: number e to column 8 (e / 2) + 2 quarter + e %
   /// 2.
