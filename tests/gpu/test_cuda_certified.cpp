@@ -13,9 +13,11 @@
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <random>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace clusterbench {
 namespace {
@@ -258,6 +260,57 @@ TEST_P(CudaCertified, Norms) {
     auto far = normal_points(3000, d, 200, 2); // an empty cluster far beyond the data
     far.centroids[0] = 1e8f;
     expect_right(far, "a centroid far away");
+  }
+}
+
+/// Of every three rows of a cluster, two cancel, and leave what is 2^40 times smaller.
+OwnedProblem<float> rows_that_cancel(std::size_t d, std::size_t k) {
+  auto problem = normal_points(6000, d, k, 1);
+  const std::vector<float> values = problem.points;
+  std::vector<std::size_t> place(problem.n);
+  std::iota(place.begin(), place.end(), std::size_t{0});
+  std::shuffle(place.begin(), place.end(), Random(11)); // they meet in no order
+  for (std::size_t i = 0; i < problem.n; ++i) {
+    float* row = &problem.points[place[i] * d];
+    for (std::size_t f = 1; f < d; ++f) {
+      const float value = values[i / 3 * d + f];
+      row[f] = i % 3 == 0 ? 8.0f * value : i % 3 == 1 ? -8.0f * value : std::ldexp(value, -40);
+    }
+    row[0] = 64.0f * static_cast<float>(i / 3 % k); // which cluster
+  }
+  for (std::size_t e = 0; e < problem.centroids.size(); ++e) {
+    problem.centroids[e] = e % d == 0 ? 64.0f * static_cast<float>(e / d) : 0.0f;
+  }
+  return problem;
+}
+
+TEST_P(CudaCertified, SumsThatCancel) { // no sum may be rounded on its way
+  for (const auto& [d, k] : {std::pair<std::size_t, std::size_t>{5, 3}, {40, 200}, {130, 3}}) {
+    const auto problem = rows_that_cancel(d, k);
+    if (d > meta().max_d) {
+      continue;
+    }
+    if (!refusal(variant(), problem.view()).empty()) {
+      EXPECT_EQ(meta().name, "kmeans_cuda_resident"); // rows so far from the origin
+      continue;
+    }
+    std::vector<double> sums(k * d);
+    std::vector<double> counts(k);
+    for (std::size_t i = 0; i < problem.n; ++i) {
+      const auto j = static_cast<std::size_t>(problem.points[i * d] / 64.0f);
+      counts[j] += 1.0;
+      for (std::size_t f = 1; f < d; ++f) {
+        const float value = problem.points[i * d + f];
+        sums[j * d + f] += std::fabs(value) < 0x1p-30f ? static_cast<double>(value) : 0.0;
+      }
+    }
+    const auto answer = repeated_answer(variant(), problem.view());
+    for (std::size_t e = 0; e < sums.size(); ++e) {
+      const double mean = sums[e] / counts[e / d];
+      ASSERT_NEAR(answer.centroids[e], e % d == 0 ? 64.0 * static_cast<double>(e / d) : mean,
+                  1e-6 * std::fabs(mean))
+          << "d=" << d << " k=" << k << " value " << e;
+    }
   }
 }
 

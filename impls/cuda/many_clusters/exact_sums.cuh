@@ -1,5 +1,4 @@
-// Sums by cluster: exact, over rows in the order of their labels, and of several devices. Their
-// means.
+// Sums by cluster, exact and of several devices, and their means.
 #pragma once
 
 #include "impls/contract.hpp"
@@ -8,10 +7,8 @@
 #include "impls/cuda/many_clusters/half_copy.cuh"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cub/device/device_radix_sort.cuh>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -55,107 +52,6 @@ std::string refuse_weights(double smallest, double largest, const FixedPoint& po
 __device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std::size_t d) {
   const std::size_t copy = blockIdx.x % all.copies;
   return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
-}
-
-/// Takes a point's weight, or 1, from a cluster, if it had one, to another.
-template <bool kWeighted, typename T>
-__device__ void move_count(const SumsView& sums, const WeightsView<T>& weights, std::size_t point,
-                           int from, int to) {
-  if constexpr (kWeighted) {
-    const FixedWords weight = FixedWords::of(weights.of(point), weights.sums.point);
-    add_exactly(weights.sums, static_cast<std::size_t>(to), weight);
-    if (from >= 0) {
-      add_exactly(weights.sums, static_cast<std::size_t>(from), {-weight.high, -weight.low});
-    }
-  } else {
-    atomicAdd(&sums.counts[to], 1u);
-    if (from >= 0) {
-      atomicSub(&sums.counts[from], 1u);
-    }
-  }
-}
-
-inline constexpr unsigned kMovedFeatures = 128; ///< of a row, that a warp moves at a time
-
-/// Moves the points whose label has changed, in some copy of the sums: a warp looks at 32 rows and
-/// then moves, all lanes together, one row after another, while the next one is on its way.
-/// blockIdx.y counts parts of kMovedFeatures features. before: [n], -1 where a point had no cluster
-/// yet. moved: to count them in, or null.
-template <bool kWeighted, typename T>
-static __global__ void move_points(const PointsView<T> points, const std::int32_t* before,
-                                   const std::int32_t* labels, SumsView sums, unsigned* moved,
-                                   const WeightsView<T> weights, unsigned k) {
-  constexpr unsigned kEach = kMovedFeatures / 32;
-  sums = copy_of_block(sums, k, points.d);
-  const PointOf<T> point(sums.point);
-  const unsigned lane = threadIdx.x % 32, d = points.d;
-  const unsigned parts = (d + kMovedFeatures - 1) / kMovedFeatures;
-  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
-  unsigned count = 0;
-  let_next_kernel_begin();
-  wait_for_kernels_before();
-  for (unsigned part = blockIdx.y; part < parts; part += gridDim.y) {
-    const unsigned feature = part * kMovedFeatures + lane; // and kEach - 1 more, 32 apart
-    for (std::size_t first = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x - lane;
-         first < points.n; first += stride) {
-      const std::size_t mine = first + lane;
-      const int from = mine < points.n ? before[mine] : 0;
-      const int to = mine < points.n ? labels[mine] : 0;
-      unsigned movers = __ballot_sync(0xffffffffu, from != to);
-      if (part == 0) {
-        count += static_cast<unsigned>(__popc(movers));
-        if (from != to) {
-          move_count<kWeighted>(sums, weights, mine, from, to);
-        }
-      }
-      T next[kEach];
-      double next_weight = 1.0;
-      const auto fetch = [&] { // the first mover that is left
-        const std::size_t point =
-            first + static_cast<unsigned>(__ffs(static_cast<int>(movers))) - 1;
-#pragma unroll
-        for (unsigned e = 0; e < kEach; ++e) {
-          next[e] = feature + e * 32 < d ? points.exact[point * d + feature + e * 32] : T{0};
-        }
-        next_weight = kWeighted ? weights.of(point) : 1.0;
-      };
-      if (movers != 0) {
-        fetch();
-      }
-      while (movers != 0) {
-        const int who = __ffs(static_cast<int>(movers)) - 1;
-        const int old_label = __shfl_sync(0xffffffffu, from, who);
-        const int new_label = __shfl_sync(0xffffffffu, to, who);
-        FixedWords row[kEach];
-#pragma unroll
-        for (unsigned e = 0; e < kEach; ++e) {
-          if constexpr (kWeighted) {
-            row[e] = FixedWords::of(next_weight * static_cast<double>(next[e]), sums.point);
-          } else {
-            row[e] = FixedWords::of(next[e], point);
-          }
-        }
-        movers &= movers - 1;
-        if (movers != 0) {
-          fetch();
-        }
-#pragma unroll
-        for (unsigned e = 0; e < kEach; ++e) {
-          const unsigned f = feature + e * 32;
-          if (f < d) {
-            add_exactly(sums, static_cast<std::size_t>(new_label) * d + f, row[e]);
-            if (old_label >= 0) {
-              add_exactly(sums, static_cast<std::size_t>(old_label) * d + f,
-                          {-row[e].high, -row[e].low});
-            }
-          }
-        }
-      }
-    }
-  }
-  if (moved != nullptr && lane == 0 && count > 0) {
-    atomicAdd(moved, count);
-  }
 }
 
 /// As a cluster's number below: none.
@@ -338,6 +234,7 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     own += sums.counts[copy * k + j];
   }
   const double of_low = reciprocal_of_power(sums.point.to_low);
+  const int low_bits = (__double2hiint(sums.point.to_low) >> 20) - 1023;
   double weight = 0.0, scale = 0.0, shift[1] = {}, squares[3] = {};
   for (unsigned first = 0; first < d; first += width) {
     const unsigned f = first + thread % width, from = min(f, d - 1);
@@ -361,6 +258,10 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     if (entering != nullptr) {
       entering[std::size_t{j} * d + f] = before;
     }
+    // The words of a sum are split the same whatever was added up first.
+    const long long carry = (all.low + (1ll << (low_bits - 1))) >> low_bits;
+    all.high += carry;
+    all.low -= carry << low_bits;
     T now = before;
     if (weight > 0.0) {
       const double sum = static_cast<double>(all.high) + static_cast<double>(all.low) * of_low;
@@ -451,184 +352,6 @@ static __global__ void sum_distances(const PointsView<T> points, const T* centro
     partial[blockIdx.x] = sum;
   }
 }
-
-// ---- sums of sorted rows
-//
-// Sums of clusters from all points: rows are sorted by label, and every run of one label is added
-// up in registers before it is added to the sums. The sums are integers, so the order of rows does
-// not matter, and the result is that of the exact sums above, to the bit.
-
-inline constexpr unsigned kRunRows = 64; ///< sorted rows that a group of lanes adds up at a time
-
-static __global__ void fill_iota(unsigned* rows, std::size_t n) {
-  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
-       i += std::size_t{gridDim.x} * blockDim.x) {
-    rows[i] = static_cast<unsigned>(i);
-  }
-}
-
-/// kLanes lanes with 4 features each take runs of sorted rows. rows, labels: [n], and three more.
-/// kFour: d is a multiple of 4, so that 16 bytes may be read at once.
-template <unsigned kLanes, bool kFour, bool kWeighted, typename T>
-static __global__ void __launch_bounds__(256)
-    sum_segments(const PointsView<T> points, const unsigned* rows, const unsigned* labels,
-                 SumsView sums, const WeightsView<T> weights, unsigned k) {
-  sums = copy_of_block(sums, k, points.d);
-  const PointOf<T> point(sums.point);
-  const unsigned lane = threadIdx.x % kLanes, d = points.d;
-  const unsigned parts = (d + kLanes * 4 - 1) / (kLanes * 4); // of a row
-  const std::size_t runs = (points.n + kRunRows - 1) / kRunRows;
-  const std::size_t stride = std::size_t{gridDim.x} * blockDim.x / kLanes;
-  for (std::size_t work = (std::size_t{blockIdx.x} * blockDim.x + threadIdx.x) / kLanes;
-       work < runs * parts; work += stride) {
-    const unsigned part = static_cast<unsigned>(work % parts);
-    const unsigned feature = (part * kLanes + lane) * 4;
-    const std::size_t first = work / parts * kRunRows, end = min(first + kRunRows, points.n);
-    FixedWords words[4], of_weights;
-    unsigned label = labels[first], count = 0;
-    const auto flush = [&] {
-#pragma unroll
-      for (unsigned e = 0; e < 4; ++e) {
-        if (feature + e < d) {
-          add_exactly(sums, std::size_t{label} * d + feature + e, words[e]);
-        }
-        words[e] = {};
-      }
-      if (part == 0 && lane == 0) {
-        if constexpr (kWeighted) {
-          add_exactly(weights.sums, label, of_weights);
-        } else {
-          atomicAdd(&sums.counts[label], count);
-        }
-      }
-      count = 0;
-      of_weights = {};
-    };
-    for (std::size_t r = first; r < end; r += 4) { // four rows on their way at a time
-      const uint4 four_rows = *reinterpret_cast<const uint4*>(rows + r);
-      const uint4 four_labels = *reinterpret_cast<const uint4*>(labels + r);
-      const unsigned row[4] = {four_rows.x, four_rows.y, four_rows.z, four_rows.w};
-      const unsigned its_label[4] = {four_labels.x, four_labels.y, four_labels.z, four_labels.w};
-      T x[4][4];
-      double weight[4];
-#pragma unroll
-      for (unsigned e = 0; e < 4; ++e) {
-        const std::size_t from = r + e < end ? std::size_t{row[e]} * d : 0;
-        load_four<kFour>(points.exact + from, feature, d, x[e]);
-        weight[e] = kWeighted ? weights.of(r + e < end ? row[e] : 0) : 1.0;
-      }
-#pragma unroll
-      for (unsigned e = 0; e < 4; ++e) {
-        if (r + e < end) {
-          if (its_label[e] != label) {
-            flush();
-            label = its_label[e];
-          }
-          ++count;
-          if constexpr (kWeighted) {
-            const FixedWords own = FixedWords::of(weight[e], weights.sums.point);
-            of_weights.high += own.high;
-            of_weights.low += own.low;
-          }
-#pragma unroll
-          for (unsigned f = 0; f < 4; ++f) {
-            FixedWords value;
-            if constexpr (kWeighted) {
-              value = FixedWords::of(weight[e] * static_cast<double>(x[e][f]), sums.point);
-            } else {
-              value = FixedWords::of(x[e][f], point);
-            }
-            words[f].high += value.high;
-            words[f].low += value.low;
-          }
-        }
-      }
-    }
-    flush();
-  }
-}
-
-/// moved = labels that differ. before, labels: [n]
-static __global__ void count_moved(const std::int32_t* before, const std::int32_t* labels,
-                                   std::size_t n, unsigned* moved) {
-  unsigned count = 0;
-  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
-       i += std::size_t{gridDim.x} * blockDim.x) {
-    count += before[i] != labels[i] ? 1 : 0;
-  }
-  count = __reduce_add_sync(0xffffffffu, count);
-  if (threadIdx.x % 32 == 0 && count > 0) {
-    atomicAdd(moved, count);
-  }
-}
-
-/// What a sort needs.
-struct SortArrays {
-  unsigned *rows, *sorted_rows, *sorted_labels; ///< [n + 3]
-  unsigned char* scratch;                       ///< of cub
-  std::size_t size;                             ///< of scratch
-};
-
-/// The sort, and the launches.
-template <typename T = float>
-class SortedSums {
-public:
-  /// Throws std::runtime_error.
-  static std::size_t scratch_bytes(std::size_t n, std::size_t k) {
-    SortArrays none{};
-    sort(none, nullptr, n, bits_of(k));
-    return none.size;
-  }
-
-  /// Does not block. Throws std::runtime_error.
-  void prepare(const PointsView<T>& points, std::size_t k, const SortArrays& arrays,
-               bool weighted) {
-    at_ = arrays;
-    k_ = static_cast<unsigned>(k);
-    bits_ = bits_of(k);
-    fill_iota<<<blocks_at_most(points.n, 256, 4096), 256>>>(at_.rows, points.n);
-    check_launch("fill_iota");
-    kernel_ = weighted ? kernel_for<true>(points.d) : kernel_for<false>(points.d);
-    blocks_ = static_cast<unsigned>(resident_blocks(kernel_, 256, 0));
-  }
-
-  /// sums = those of all points by `labels`; they must be zero before. labels: [n], none negative.
-  void add_all(const PointsView<T>& points, const std::int32_t* labels, const SumsView& sums,
-               const WeightsView<T>& weights) {
-    sort(at_, labels, points.n, bits_);
-    kernel_<<<blocks_, 256>>>(points, at_.sorted_rows, at_.sorted_labels, sums, weights, k_);
-    check_launch("sum_segments");
-  }
-
-private:
-  using Kernel = void (*)(PointsView<T>, const unsigned*, const unsigned*, SumsView, WeightsView<T>,
-                          unsigned);
-
-  template <bool kWeighted>
-  static Kernel kernel_for(unsigned d) {
-    const bool four = d % 4 == 0;
-    return d <= 32
-               ? (four ? sum_segments<8, true, kWeighted, T> : sum_segments<8, false, kWeighted, T>)
-           : d <= 64 ? (four ? sum_segments<16, true, kWeighted, T>
-                             : sum_segments<16, false, kWeighted, T>)
-                     : (four ? sum_segments<32, true, kWeighted, T>
-                             : sum_segments<32, false, kWeighted, T>);
-  }
-  static int bits_of(std::size_t k) { return std::max(1, static_cast<int>(std::bit_width(k - 1))); }
-
-  /// Without scratch it only sets its size.
-  static void sort(SortArrays& at, const std::int32_t* labels, std::size_t n, int bits) {
-    check(cub::DeviceRadixSort::SortPairs(at.scratch, at.size,
-                                          reinterpret_cast<const unsigned*>(labels),
-                                          at.sorted_labels, at.rows, at.sorted_rows, n, 0, bits),
-          "cub::DeviceRadixSort::SortPairs");
-  }
-
-  int bits_ = 1;
-  unsigned blocks_ = 0, k_ = 0;
-  Kernel kernel_ = nullptr;
-  SortArrays at_{};
-};
 
 // ---- sums of a pass
 //

@@ -6,6 +6,7 @@
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
+#include "impls/cuda/many_clusters/moving_rows.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
 
 #include <algorithm>
@@ -43,23 +44,22 @@ concept LeavesRows = requires(Sweep sweep, const SweepTask<typename Sweep::Real>
 /// With few points, making them zero and adding them up takes longer.
 inline unsigned copies_of_sums(const Shape& shape) {
   const std::size_t rows = std::clamp<std::size_t>(shape.n / 512, 256, 2048);
-  const std::size_t most = shape.n >= std::size_t{1} << 19 ? 32 : 16;
-  return static_cast<unsigned>(std::clamp<std::size_t>(rows / shape.k, 1, most));
+  return static_cast<unsigned>(std::clamp<std::size_t>(rows / shape.k, 1, 8));
 }
 
 /// What a Sweep needs of PassArrays: it works on padded_rows points at a time; where it moves rows
-/// itself, it needs copies of the sums and no lists of rows, and sorts in the first passes or
-/// never.
+/// itself, it needs copies of the sums and no lists of rows, and labels of two passes or of one.
 struct PassNeeds {
   unsigned padded_rows, copies;
-  bool lists, sorts;
+  bool lists, labels;
   bool ranked_in_one; ///< see FlaggedView
 
   /// of_rank: the points are one device's share, whose sums are exchanged as they are.
   template <typename Sweep>
   static PassNeeds of(const Shape& shape, bool of_rank) {
     if constexpr (MovesRows<Sweep>) {
-      return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::sorts_first(shape), true};
+      return {Sweep::kPaddedRows, Sweep::copies(shape), false, Sweep::passes_apart(shape) > 0,
+              true};
     } else {
       return {Sweep::kPaddedRows, of_rank ? 1 : copies_of_sums(shape), true, true,
               kRankedInOne<typename Sweep::Real>};
@@ -87,7 +87,6 @@ struct PassArrays {
   std::int32_t* labels = nullptr;   ///< [n], by turns with those of the answer
   PassCounters* counters = nullptr; ///< [2], by turns
   FlaggedView flagged{};
-  SortArrays sorted{};
   double* partial = nullptr; ///< [k], or kLossBlocks if that is more
   double* loss = nullptr;
   double* shift = nullptr;
@@ -109,21 +108,16 @@ private:
     partial = cutter.take<double>(std::max<std::size_t>(k, kLossBlocks));
     loss = cutter.take<double>(1);
     shift = cutter.take<double>(1);
+    if (needs.labels) {
+      labels = cutter.take<std::int32_t>(n);
+    }
     if (needs.lists) {
       take_lists(n, k, needs.ranked_in_one, cutter);
-    }
-    if (needs.sorts) {
-      sorted.size = SortedSums<>::scratch_bytes(n, k);
-      sorted.scratch = cutter.take<unsigned char>(sorted.size);
-      for (auto** rows : {&sorted.rows, &sorted.sorted_rows, &sorted.sorted_labels}) {
-        *rows = cutter.take<unsigned>(n + 3); // four are read at a time
-      }
     }
     used = cutter.used;
   }
 
   void take_lists(std::size_t n, std::size_t k, bool ranked_in_one, Arena& cutter) {
-    labels = cutter.take<std::int32_t>(n);
     // Where clusters are tight, most rows have some ten candidates.
     const std::size_t many = std::min(n * std::min<std::size_t>(k, 16), std::size_t{1} << 26);
     const std::size_t pairs =
@@ -178,8 +172,9 @@ static __global__ void begin_run(std::int32_t* labels, std::size_t n, long long*
 /// points have been rounded, both with tasks of which points and sizes count; launch(task); path(),
 /// in words; find(task, second), if it lists the candidates of flagged rows itself. None blocks.
 /// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, moves)
-/// also clears the counters of the next pass, and changes the sums if `moves`: not in the first two
-/// passes if sorts_first(shape). copies(shape) says how many copies of the sums it adds to. Ranks,
+/// also clears the counters of the next pass, and changes the sums if `moves`: not in the first
+/// passes_apart(shape), in which many rows move. copies(shape) says how many copies of the sums it
+/// adds to. Ranks,
 /// where the points are one device's share, has: of_all(own), the totals of all devices from those
 /// of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
@@ -215,11 +210,9 @@ public:
     memory_ = DeviceBuffer<std::byte>(PassArrays::bytes(shape, needs));
     at_ = PassArrays(shape, needs, memory_.data());
     copies_ = needs.copies;
-    sorts_ = needs.sorts;
     // Between the kernels of ranks there are exchanges.
     overlaps_ = !kOfRank && may_overlap(place_centroids<32, false, T>);
     host_ = PinnedBuffer<HostWords>(1);
-    counted_ = Event::create();
     points_.prepare(at_.points, &host_[0].largest, kHeadroom<Ranks>);
     refuse_far();
     const double heaviest = shape.weighted ? take_weights(points.weights) : 1.0;
@@ -228,10 +221,11 @@ public:
     fill_bytes(std::span(at_.placed.tiles, tiles.size(shape.k)),
                0); // they stay zero behind d and k
     if constexpr (!kMovesRows) {
-      prepare_lists(tiles);
+      second_level_ = SecondLevel<256, T>(tiles, shape.d);
+      wide_blocks_ = static_cast<unsigned>(multiprocessors() * 8);
     }
-    if (sorts_) {
-      sorted_.prepare(points_.view(), shape.k, at_.sorted, shape.weighted);
+    if (needs.labels) {
+      move_points_ = MovePoints<T>(shape.d, shape.weighted);
     }
     const SweepTask<T> before_any = task(nullptr, nullptr, nullptr);
     sweep_.prepare(before_any);
@@ -271,11 +265,14 @@ public:
     bool last = false;
     while (!last) {
       const SweepTask<T> pass = task(centroids, labels, now, next);
-      const bool sort = kMovesRows && sorts_ && stop.passes() < kSortedPasses;
+      const bool first = stop.passes() == 0, apart = moves_apart(stop.passes());
       {
         const Phase phase(observer, kMovesRows ? "assign and move" : "assign", kDefaultStream);
         if constexpr (kMovesRows) {
-          sweep_.launch(pass, sums(), !sort);
+          if (apart && !first) {
+            copy_values(std::span(labels, shape_.n), at_.labels);
+          }
+          sweep_.launch(pass, sums(), !apart);
         } else if constexpr (LeavesRows<Sweep>) {
           sweep_.launch(pass, PassBefore{stop.passes(), before, at_.partial});
         } else {
@@ -298,13 +295,17 @@ public:
       PassTotals all{};
       {
         const Phase phase(observer, "update", kDefaultStream);
-        if constexpr (!kMovesRows) {
-          if (ranks_.has_points()) {
-            add_points(before, labels, now, stop.passes() == 0);
-          }
-        } else if (sort) {
-          zero_sums();
-          sorted_.add_all(points_.view(), labels, sums(), weights_);
+        if (apart && ranks_.has_points()) {
+          move_points_.launch({.points = points_.view(),
+                               .before = first        ? nullptr
+                                         : kMovesRows ? at_.labels
+                                                      : before,
+                               .labels = labels,
+                               .sums = sums(),
+                               .moved = kMovesRows ? nullptr : &now->moved, // else counted already
+                               .weights = weights_,
+                               .k = static_cast<unsigned>(shape_.k)},
+                              overlaps_);
         }
         all = ranks_.of_all(PassTotals{sums(), words(), at_.loss, &now->moved});
         place(all.sums, centroids, answer.entering.data(), next,
@@ -346,19 +347,11 @@ private:
   static constexpr bool kMovesRows = MovesRows<Sweep>;
   static constexpr bool kOfRank = !std::is_same_v<Ranks, OneDevice>;
   static_assert(!kMovesRows || !kOfRank, "ranks exchange sums, not copies");
-  static constexpr std::size_t kSortedPasses =
-      2; ///< in which many rows move, of a sweep that moves rows
-  static constexpr std::size_t kFewValues = std::size_t{1} << 22; ///< not worth the sort's launches
-  /// Of a pass that is brief beside the wait for an answer.
-  static constexpr std::size_t kFewPoints = std::size_t{1} << 18,
-                               kBriefValues = std::size_t{1} << 26;
-
   /// What the host asks for.
   struct HostWords {
     PassCounters counters;
     double total;
-    unsigned moved;   ///< points that the rule asks for
-    unsigned counted; ///< points that moved in the last pass that was counted
+    unsigned moved; ///< points that the rule asks for
     LargestBits<T> largest;
   };
 
@@ -367,12 +360,6 @@ private:
     if (!kOfRank && !points_.is_finite()) {
       throw Refusal("coordinates are farther from the mean of the points than a number can tell");
     }
-  }
-
-  void prepare_lists(const HalfTiles& tiles) {
-    second_level_ = SecondLevel<256, T>(tiles, shape_.d);
-    move_points_ = shape_.weighted ? move_points<true, T> : move_points<false, T>;
-    wide_blocks_ = static_cast<unsigned>(resident_blocks(move_points_, 256, 0));
   }
 
   /// Device memory for the points and what prepare() allocates.
@@ -403,52 +390,12 @@ private:
 
   SumsView sums() const { return {point_, at_.high, at_.low, at_.counts, copies_}; }
 
-  void zero_sums() {
-    fill_bytes(std::span(reinterpret_cast<std::byte*>(at_.high), at_.sums_bytes), 0);
-  }
-
-  /// Sums of the new labels. As long as many points move, all are summed afresh, sorted by label;
-  /// from the first pass on in which few do, only those that have moved. The host asks how many
-  /// did, and the device waits meanwhile. Where that is long for a pass, the count of the pass
-  /// before decides.
-  void add_points(const std::int32_t* before, const std::int32_t* labels, PassCounters* now,
-                  bool first_pass) {
-    const std::size_t n = shape_.n;
-    const bool brief = n <= kFewPoints && n * shape_.d <= kBriefValues;
-    const auto ask = [&](double share) {
-      counted_.wait();
-      many_move_ = host_[0].counted > share * static_cast<double>(n);
-    };
-    if (first_pass) {
-      many_move_ = n * shape_.d >= kFewValues;
-      host_[0].counted = static_cast<unsigned>(n);
-    } else if (many_move_ && brief) {
-      ask(0.5); // then most likely fewer than half move now
+  /// Whether a pass leaves it to a kernel of its own to move rows.
+  bool moves_apart(std::size_t pass) const {
+    if constexpr (kMovesRows) {
+      return pass < Sweep::passes_apart(shape_);
     }
-    const bool counts = many_move_;
-    if (counts) {
-      count_moved<<<wide_blocks_, 256>>>(before, labels, n, &now->moved);
-      check_launch("count_moved");
-    }
-    if (counts && !first_pass) {
-      copy_values(std::span(&now->moved, 1), &host_[0].counted);
-      counted_.record();
-      if (!brief) {
-        ask(0.3);
-      }
-    }
-    if (many_move_) {
-      if (!first_pass) {
-        zero_sums();
-      }
-      sorted_.add_all(points_.view(), labels, sums(), weights_);
-    } else {
-      const auto parts = static_cast<unsigned>(ceil_div(shape_.d, kMovedFeatures));
-      const unsigned blocks = blocks_at_most(n, 256, std::max(wide_blocks_ / parts, 1u));
-      launch_of_pass("move_points", move_points_, {{blocks, parts}, 256}, overlaps_, points_.view(),
-                     before, labels, sums(), counts ? nullptr : &now->moved, weights_,
-                     static_cast<unsigned>(shape_.k));
-    }
+    return true;
   }
 
   const PassCounters& download(const PassCounters* counters) {
@@ -489,14 +436,10 @@ private:
   HalfCopy<T> points_;
   FixedPoint point_{};
   WeightsView<T> weights_{};
-  SortedSums<T> sorted_;
-  bool many_move_ = true; ///< in the last pass
-  Event counted_;         ///< then host_[0].counted is there
-  bool sorts_ = true, overlaps_ = false;
+  bool overlaps_ = false;
   unsigned copies_ = 1, wide_blocks_ = 0;
   SecondLevel<256, T> second_level_;
-  void (*move_points_)(PointsView<T>, const std::int32_t*, const std::int32_t*, SumsView, unsigned*,
-                       WeightsView<T>, unsigned) = nullptr;
+  MovePoints<T> move_points_;
   DeviceBuffer<std::byte> memory_;
   PassArrays at_;
   PinnedBuffer<HostWords> host_;

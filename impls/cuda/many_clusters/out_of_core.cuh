@@ -6,6 +6,7 @@
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
 #include "impls/cuda/many_clusters/half_copy.cuh"
+#include "impls/cuda/many_clusters/moving_rows.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
 #include "impls/cuda/many_clusters/wgmma_sweep.cuh"
 
@@ -27,6 +28,13 @@ namespace clusterbench::cuda {
 
 inline constexpr unsigned kSpare = 8;
 inline constexpr unsigned kFetchThreads = 1024;
+
+static __global__ void fill_iota(unsigned* rows, std::size_t n) {
+  for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < n;
+       i += std::size_t{gridDim.x} * blockDim.x) {
+    rows[i] = static_cast<unsigned>(i);
+  }
+}
 
 /// Every tile's counters = those of the pass, in which nothing is counted yet.
 static __global__ void start_tiles(const PassCounters* pass, PassCounters* tiles, unsigned count) {
@@ -299,6 +307,7 @@ public:
     check_launch("fill_iota");
     second_level_ = SecondLevel<kFetchThreads>(tiles, shape.d);
     fetch_ = shape.d % 4 == 0 ? fetch_rows<true> : fetch_rows<false>;
+    move_points_ = MovePoints<float>(shape.d, false);
   }
 
   /// As those of LargeK.
@@ -454,8 +463,7 @@ private:
     if (all_rows) {
       copied_[turn].hold(beside_);
       second_level_.label(task, task, kSpare, beside_);
-      beside("move_points", move_points<false, float>, kFetchThreads, task.points, before,
-             task.labels, sums(), &task.counters->moved, WeightsView<>{}, task.centroids.k);
+      move(task, before, task.labels, &task.counters->moved);
       if (wants_loss) {
         sum_distances<false><<<kLossParts, 256, 0, beside_>>>(task.points, centroids, task.labels,
                                                               at_.partial + tile * kLossParts, {});
@@ -478,8 +486,20 @@ private:
     fill_bytes(std::span(moved.to, task.points.n), 0xFF, beside_);
     beside("list_moved", list_moved, kFetchThreads, before, task.labels, task.points.n, moved);
     fetch(task, moved.rows, moved.count);
-    beside("move_points", move_points<false, float>, kFetchThreads, task.points, moved.from,
-           moved.to, sums(), nullptr, WeightsView<>{}, task.centroids.k);
+    move(task, moved.from, moved.to, nullptr);
+  }
+
+  /// See MoveTask.
+  void move(const SweepTask<>& task, const std::int32_t* before, const std::int32_t* labels,
+            unsigned* moved) {
+    move_points_.launch_beside({.points = task.points,
+                                .before = before,
+                                .labels = labels,
+                                .sums = sums(),
+                                .moved = moved,
+                                .weights = {},
+                                .k = task.centroids.k},
+                               kSpare, beside_);
   }
 
   /// Brings rows of a tile to the front of its place in float.
@@ -544,6 +564,7 @@ private:
   // Of each turn: its tile is swept; its rows are there; its lists and rows are done with.
   Event swept_[2], copied_[2], free_[2];
   SecondLevel<kFetchThreads> second_level_;
+  MovePoints<float> move_points_;
   void (*fetch_)(const float*, const unsigned*, const unsigned*, unsigned, float*) = nullptr;
   DeviceBuffer<std::byte> memory_;
   OutOfCoreArrays at_;
