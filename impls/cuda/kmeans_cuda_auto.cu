@@ -60,16 +60,24 @@ constexpr std::array kTable{
     Choice{100000, 64, 24, "kmeans_cuda_moves_wgmma"},
     Choice{200000, 9, 64, "kmeans_cuda_half_rows"},
     Choice{50000, 64, 64, "kmeans_cuda_moves_wgmma"},
-    Choice{kAny, 64, 64, "kmeans_cuda_half_rows"},
+    Choice{1500000, 64, 64, "kmeans_cuda_half_rows"},
+    Choice{2500000, 32, 64, "kmeans_cuda_half_rows"},
+    Choice{5000000, 24, 64, "kmeans_cuda_half_rows"},
+    Choice{20000000, 16, 64, "kmeans_cuda_half_rows"},
     Choice{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
-    Choice{kAny, 64, 64, "kmeans_cuda_fused_wgmma"},
-    Choice{4000, 512, 16, "kmeans_cuda_resident"}, // all passes in one launch, rows stay
-    Choice{kAny, 512, 16, "kmeans_cuda_fused"},    // bound by memory
-    Choice{kAny, 8, 64, "kmeans_cuda_cells"},      // rows far from the origin, like the next
-    Choice{kAny, 64, 64, "kmeans_cuda_wgmma"},     // which moves rows to their mean
+    Choice{kAny, 64, 64, "kmeans_cuda_fused_wgmma"}, // rows are gone from the cache
+    Choice{4000, 512, 16, "kmeans_cuda_resident"},   // all passes in one launch, rows stay
+    Choice{100000, 256, 8, "kmeans_cuda_fused"},     // one launch a pass
+    Choice{10000, 512, 8, "kmeans_cuda_fused"},
+    Choice{50000, 512, 4, "kmeans_cuda_fused"},
+    Choice{7500, 256, 64, "kmeans_cuda_resident"},
+    Choice{50000, 128, 16, "kmeans_cuda_fused"},
     Choice{5000, 1000, 16, "kmeans_cuda_resident"},
-    Choice{10000, 256, 64, "kmeans_cuda_resident"},
-    Choice{25000, 128, 32, "kmeans_cuda_resident"},
+    Choice{kAny, kAny, 1, "kmeans_cuda_hamerly"}, // no row can change its cluster
+    Choice{300000, 256, 5, "kmeans_cuda_fused"},
+    Choice{kAny, 100, 8, "kmeans_cuda_fused"},
+    Choice{kAny, 8, 64, "kmeans_cuda_cells"},  // rows far from the origin, like the next
+    Choice{kAny, 64, 64, "kmeans_cuda_wgmma"}, // which moves rows to their mean
     Choice{kAny, 4, 100, "kmeans_cuda_boxes"}, // more clusters: four lanes share a box
     Choice{5000000, 4, 256, "kmeans_cuda_boxes"},
     Choice{5000, 2, 256, "kmeans_cuda_cells"},   // where boxes are refused
@@ -100,14 +108,16 @@ constexpr std::array kTable{
     Choice{4000, 128, 256, "kmeans_cuda_resident"},
     Choice{250000, 64, kAny, "kmeans_cuda_packed"},
     Choice{600000, 64, 1100, "kmeans_cuda_packed"},
-    Choice{kAny, 64, 900, "kmeans_cuda_packed"},
+    Choice{kAny, 64, 800, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_packed"},
     Choice{kAny, 32, kAny, "kmeans_cuda_certified"}, // comparing outweighs multiplying
     Choice{12000, kAny, kAny, "kmeans_cuda_wgmma"},  // a product of matrices, none in memory
     Choice{50000, 64, kAny, "kmeans_cuda_wgmma"},
     Choice{25000, 512, 3000, "kmeans_cuda_wgmma"},
-    Choice{70000, 256, 1000, "kmeans_cuda_wgmma"},
-    Choice{300000, 256, 700, "kmeans_cuda_wgmma"},
+    Choice{50000, 512, 500, "kmeans_cuda_wgmma"},
+    Choice{100000, 128, 1000, "kmeans_cuda_wgmma"},
+    Choice{100000, 256, 700, "kmeans_cuda_wgmma"},
+    Choice{300000, 128, 600, "kmeans_cuda_wgmma"},
     Choice{kAny, 256, 450, "kmeans_cuda_wgmma"},
     Choice{kAny, kAny, 300, "kmeans_cuda_wgmma"},
     Choice{kAny, kAny, kAny, "kmeans_cuda_hamerly"}, // what it leaves alone is worth its lists

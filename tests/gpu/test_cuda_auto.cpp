@@ -40,7 +40,7 @@ TEST(CudaAuto, FarRowsGoToOtherVariants) {
     EXPECT_EQ(pick_of(registered, clouds<float>(220001, d, 48, 5, 300.0).view()),
               d == 8 ? "kmeans_cuda_cells" : "kmeans_cuda_wgmma");
   }
-  for (const auto& [n, d, k] : {std::array<std::size_t, 3>{9001, 70, 48}, {2001, 128, 200}}) {
+  for (const auto& [n, d, k] : {std::array<std::size_t, 3>{7001, 70, 48}, {2001, 128, 200}}) {
     EXPECT_EQ(pick_of(registered, clouds<float>(n, d, k, 5).view()), "kmeans_cuda_resident");
     EXPECT_EQ(pick_of(registered, clouds<float>(n, d, k, 5, 300.0).view()), "kmeans_cuda_wgmma");
   }

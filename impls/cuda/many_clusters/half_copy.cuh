@@ -256,8 +256,6 @@ public:
   void hold(cudaStream_t stream) const {
     check(cudaStreamWaitEvent(stream, handle_.get()), "cudaStreamWaitEvent");
   }
-  /// Waits for the moment last recorded, if there is one.
-  void wait() const { check(cudaEventSynchronize(handle_.get()), "cudaEventSynchronize"); }
 
 private:
   struct Destroy {
