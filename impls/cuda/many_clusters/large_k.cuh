@@ -6,7 +6,6 @@
 #include "impls/cuda/common/magnitudes.hpp"
 #include "impls/cuda/common/runtime.hpp"
 #include "impls/cuda/many_clusters/exact_sums.cuh"
-#include "impls/cuda/many_clusters/moving_rows.cuh"
 #include "impls/cuda/many_clusters/second_level.cuh"
 
 #include <algorithm>
