@@ -64,7 +64,7 @@ constexpr std::array kTable{
     Choice{2500000, 32, 64, "kmeans_cuda_half_rows"},
     Choice{5000000, 24, 64, "kmeans_cuda_half_rows"},
     Choice{20000000, 16, 64, "kmeans_cuda_half_rows"},
-    Choice{kAny, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
+    Choice{20000000, 9, 40, "kmeans_cuda_cells"}, // what it refuses: warps share their block's sums
     Choice{kAny, 64, 64, "kmeans_cuda_fused_wgmma"}, // rows are gone from the cache
     Choice{4000, 512, 16, "kmeans_cuda_resident"},   // all passes in one launch, rows stay
     Choice{100000, 256, 8, "kmeans_cuda_fused"},     // one launch a pass
