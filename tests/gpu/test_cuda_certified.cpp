@@ -179,11 +179,13 @@ TEST_P(CudaCertified, AwkwardSizes) {
   }
   expect_right(normal_points(70001, 128, 1000, 2), "all multiprocessors");
   // In kmeans_cuda_packed a warpgroup takes some eight times 64 rows, and its ring of rows that
-  // move goes round in the first pass; then first passes that are sorted.
+  // move goes round in the first pass. Then rows that a kernel of its own moves in all passes, and
+  // in the first two; there its blocks fill their lists more than once.
   expect_right(normal_points(400001, 8, 100, 4), "rows that move");
-  expect_right(normal_points(1050001, 17, 90, 3), "sorted");
+  expect_right(normal_points(1050001, 17, 90, 3), "moved apart");
+  expect_right(normal_points(1100001, 14, 90, 4), "moved apart, then by the sweep");
   expect_right(normal_points(4200001, 3, 7, 2), "64 copies of the sums");
-  // Sorted as long as the count of the pass before tells, then moved.
+  expect_right(normal_points(300001, 4, 2100, 2), "rows in the order of pairs of clusters");
   expect_right(normal_points(50001, 100, 60, 4), "brief passes");
   expect_right(normal_points(20011, 20, 5000, 2), "more clusters");
   expect_right(normal_points(1001, 1408, 300, 2), "the most features that a block keeps");

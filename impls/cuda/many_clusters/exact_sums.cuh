@@ -48,13 +48,14 @@ std::string refuse_weights(double smallest, double largest, const FixedPoint& po
                    ": sums in integers have room for 2^" + std::to_string(std::ilogb(most));
 }
 
-// ---- rows that move, listed by a warp of a sweep
-
-/// One of the copies of the sums [k, d], for the additions of this block.
-__device__ inline SumsView copy_of_block(const SumsView& all, std::size_t k, std::size_t d) {
-  const std::size_t copy = blockIdx.x % all.copies;
+/// One of the copies of the sums [k, d], by turns.
+__device__ inline SumsView copy_of(const SumsView& all, std::size_t turn, std::size_t k,
+                                   std::size_t d) {
+  const std::size_t copy = turn % all.copies;
   return {all.point, all.high + copy * k * d, all.low + copy * k * d, all.counts + copy * k};
 }
+
+// ---- rows that move, listed by a warp of a sweep
 
 /// As a cluster's number below: none.
 inline constexpr unsigned kNoCluster = 0xffff;
@@ -190,8 +191,7 @@ struct MovingRows {
     if (in_warp == 0) {
       return;
     }
-    unsigned place = lane == 0 ? atomicAdd(&kept, in_warp) : 0;
-    place = __shfl_sync(kAllLanes, place, 0);
+    unsigned place = take_places(in_warp, &kept);
 #pragma unroll
     for (unsigned e = 0; e < kMovingAtOnce; ++e) {
       if (old_label[e] != new_label[e]) {
@@ -204,8 +204,8 @@ struct MovingRows {
     }
   }
 
-  /// Brings entries into the order of their clusters, or of bins of these; fewer than clusters stay
-  /// as they come. Returns their number.
+  /// Brings entries into the order of their clusters, or of bins of these. Where they must be fewer
+  /// than clusters, they stay as they come. Returns their number.
   __device__ unsigned sort(unsigned k) {
     constexpr unsigned kOwn = kBins / kMovingThreads;
     const bool many = 2 * kept >= k;
@@ -251,15 +251,14 @@ private:
 };
 
 /// A sum of some values, as words.
-template <typename T>
 class WordSum {
 public:
-  __device__ void add(T value, const PointOf<T>& point) {
+  __device__ void add(double value, const FixedPoint& point) {
     const FixedWords own = FixedWords::of(value, point);
     words_.high += own.high;
     words_.low += own.low;
   }
-  __device__ FixedWords take(const FixedPoint&) {
+  __device__ FixedWords take(const FixedPoint&) { // which a DoubleSum asks for
     const FixedWords all = words_;
     words_ = {};
     return all;
@@ -275,13 +274,13 @@ class DoubleSum {
 public:
   static constexpr unsigned kMostValues = 64;
 
-  /// Of the largest float that words have room for 2^-24: 24 bits of that lie 47 bits below, and
-  /// kMostValues are 6 bits more. Its bits, doubled.
+  /// Words have room for values below 2^e. Floats from 2^(e - 24) on are multiples of 2^(e - 47),
+  /// and kMostValues of them are below 2^(e + 6): 53 bits. The bits of 2^(e - 24), doubled.
   __device__ static unsigned least(const FixedPoint& point) {
     const int largest = (__double2hiint(point.to_low) - __double2hiint(point.to_high)) >> 20;
     return static_cast<unsigned>(max(largest - 24 + 127, 0)) << 24;
   }
-  /// Whether a value other than 0 is less than that.
+  /// Whether a value other than 0 is no more than that.
   __device__ static bool is_small(float value, unsigned least) { return doubled(value) < least; }
   __device__ static bool any_is_small(const float (&x)[4], unsigned least) {
     return min(min(doubled(x[0]), doubled(x[1])), min(doubled(x[2]), doubled(x[3]))) < least;
@@ -297,7 +296,7 @@ public:
   }
 
 private:
-  /// The bits without the sign, and 0 behind all others.
+  /// The bits without the sign, less one: 0 wraps around, and is the largest.
   __device__ static unsigned doubled(float value) { return __float_as_uint(value) * 2 - 1; }
 
   double sum_ = 0.0;
@@ -307,7 +306,6 @@ private:
 template <unsigned kLanes, bool kWeighted, typename T>
 class ClusterSum {
   static constexpr bool kDoubles = std::is_same_v<T, float> && !kWeighted;
-  using Word = std::conditional_t<kWeighted, double, T>; ///< of a product with a weight: double
 
 public:
   /// feature: the first of this lane, of d; counts: whether it counts the rows, too.
@@ -317,6 +315,7 @@ public:
         counts_(counts), least_(kDoubles ? DoubleSum::least(sums.point) : 0) {}
 
   /// Adds a row, or takes it away. Before one of another cluster, what there is goes to the sums.
+  /// Makes values 0 that it adds to the sums at once.
   __device__ void add(std::int32_t cluster, bool leaves, T (&x)[4], double weight) {
     if (cluster != cluster_) {
       give();
@@ -338,7 +337,7 @@ public:
       }
 #pragma unroll
       for (unsigned e = 0; e < 4; ++e) {
-        own_[e].add(static_cast<Word>(sign * weight * static_cast<double>(x[e])), point_);
+        own_[e].add(sign * weight * static_cast<double>(x[e]), sums_.point);
       }
     }
   }
@@ -368,7 +367,7 @@ public:
   }
 
 private:
-  /// Values that a sum in double would round.
+  /// Values that a sum in double would round: they are 0 behind it.
   __device__ void give_small(bool leaves, T (&x)[4]) {
     const std::size_t place = static_cast<std::size_t>(cluster_) * d_ + feature_;
 #pragma unroll
@@ -381,14 +380,14 @@ private:
   }
 
   const SumsView &sums_, &of_weights_;
-  PointOf<Word> point_;
+  PointOf<T> point_;
   unsigned feature_, d_;
   bool counts_;
   unsigned least_;
   std::int32_t cluster_ = -1;
   int count_ = 0;
-  std::conditional_t<kDoubles, DoubleSum, WordSum<Word>> own_[4];
-  WordSum<double> weight_;
+  std::conditional_t<kDoubles, DoubleSum, WordSum> own_[4];
+  WordSum weight_;
 };
 
 /// Adds the entries of a block to the sums. Groups of kLanes lanes take pieces of the order.
@@ -447,7 +446,7 @@ static __global__ void __launch_bounds__(kMovingThreads,
     move_points(const __grid_constant__ MoveTask<T> task) {
   extern __shared__ __align__(16) unsigned char s_memory[];
   MovingRows& moving = *reinterpret_cast<MovingRows*>(s_memory);
-  const SumsView sums = copy_of_block(task.sums, task.k, task.points.d);
+  const SumsView sums = copy_of(task.sums, blockIdx.x, task.k, task.points.d);
   moving.clear();
   __syncthreads(); // the lists are empty
   let_next_kernel_begin();
@@ -654,7 +653,9 @@ static __global__ void __launch_bounds__(kPlacingThreads<kThreads>, 1)
     if (entering != nullptr) {
       entering[std::size_t{j} * d + f] = before;
     }
-    // The words of a sum are split the same whatever was added up first.
+    // The words of a sum are split the same whatever was added up first. The low one has room for
+    // half a unit of the high one more for each of some 4n rows that joined this cluster together
+    // and leave it alone.
     const long long carry = (all.low + (1ll << (low_bits - 1))) >> low_bits;
     all.high += carry;
     all.low -= carry << low_bits;

@@ -406,9 +406,7 @@ __global__ void __launch_bounds__(S::kAll * 128, 1) sweep_packed(const PackedTas
   const PackedError margins =
       PackedError(task.sweep.counters->largest(), kSteps * kStep, S::kRounded ? kSteps - 1 : 0)
           .times(2.0f * 0x1p-15f * kUpwards, 0x1p-23f);
-  const std::size_t copy = (blockIdx.x * kAll + team) % task.sums.copies;
-  const SumsView own_sums{task.sums.point, task.sums.high + copy * k * points.d,
-                          task.sums.low + copy * k * points.d, task.sums.counts + copy * k};
+  const SumsView own_sums = copy_of(task.sums, blockIdx.x * kAll + team, k, points.d);
   unsigned settled = 0;                             // of the team's movers
   unsigned first = 0, end = 0, at_once = kTeamRows; // of the team's doubtful rows
   bool again = false, done = false;                 // with doubtful rows, then without any

@@ -173,9 +173,9 @@ static __global__ void begin_run(std::int32_t* labels, std::size_t n, long long*
 /// One that MovesRows leaves final labels where the last ones were. Its launch(task, sums, moves)
 /// also clears the counters of the next pass, and changes the sums if `moves`: not in the first
 /// passes_apart(shape), in which many rows move. copies(shape) says how many copies of the sums it
-/// adds to. Ranks,
-/// where the points are one device's share, has: of_all(own), the totals of all devices from those
-/// of this one, in the order of the stream; and has_points(), else it only takes part.
+/// adds to.
+/// Ranks, where the points are one device's share, has: of_all(own), the totals of all devices from
+/// those of this one, in the order of the stream; and has_points(), else it only takes part.
 template <typename Sweep, typename Ranks = OneDevice>
 class LargeK final : public Variant<typename Sweep::Real> {
   using T = typename Sweep::Real;
@@ -346,6 +346,7 @@ private:
   static constexpr bool kMovesRows = MovesRows<Sweep>;
   static constexpr bool kOfRank = !std::is_same_v<Ranks, OneDevice>;
   static_assert(!kMovesRows || !kOfRank, "ranks exchange sums, not copies");
+
   /// What the host asks for.
   struct HostWords {
     PassCounters counters;

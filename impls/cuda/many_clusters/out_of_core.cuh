@@ -21,9 +21,9 @@ namespace clusterbench::cuda {
 
 // ---- kernels
 //
-// They run beside the sweep, on multiprocessors that it leaves alone: a block for each of those, of
-// as many threads as a block may have. A row takes microseconds to come over the link, so it is
-// full only while many are on their way: here up to a megabyte.
+// They run beside the sweep, on multiprocessors that it leaves alone, and fill these with threads.
+// A row takes microseconds to come over the link, so it is full only while many are on their way:
+// here up to a megabyte.
 
 inline constexpr unsigned kSpare = 8;
 inline constexpr unsigned kFetchThreads = 1024;
