@@ -6,7 +6,7 @@
 //   refuses neither the shape nor the points; where that refuses a start, the next one. Several
 //   refuse rows far from the origin (magnitudes.hpp), where those further down are faster. A test
 //   compares the table with both measurements: never more than 10 % behind the best.
-// Source: measured on one NVIDIA H200; beyond k = 64 single runs (docs/ladder/any_shape.md).
+// Source: one NVIDIA H200; single runs beyond these shapes and borders (docs/ladder/any_shape.md).
 // Cost per iteration: that of the variant it picks.
 // Limits: Meta states the loosest of what the tables name; up to k = 16 and 512 features, and up to
 //   64 of both, the picks of float give the same bits in every run on devices of compute capability
@@ -129,7 +129,7 @@ constexpr std::array kTable{
 constexpr std::array kDoubles{
     Choice{kAny, 8, 64, "kmeans_cuda_narrow"}, // points stay where they are, as float32
     Choice{kAny, 16, 16, "kmeans_cuda_narrow"},    Choice{kAny, 32, 4, "kmeans_cuda_narrow"},
-    Choice{kAny, 64, 2000, "kmeans_cuda_packed"},  // all of a pass but the means in one launch
+    Choice{kAny, 64, 2000, "kmeans_cuda_packed"},  // labels and sums in one launch
     Choice{kAny, kAny, kAny, "kmeans_cuda_wgmma"}, // a product of matrices, none in memory
     Choice{kAny, kAny, kAny, "kmeans_cublas"},     // devices before 9.0
 };

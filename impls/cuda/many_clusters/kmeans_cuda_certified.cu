@@ -11,7 +11,7 @@
 // Source: kmeans_cuda_wgmma; docs/certified_variants.md has the proof for groups, whole scores.
 // Cost per iteration: as kmeans_cuda_wgmma, 2 n k (d + 5) flops with d + 5 rounded up to 16, 32 or
 //   48, and 70 n d bytes for groups.
-// Limits: d <= 32768; n below 2^31, k up to 2^29; compute capability 9.0. Deterministic.
+// Limits: float; d <= 32768; n below 2^31, k up to 2^29; compute capability 9.0. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/group_sweep.cuh"
 #include "impls/cuda/many_clusters/large_k.cuh"

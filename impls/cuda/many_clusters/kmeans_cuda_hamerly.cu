@@ -2,14 +2,15 @@
 //
 // Idea: a row keeps its label as long as its own centroid and the fastest of the others together
 //   have moved less than the gap between the two nearest ones. So a pass compares few rows once
-//   most centroids stand still. The few that do not are compared with all rows.
+//   most centroids stand still. The few that do not are compared with all rows, where they may
+//   have reached many.
 // Changed since kmeans_cuda_wgmma: the sweep also makes the gap of each row. From then on kernels
 //   take from the gaps what centroids have moved, list the rows that have none left, and copy these
 //   together, if they are few. A sweep without gaps takes its turn where they were of no use.
 // Source: G. Hamerly, Making k-means even faster, SDM 2010; docs/ladder/hamerly.md has the proof.
 // Cost per iteration: that of kmeans_cuda_wgmma for listed rows, and 4 d bytes of each to copy it;
 //   24 bytes of every row, and 2 d + 16 where all are compared with the fastest centroids.
-// Limits: those of kmeans_cuda_wgmma. Deterministic.
+// Limits: float; those of kmeans_cuda_wgmma. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/half_copy.cuh"
 #include "impls/cuda/many_clusters/large_k.cuh"

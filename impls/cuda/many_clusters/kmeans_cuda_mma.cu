@@ -9,7 +9,7 @@
 //   and no score leaves the registers.
 // Source: kmeans_cublas without its n x k matrix; docs/certified.md has the proof of the bound.
 // Cost per iteration: 2 n d bytes of points, n k d / 64 bytes of centroids from L2; 2 n k d flops.
-// Limits: d <= 1024; n below 2^31, k below 2^30. Deterministic.
+// Limits: float; d <= 1024; n below 2^31, k below 2^30. Deterministic.
 // Needs: sm_80
 #include "impls/cuda/many_clusters/large_k.cuh"
 

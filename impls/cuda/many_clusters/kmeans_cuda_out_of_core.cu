@@ -9,7 +9,7 @@
 // Source: kmeans_cuda_wgmma; docs/out_of_core_gpu.md.
 // Cost per iteration: 2 n k d flops, 2 n d bytes from device memory; over the link 4 d bytes for
 //   each row that is left open or moves, and 4 n d in the first pass and without the copy.
-// Limits: as kmeans_cuda_wgmma, without weights. Deterministic.
+// Limits: float, without weights; those of kmeans_cuda_wgmma. Deterministic.
 // Needs: sm_90a
 #include "impls/cuda/many_clusters/out_of_core.cuh"
 

@@ -3,9 +3,9 @@
 // Idea: tensor cores make whole scores, scaled so that float16 holds them, two in a register. The
 //   least of three chains of a lane's scores, and of every three of them, are tested: which may be
 //   the row's least? One chain and one three pass for nearly all rows: they name the label.
-// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means. Centroids stay
-//   in shared memory. Rows come to registers, in the order of operands. Those with several
-//   candidates are multiplied again at the end of a block. Moving rows change copies of the sums.
+// Changed since kmeans_cuda_certified: one kernel does all of a pass but the means, and, in first
+//   passes, moving rows. Centroids stay in shared memory. Rows come to registers, in the order of
+//   operands. Those with several candidates are multiplied again at the end of a block.
 // Source: kmeans_cuda_certified; docs/certified_variants.md has the proof for packed scores.
 // Cost per iteration: 12 bytes of a point and 32, 64 or 128 for up to 16, 32 or 64 features,
 //   2 n k (d + 16) flops, 0.9 instructions a score where tensor cores round (d <= 28; 32 with many

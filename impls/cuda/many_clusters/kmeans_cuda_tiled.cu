@@ -8,7 +8,7 @@
 //   difference form: see docs/certified.md. Data are moved to their mean on the way.
 // Source: the expansion of article 004's Eigen programs, without its matrix.
 // Cost per iteration: 4 n d bytes of points, n k d / 32 bytes of centroids from L2; 2 n k d flops.
-// Limits: d <= 32768; n below 2^31, k below 2^30. Deterministic.
+// Limits: float; d <= 32768; n below 2^31, k below 2^30. Deterministic.
 // Needs: sm_80
 #include "impls/cuda/many_clusters/large_k.cuh"
 

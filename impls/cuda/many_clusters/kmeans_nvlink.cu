@@ -7,8 +7,9 @@
 // Source: kmeans_cuda_wgmma.
 // Cost per iteration: that of kmeans_cuda_wgmma for n / GPUs rows; 16 k d + 4 k bytes to each of
 //   the others, and about 2 microseconds for the flags.
-// Limits: those of kmeans_cuda_wgmma; at most 16 devices. Where a pair of devices has no access to
-//   one another's memory, or CLUSTERBENCH_NO_PEER_WRITES is set, the host copies the sums.
+// Limits: float, without weights; those of kmeans_cuda_wgmma; at most 16 devices. Where a pair of
+//   devices has no access to one another's memory, or CLUSTERBENCH_NO_PEER_WRITES is set, the host
+//   copies the sums.
 // Needs: sm_90a, a stream per thread
 #include "impls/cuda/many_clusters/large_k.cuh"
 #include "impls/cuda/many_clusters/peer_writes.cuh"
