@@ -254,28 +254,29 @@ TEST_P(SimdPairKernels, WithoutTheBoundLabelsAreWrong) {
   EXPECT_GT(wrong, 0u);
 }
 
+template <typename T>
 class SimdShortKernel : public testing::Test {
 protected:
   void SetUp() override {
-    kernel_ = short_kernel();
+    kernel_ = short_kernel<T>();
     if (!kernel_.unavailable.empty()) {
       GTEST_SKIP() << kernel_.unavailable;
     }
   }
 
-  SieveAnswer<float> answer_of(const Case<float>& test, bool with_bound = true) const {
+  SieveAnswer<T> answer_of(const Case<T>& test, bool with_bound = true) const {
     Team team(3);
-    ShortSieveMaker maker(test.points, test.n, test.d, test.k, kernel_, team);
+    ShortSieveMaker<T> maker(test.points, test.n, test.d, test.k, kernel_, team);
     for (const std::size_t part : {2, 0, 1}) {
       maker.pack(test.centroids, part);
     }
     ShortSieve sieve = maker.sieve();
     sieve.margin = with_bound ? sieve.margin : 0;
     const std::size_t room = rounded_up(test.n);
-    SieveAnswer<float> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
-                              std::vector<float>(room)};
+    SieveAnswer<T> answer{std::vector<std::int32_t>(room), std::vector<std::int32_t>(room),
+                          std::vector<T>(room)};
     std::vector<std::int32_t> minima(sieve.groups * 2 * kTile);
-    const Chunk<float> chunk{test.points.data(), nullptr, test.n, test.d};
+    const Chunk<T> chunk{test.points.data(), nullptr, test.n, test.d};
     kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
                    answer.labels.data(), answer.distances.data());
     kernel_.kernel(chunk, maker.columns(0), sieve, test.centroids.data(), test.k, minima.data(),
@@ -283,31 +284,34 @@ protected:
     return answer;
   }
 
-  ShortKernel kernel_;
+  ShortKernel<T> kernel_;
 };
 
-TEST_F(SimdShortKernel, LabelsAreOfTheNearest) {
-  for (const Case<float>& test : cases<float>()) {
+using Precisions = testing::Types<float, double>;
+TYPED_TEST_SUITE(SimdShortKernel, Precisions);
+
+TYPED_TEST(SimdShortKernel, LabelsAreOfTheNearest) {
+  for (const Case<TypeParam>& test : cases<TypeParam>()) {
     SCOPED_TRACE(test.what + ", d " + std::to_string(test.d) + ", k " + std::to_string(test.k));
-    EXPECT_EQ(wrong_labels(test, answer_of(test)), 0u);
+    EXPECT_EQ(wrong_labels(test, this->answer_of(test)), 0u);
   }
 }
 
-TEST_F(SimdShortKernel, WithoutTheBoundLabelsAreWrong) {
+TYPED_TEST(SimdShortKernel, WithoutTheBoundLabelsAreWrong) {
   std::size_t wrong = 0;
-  for (const Case<float>& test : cases<float>()) {
+  for (const Case<TypeParam>& test : cases<TypeParam>()) {
     if (test.what == "near ties" || test.what == "an outlier") {
-      wrong += wrong_labels(test, answer_of(test, false));
+      wrong += wrong_labels(test, this->answer_of(test, false));
     }
   }
   EXPECT_GT(wrong, 0u);
 }
 
 // The margin is a small part of what lies between centroids that stand apart.
-TEST_F(SimdShortKernel, RulesOutWhatIsFar) {
-  const Case<float> test = drawn<float>("apart", 64, 128, 64, 1e3, 1.0, 0.2);
+TYPED_TEST(SimdShortKernel, RulesOutWhatIsFar) {
+  const Case<TypeParam> test = drawn<TypeParam>("apart", 64, 128, 64, 1e3, 1.0, 0.2);
   Team team(1);
-  ShortSieveMaker maker(test.points, test.n, test.d, test.k, kernel_, team);
+  ShortSieveMaker<TypeParam> maker(test.points, test.n, test.d, test.k, this->kernel_, team);
   maker.pack(test.centroids, 0);
   EXPECT_GT(maker.sieve().margin, 18);
   EXPECT_LT(maker.sieve().margin, 1 << 20); // of 2^30

@@ -34,7 +34,8 @@ bool executes_avx512() {
 
 } // namespace
 
-ShortKernel short_kernel() {
+template <typename T>
+ShortKernel<T> short_kernel() {
   if (!executes_avx512() || !__builtin_cpu_supports("avx512vnni")) {
     return {.unavailable = "this processor has no AVX512_VNNI"};
   }
@@ -65,7 +66,8 @@ PairKernel tile_kernel() {
   return {.kernel = sieve_pairs_amx, .tiles = true};
 }
 #else
-ShortKernel short_kernel() {
+template <typename T>
+ShortKernel<T> short_kernel() {
   return {.unavailable = "this processor is no x86-64"};
 }
 PairKernel bf16_kernel() {
@@ -78,5 +80,7 @@ PairKernel tile_kernel() {
 
 template std::vector<const Kernels<float>*> executable_kernels();
 template std::vector<const Kernels<double>*> executable_kernels();
+template ShortKernel<float> short_kernel();
+template ShortKernel<double> short_kernel();
 
 } // namespace clusterbench::simd

@@ -20,13 +20,15 @@ struct PairKernel {
 };
 
 /// The same for 16-bit integers.
+template <typename T>
 struct ShortKernel {
-  ShortSieveKernel kernel = nullptr;
+  ShortSieveKernel<T> kernel = nullptr;
   std::string unavailable = {};
 };
 
 /// By AVX512_VNNI.
-ShortKernel short_kernel();
+template <typename T>
+ShortKernel<T> short_kernel();
 
 /// By AVX512_BF16.
 PairKernel bf16_kernel();

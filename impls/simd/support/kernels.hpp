@@ -174,9 +174,10 @@ struct ShortSieve {
 };
 
 /// columns: of the points in units, in blocks of 16 points, each [words, 16].
-using ShortSieveKernel = void (*)(const Chunk<float>& chunk, const std::uint32_t* columns,
-                                  const ShortSieve& sieve, const float* centroids, std::size_t k,
-                                  std::int32_t* minima, std::int32_t* labels, float* distances);
+template <typename T>
+using ShortSieveKernel = void (*)(const Chunk<T>& chunk, const std::uint32_t* columns,
+                                  const ShortSieve& sieve, const T* centroids, std::size_t k,
+                                  std::int32_t* minima, std::int32_t* labels, T* distances);
 
 inline constexpr std::size_t kPairGroup = 8; ///< centroids
 inline constexpr std::size_t kTile = 16;     ///< rows of a tile, and words of each
@@ -189,10 +190,13 @@ void sieve_pairs_amx(const Chunk<float>& chunk, const PairColumns& columns, cons
                      const float* centroids, std::size_t k, float* minima, std::int32_t* labels,
                      float* distances);
 
-/// The kernel for 16-bit integers, by AVX512_VNNI.
+/// The kernels for 16-bit integers, by AVX512_VNNI.
 void sieve_shorts_avx512(const Chunk<float>& chunk, const std::uint32_t* columns,
                          const ShortSieve& sieve, const float* centroids, std::size_t k,
                          std::int32_t* minima, std::int32_t* labels, float* distances);
+void sieve_shorts_avx512(const Chunk<double>& chunk, const std::uint32_t* columns,
+                         const ShortSieve& sieve, const double* centroids, std::size_t k,
+                         std::int32_t* minima, std::int32_t* labels, double* distances);
 
 /// The kernels for one instruction set; dispatch.hpp says which of them may be called.
 template <typename T>

@@ -7,8 +7,9 @@ namespace clusterbench::simd {
 
 namespace {
 
-/// A type of its own, so that no other instruction set shares its kernels.
+/// Types of their own, so that no other instruction set shares their kernels.
 struct V : Vec<float, 64> {};
+struct W : Vec<double, 64> {};
 using Ints = V::Ints;
 
 /// As Scores, which are floats.
@@ -96,14 +97,15 @@ scores_of_shorts(const std::uint32_t* x, const ShortSieve& sieve, std::int32_t* 
   return found;
 }
 
-} // namespace
-
-void sieve_shorts_avx512(const Chunk<float>& chunk, const std::uint32_t* columns,
-                         const ShortSieve& sieve, const float* centroids, std::size_t k,
-                         std::int32_t* minima, std::int32_t* labels, float* distances) {
+/// Rows: V or W, by the type of the points.
+template <class Rows, typename T = typename Rows::Scalar>
+[[gnu::always_inline]] inline void sieve_shorts(const Chunk<T>& chunk, const std::uint32_t* columns,
+                                                const ShortSieve& sieve, const T* centroids,
+                                                std::size_t k, std::int32_t* minima,
+                                                std::int32_t* labels, T* distances) {
   const Ints margin = Ints{} + sieve.margin;
   const Ints most = 0x7fffffff - margin; // with the margin it is no overflow
-  label_by_scores<V>(
+  label_by_scores<V, Rows>(
       chunk, centroids, k, minima, labels, distances,
       [&](std::size_t i) __attribute__((always_inline)) {
         return scores_of_shorts(columns + i * sieve.words, sieve, minima);
@@ -113,6 +115,20 @@ void sieve_shorts_avx512(const Chunk<float>& chunk, const std::uint32_t* columns
       [](Ints a, Ints b) __attribute__((always_inline))->unsigned {
         return _mm512_cmpgt_epi32_mask(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b));
       });
+}
+
+} // namespace
+
+void sieve_shorts_avx512(const Chunk<float>& chunk, const std::uint32_t* columns,
+                         const ShortSieve& sieve, const float* centroids, std::size_t k,
+                         std::int32_t* minima, std::int32_t* labels, float* distances) {
+  sieve_shorts<V>(chunk, columns, sieve, centroids, k, minima, labels, distances);
+}
+
+void sieve_shorts_avx512(const Chunk<double>& chunk, const std::uint32_t* columns,
+                         const ShortSieve& sieve, const double* centroids, std::size_t k,
+                         std::int32_t* minima, std::int32_t* labels, double* distances) {
+  sieve_shorts<W>(chunk, columns, sieve, centroids, k, minima, labels, distances);
 }
 
 } // namespace clusterbench::simd

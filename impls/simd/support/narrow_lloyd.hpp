@@ -6,24 +6,26 @@
 
 namespace clusterbench::simd {
 
-/// Maker: makes the narrow values of points and centroids for a Maker::Kernel, which writes a
-/// Maker::Score for each group of centroids.
+/// Maker: makes the narrow values of points and centroids of type Maker::Real for a Maker::Kernel,
+/// which writes a Maker::Score for each group of centroids.
 template <class Maker>
-class NarrowLloyd : public Lloyd<float> {
+class NarrowLloyd : public Lloyd<typename Maker::Real> {
+  using T = typename Maker::Real;
   using Kernel = typename Maker::Kernel;
   using Score = typename Maker::Score;
+  using Run = Lloyd<T>;
 
 public:
   std::string refuse(const Shape& /*shape*/) const final { return work_.unavailable; }
 
-  void prepare(const Shape& shape, const Points<float>& points) final {
-    constexpr std::size_t kFloatSums = 2048; // values; more do not stay in the cache
-    by_label_ = shape.k * shape.d <= kFloatSums;
-    start_team(shape, points);
-    read_points(true, [](std::size_t, std::size_t, std::size_t) {});
-    make_parts(by_label_);
-    sieve_ = Maker(points.rows, shape.n, shape.d, shape.k, work_, team());
-    minima_.assign(team().size(), AlignedVector<Score>(sieve_.groups() * 2 * kTile));
+  void prepare(const Shape& shape, const Points<T>& points) final {
+    constexpr std::size_t kSums = 8192 / sizeof(T); // more do not stay in the cache
+    by_label_ = shape.k * shape.d <= kSums;
+    Run::start_team(shape, points);
+    Run::read_points(true, [](std::size_t, std::size_t, std::size_t) {});
+    Run::make_parts(by_label_);
+    sieve_ = Maker(points.rows, shape.n, shape.d, shape.k, work_, Run::team());
+    minima_.assign(Run::team().size(), AlignedVector<Score>(sieve_.groups() * 2 * kTile));
   }
 
 protected:
@@ -33,18 +35,19 @@ private:
   bool needs_labels() const final { return true; }
 
   void start_pass(std::size_t t) final {
-    sieve_.pack(centroids(), t);
-    team().barrier();
+    sieve_.pack(Run::centroids(), t);
+    Run::team().barrier();
   }
 
-  void assign_and_sum(std::size_t t, Part<float>& part, std::size_t i, std::size_t count,
-                      std::int32_t* labels, float* distances) final {
-    const auto [d, k] = std::pair(shape().d, shape().k);
-    const Chunk<float> chunk{&points()[i * d], nullptr, count, d};
-    work_.kernel(chunk, sieve_.columns(i), sieve_.sieve(), centroids().data(), k, minima_[t].data(),
-                 labels, distances);
-    if (!moves()) {
-      const SumKernel<float> sum = by_label_ ? kernels().sum_by_label : kernels().sum_in_double;
+  void assign_and_sum(std::size_t t, Part<T>& part, std::size_t i, std::size_t count,
+                      std::int32_t* labels, T* distances) final {
+    const auto [d, k] = std::pair(Run::shape().d, Run::shape().k);
+    const Chunk<T> chunk{&Run::points()[i * d], nullptr, count, d};
+    work_.kernel(chunk, sieve_.columns(i), sieve_.sieve(), Run::centroids().data(), k,
+                 minima_[t].data(), labels, distances);
+    if (!Run::moves()) {
+      const SumKernel<T> sum =
+          by_label_ ? Run::kernels().sum_by_label : Run::kernels().sum_in_double;
       sum(chunk, labels, k, part.scratch.data(), part.sums.data(), part.counts.data());
     }
   }

@@ -33,6 +33,7 @@ inline float rounded_to_bf16(float value) {
 
 class PairSieveMaker {
 public:
+  using Real = float;
   using Kernel = PairKernel;
   using Score = float;
 

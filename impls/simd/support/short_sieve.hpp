@@ -23,44 +23,46 @@
 
 namespace clusterbench::simd {
 
+template <typename T>
 class ShortSieveMaker {
 public:
-  using Kernel = ShortKernel;
+  using Real = T;
+  using Kernel = ShortKernel<T>;
   using Score = std::int32_t;
 
   ShortSieveMaker() = default;
 
   /// points [n, d]. As many parts pack() as the team has threads.
-  ShortSieveMaker(std::span<const float> points, std::size_t n, std::size_t d, std::size_t k,
-                  const ShortKernel& /*kernel*/, Team& team)
+  ShortSieveMaker(std::span<const T> points, std::size_t n, std::size_t d, std::size_t k,
+                  const ShortKernel<T>& /*kernel*/, Team& team)
       : d_(d), k_(k), words_((d + 1) / 2), groups_((k + kPairGroup - 1) / kPairGroup),
         origin_(middle_of(points, n, d)), columns_(rounded_up(n) * words_),
         panels_(groups_ * kPairGroup * words_), halves_(groups_ * kPairGroup, kNobody),
         largest_(team.size()) {
-    const Kernels<float>& kernels = *executable_kernels<float>().back();
+    const Kernels<T>& kernels = *executable_kernels<T>().back();
     const auto each_block = [&](auto work) {
       team.run([&](std::size_t t) {
-        AlignedVector<float> block(kRoundUp * d);
-        float squares[kRoundUp];
+        AlignedVector<T> block(kRoundUp * d);
+        T squares[kRoundUp];
         const auto [begin, end] = share_of(n, t, team.size());
         for (std::size_t i = begin; i < end; i += kRoundUp) {
-          const Chunk<float> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
+          const Chunk<T> chunk{&points[i * d], nullptr, std::min(kRoundUp, end - i), d};
           kernels.columns_and_squares(chunk, origin_.data(), block.data(), squares);
           work(largest_[t], i, block.data(), squares);
         }
       });
     };
-    each_block([d](Largest& part, std::size_t /*i*/, const float* /*block*/, const float* squares) {
+    each_block([d](Largest& part, std::size_t /*i*/, const T* /*block*/, const T* squares) {
       for (std::size_t r = 0; r < kRoundUp; ++r) {
-        part.point = larger(part.point, double{rounded_up_to_norm<float>(squares[r], d)});
+        part.point = larger(part.point, double{rounded_up_to_norm<T>(squares[r], d)});
       }
     });
     for (const Largest& part : largest_) {
       point_ = larger(point_, part.point);
     }
     fits_ = std::isfinite(point_);
-    units_ = fits_ ? double{static_cast<float>(kMostUnits / point_)} : 0.0;
-    each_block([&](Largest& part, std::size_t i, const float* block, const float* /*squares*/) {
+    units_ = fits_ ? double{static_cast<T>(kMostUnits / point_)} : 0.0;
+    each_block([&](Largest& part, std::size_t i, const T* block, const T* /*squares*/) {
       for (std::size_t b = 0; b < kRoundUp / kernels.lanes; ++b) {
         in_units(part, i + b * kernels.lanes, kernels.lanes, block + b * kernels.lanes * d);
       }
@@ -73,19 +75,19 @@ public:
 
   /// The longest of the centroids [k, d] decides the unit, so every part looks at all of them, and
   /// packs its share. All parts must be done before sieve().
-  void pack(std::span<const float> centroids, std::size_t part) {
+  void pack(std::span<const T> centroids, std::size_t part) {
     const std::size_t parts = largest_.size();
-    double longest = 0.0;
+    double squares = 0.0;
     for (std::size_t j = 0; j < k_; ++j) {
-      longest = larger(longest, squares_of(&centroids[j * d_]));
+      squares = larger(squares, squares_of(&centroids[j * d_]));
     }
-    longest = std::sqrt(longest);
+    const auto longest = rounded_up_to_norm<double>(squares, d_);
     Largest& mine = largest_[part];
     mine.centroid = longest;
     mine.residual = 0.0;
     // The second for sums of squares, where centroids lie farther away than points.
     const double units = std::min(kMostUnits / longest, kMostUnits * point_ / (longest * longest));
-    mine.units = longest == 0.0 ? 1.0 : std::isfinite(units) ? units : 0.0;
+    mine.units = std::isfinite(units) ? units : 0.0;
     for (std::size_t j = k_ * part / parts; j < k_ * (part + 1) / parts; ++j) {
       pack_one(&centroids[j * d_], j, mine);
     }
@@ -117,7 +119,7 @@ private:
     double units = 0.0;
   };
 
-  double squares_of(const float* c) const {
+  double squares_of(const T* c) const {
     double squares = 0.0;
     for (std::size_t f = 0; f < d_; ++f) {
       const double value = double{c[f]} - double{origin_[f]};
@@ -132,10 +134,10 @@ private:
 
   /// Points i to i + lanes - 1, of which `block` has the columns [d, lanes]. Residuals: what
   /// rounding to units leaves, and what the subtraction of the origin has rounded off.
-  void in_units(Largest& part, std::size_t i, std::size_t lanes, const float* block) {
+  void in_units(Largest& part, std::size_t i, std::size_t lanes, const T* block) {
     std::uint32_t* column = &columns_[i / kTile * words_ * kTile + i % kTile];
-    const auto units = static_cast<float>(units_);
-    float left[kTile] = {};
+    const auto units = static_cast<T>(units_);
+    T left[kTile] = {};
     if (!fits_) {
       for (std::size_t w = 0; w < words_; ++w) {
         std::fill_n(column + w * kTile, lanes, 0u);
@@ -144,9 +146,9 @@ private:
     }
     for (std::size_t f = 0; f < d_; f += 2) {
       for (std::size_t l = 0; l < lanes; ++l) {
-        const float a = block[f * lanes + l] * units;
-        const float b = f + 1 < d_ ? block[(f + 1) * lanes + l] * units : 0.0f;
-        const float near_a = std::nearbyint(a), near_b = std::nearbyint(b);
+        const T a = block[f * lanes + l] * units;
+        const T b = f + 1 < d_ ? block[(f + 1) * lanes + l] * units : T{0};
+        const T near_a = std::nearbyint(a), near_b = std::nearbyint(b);
         left[l] += (a - near_a) * (a - near_a) + (b - near_b) * (b - near_b);
         column[f / 2 * kTile + l] =
             word(static_cast<std::int32_t>(near_a), static_cast<std::int32_t>(near_b));
@@ -158,14 +160,13 @@ private:
     }
   }
 
-  /// squares: of what rounding to units left, added up in float; length: in units.
+  /// squares: of what rounding to units left, added up in T; length: in units.
   double bound_of_residual(double squares, double length) const {
-    const double rounding = static_cast<double>(d_ + 8) * std::numeric_limits<float>::epsilon();
-    return std::sqrt(squares * (1.0 + rounding)) +
-           2.0 * length * std::numeric_limits<float>::epsilon();
+    const double rounding = static_cast<double>(d_ + 8) * std::numeric_limits<T>::epsilon();
+    return std::sqrt(squares * (1.0 + rounding)) + 2.0 * length * std::numeric_limits<T>::epsilon();
   }
 
-  void pack_one(const float* c, std::size_t j, Largest& part) {
+  void pack_one(const T* c, std::size_t j, Largest& part) {
     std::uint32_t* panel = &panels_[j / kPairGroup * kPairGroup * words_ + j % kPairGroup];
     double left = 0.0;
     std::int32_t low = 0;
@@ -187,7 +188,7 @@ private:
   double point_ = 0.0; // length of the longest
   double units_ = 0.0; // of points in 1; 0: there are none
   bool fits_ = false;
-  std::vector<float> origin_;              // [d]
+  std::vector<T> origin_;                  // [d]
   UntouchedVector<std::uint32_t> columns_; // [n, words] in blocks of 16 points
   AlignedVector<std::uint32_t> panels_;    // [groups, words, kPairGroup]
   std::vector<std::int32_t> halves_;       // [groups, kPairGroup]

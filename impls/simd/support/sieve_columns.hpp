@@ -164,7 +164,8 @@ template <class V>
 
 /// Points whose label the scores leave open: they wait for their rows, which memory is asked for,
 /// and are compared by differences with the groups whose least score is not above their limit.
-template <class V, class Score>
+/// Least scores of a point are kStride apart.
+template <class V, class Score, std::size_t kStride>
 class Undecided {
   using T = typename V::Scalar;
   static constexpr std::size_t kGroup = kSieveGroup<V>, kPoints = 32, kGroups = 6;
@@ -174,7 +175,7 @@ public:
             T* distances)
       : chunk_(chunk), centroids_(centroids), k_(k), labels_(labels), distances_(distances) {}
 
-  /// minima are those of the point: one in every 2 * lanes.
+  /// minima are those of the point: one in every kStride.
   void add(std::size_t i, const Score* minima, Score limit) {
     const T* x = row(i);
     for (std::size_t f = 0; f < chunk_.d; f += 64 / sizeof(T)) {
@@ -182,7 +183,7 @@ public:
     }
     Waiting& point = waiting_[count_];
     point = {static_cast<std::uint32_t>(i), 0, {}};
-    for (std::size_t first = 0; first < k_; first += kGroup, minima += 2 * V::lanes) {
+    for (std::size_t first = 0; first < k_; first += kGroup, minima += kStride) {
       if (*minima > limit) { // never true for what is not a number
         continue;
       }
@@ -229,7 +230,7 @@ private:
     for (std::uint32_t g = 0; g < kGroups; ++g) {
       compare_group<V>(row(i), waiting_[count_].first[g], centroids_, k_, chunk_.d, nearest);
     }
-    for (; first < k_; first += kGroup, minima += 2 * V::lanes) {
+    for (; first < k_; first += kGroup, minima += kStride) {
       if (!(*minima > limit)) {
         compare_group<V>(row(i), first, centroids_, k_, chunk_.d, nearest);
       }
@@ -248,16 +249,18 @@ private:
 
 /// Labels of a chunk: scores(i) are those of 2 * lanes points from i on, whose least scores in each
 /// group go to minima; limit(i, least) says for `lanes` points which scores rounding may have put
-/// above the least, and above(a, b) has a bit for each lane in which a is.
-template <class V, class Score, class ScoresOf, class LimitOf, class Above>
+/// above the least, and above(a, b) has a bit for each lane in which a is. Rows are of E, and
+/// scores of as many lanes as V has.
+template <class V, class E = V, class Score, class ScoresOf, class LimitOf, class Above>
 [[gnu::always_inline]] inline void
-label_by_scores(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar* centroids,
+label_by_scores(const Chunk<typename E::Scalar>& chunk, const typename E::Scalar* centroids,
                 std::size_t k, const Score* minima, std::int32_t* labels,
-                typename V::Scalar* distances, ScoresOf scores, LimitOf limit_of, Above above) {
-  using T = typename V::Scalar;
+                typename E::Scalar* distances, ScoresOf scores, LimitOf limit_of, Above above) {
+  using T = typename E::Scalar;
+  static_assert(kSieveGroup<E> == kSieveGroup<V>);
   constexpr std::size_t kPoints = 2 * V::lanes;
   constexpr auto kGroup = static_cast<typename V::Lane>(kSieveGroup<V>);
-  Undecided<V, Score> undecided(chunk, centroids, k, labels, distances);
+  Undecided<E, Score, kPoints> undecided(chunk, centroids, k, labels, distances);
   for (std::size_t i = 0; i < chunk.count; i += kPoints) {
     const auto found = scores(i);
     Score limit[kPoints];
@@ -278,7 +281,7 @@ label_by_scores(const Chunk<typename V::Scalar>& chunk, const typename V::Scalar
       for (std::size_t r = 0; r < kPoints && i + r < chunk.count; ++r) {
         if ((open >> r & 1u) == 0) {
           const T* const own[1] = {centroids + static_cast<std::size_t>(labels[i + r]) * chunk.d};
-          distances_to<V, 1>(chunk.points + (i + r) * chunk.d, own, chunk.d, distances + i + r);
+          distances_to<E, 1>(chunk.points + (i + r) * chunk.d, own, chunk.d, distances + i + r);
         }
       }
     }
