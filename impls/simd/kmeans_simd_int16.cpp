@@ -1,4 +1,4 @@
-// K-means with scores in 16-bit integers, two multiply-adds a lane, and labels that are exact.
+// K-means with scores in 16-bit integers, two multiply-adds a lane, and labels in full precision.
 //
 // Changed since kmeans_simd_bf16: values are taken relative to a point in the middle of the data,
 //   so they need no exponents, and the bits of these become digits. An instruction of AVX512_VNNI
